@@ -1,0 +1,47 @@
+# Thin on purpose: each verb is one line. Settings: ARGS=... is handed to the tool behind the verb.
+VENV := .venv
+PY := $(VENV)/bin/python
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: help setup demo test lint check format images schema golden lock wheel clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.ready ## make .venv with everything for development (finds Python 3.13)
+
+$(VENV)/.ready: requirements/dev.lock pyproject.toml
+	@tools/venv $(VENV)
+
+demo: setup ## start examples/02-pallas as processes and call it; ARGS=--once ends by itself
+	@$(PY) tools/demo.py $(ARGS)
+
+test: setup ## run all tests; sets up Docker and the base image where it may
+	@tools/test $(ARGS)
+
+lint: setup ## format, lint, types, import arrows, agreement of the locks
+	ruff format --check . && ruff check . && mypy && lint-imports && tools/lock --check
+
+check: lint ## lint and the quick tests: under a minute
+	$(PY) -m pytest -q -m "not docker and not slow" $(ARGS)
+
+format: setup ## rewrite the code in the house format
+	ruff format . && ruff check --fix .
+
+images: setup ## build pallas-agent and pallas-registry, tagged with the version
+	@tools/images
+
+schema: setup ## rewrite schema/ from the models
+	$(PY) -m pytest -q tests/generator/test_schema.py --rewrite
+
+golden: setup ## rewrite tests/golden, deploy/compose and the messages in tests/invalid
+	$(PY) -m pytest -q tests/generator/test_golden.py tests/generator/test_invalid.py --rewrite
+
+lock: setup ## resolve requirements/*.lock; ARGS=--upgrade takes the newest of everything
+	@tools/lock $(ARGS)
+
+wheel: setup ## build the wheel into dist/
+	uv build --wheel --no-build-isolation --out-dir dist
+
+clean: ## remove what the other verbs made here
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache

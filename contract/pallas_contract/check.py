@@ -1,0 +1,120 @@
+"""Raw tree -> `Fleet`: the shape of agents.yaml, with every deviation as a problem that names its place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from pallas_contract import fleet, graph, source
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.source import Source
+
+_BY_TYPE = {
+    "string_type": "text",
+    "string_too_short": "some text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "too_short": "a mapping with at least one entry",
+}
+_BY_KEY = {
+    "publish": "true, false, or the IP address to listen on",
+    "depends_on": "a list of names, or a mapping such as `research: {required: false}`",
+    "networks": "`isolated`, `flat`, or a mapping with `mode` and `pool`",
+    "pool": "an IPv4 network such as 10.213.0.0/16",
+    "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
+}
+_VARIANTS = frozenset({"bool", "constrained-str", "str", "list[str]"})
+"""Names pydantic puts into a location for the branch of a union it tried; they are no keys of the file."""
+
+
+def load(path: Path) -> tuple[Fleet, Source, list[Problem]]:
+    """Read, check and cross-check agents.yaml; the third value is its warnings.
+
+    Raises:
+        Refused: with every error found.
+    """
+    tree = source.read(path)
+    parsed = parse(tree)
+    return parsed, tree, refuse_errors(graph.problems(parsed, tree))
+
+
+def parse(tree: Source) -> Fleet:
+    """Validate the shape of `tree`.
+
+    Raises:
+        Refused: with one problem per deviation.
+    """
+    if not isinstance(tree.data, Mapping):
+        hint = "see the README for a fleet file of five lines"
+        raise Refused([tree.problem(message="must be a mapping with the keys `name` and `agents`", hint=hint)])
+    try:
+        return Fleet.model_validate(tree.data)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=True)
+        found = {problem.where: problem for problem in reversed([_problem(tree, detail) for detail in details])}
+        raise Refused(found.values()) from None
+
+
+def _problem(tree: Source, detail: ErrorDetails) -> Problem:
+    path = tuple(part for part in detail["loc"] if part not in _VARIANTS and part != "[key]")
+    kind, value = detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        guess = difflib.get_close_matches(str(path[-1]), known, n=1)
+        hint = f"did you mean `{guess[0]}`?" if guess else f"known keys: {', '.join(known)}"
+        return tree.problem(*path, message="unknown key", hint=hint)
+    if kind == "missing":
+        return tree.problem(*path, message="is required")
+    hint = "put the value in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
+    return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
+
+
+def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
+    by_key = [_BY_KEY[part] for part in reversed(path) if part in _BY_KEY]
+    if by_key and (path[-1] in _BY_KEY or isinstance(path[-1], int)):
+        return f"must be {by_key[0]}"
+    if detail["type"] in _BY_TYPE:
+        return f"must be {_BY_TYPE[detail['type']]}"
+    if detail["type"] == "string_pattern_mismatch":
+        return f"must be {fleet.PATTERNS[detail['ctx']['pattern']]}"
+    message = detail["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
+    return message[0].lower() + message[1:]
+
+
+def _got(path: tuple[str | int, ...], value: Any) -> str:
+    """What stood there, unless it may be somebody's secret."""
+    if "env" in path or "secrets" in path or isinstance(value, Mapping | list):
+        return ""
+    text = repr(value)
+    return f", not {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def _known_keys(path: tuple[str | int, ...]) -> list[str]:
+    """The keys allowed at `path`, found by walking the models along it."""
+    at: Any = Fleet
+    for part in path:
+        at = _plain(at.model_fields[str(part)].annotation) if _is_model(at) else _plain(get_args(at)[-1])
+    return sorted(at.model_fields) if _is_model(at) else []
+
+
+def _plain(annotation: Any) -> Any:
+    """The model or container behind `X | None` and the like."""
+    if get_origin(annotation) in (Union, UnionType):
+        options = [_plain(option) for option in get_args(annotation)]
+        return next((option for option in options if _is_model(option) or get_origin(option)), annotation)
+    return annotation
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -1,0 +1,51 @@
+"""The registry documents of the seed: entries of `GET /.well-known/mcp/server.json` (seed 000 section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from pallas_contract import launch, names
+from pallas_contract.fastagent import Capabilities
+from pallas_contract.fleet import Fleet
+from pallas_contract.health import State, timestamp
+
+SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+OFFICIAL_META = "io.modelcontextprotocol.registry/official"
+HEALTH_META = "io.pallas-kit/health"
+"""Our own `_meta` key: the state the registry last found, and why."""
+
+
+def registry_name(fleet: Fleet, agent: str) -> str:
+    """`{namespace}/{slug}` (seed 001, Registry Name Construction)."""
+    return f"{fleet.namespace_or_default}/{names.slug(agent)}"
+
+
+def server(fleet: Fleet, name: str, capabilities: Capabilities | None, placement: launch.Placement) -> dict[str, Any]:
+    """The `server` object of one agent: the public URL first, then the one inside the fleet's network."""
+    agent = fleet.agent(name)
+    urls = [f"http://{fleet.host}:{agent.port}{names.MCP_PATH}"] if agent.publish else []
+    if placement == "container" or not urls:
+        urls.append(launch.mcp_url(fleet, name, placement))
+    out: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "name": registry_name(fleet, name),
+        "title": agent.title or names.title(name),
+    }
+    if agent.description:
+        out["description"] = agent.description
+    out["version"] = fleet.version
+    if agent.icons:
+        out["icons"] = [icon.model_dump(exclude_none=True) for icon in agent.icons]
+    out["remotes"] = [{"type": "streamable-http", "url": url} for url in urls]
+    if capabilities:
+        out["capabilities"] = asdict(capabilities)
+    return out
+
+
+def entry(server_document: dict[str, Any], updated: datetime, state: State, reason: str) -> dict[str, Any]:
+    """One element of `servers`. `updated` is when anything in it last changed."""
+    health = {"status": state} | ({"message": reason} if reason else {})
+    official = {"status": "active", "updatedAt": timestamp(updated), "isLatest": True}
+    return {"server": server_document, "_meta": {OFFICIAL_META: official, HEALTH_META: health}}

@@ -1,0 +1,132 @@
+"""What the two fast-agent files say about a deployment: model, capabilities, servers, variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pallas_contract import names, source
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.source import Source
+
+VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^}]*))?\}")
+"""`${NAME}` or `${NAME:default}`, as fast-agent expands it."""
+
+OFFLINE_PROVIDERS = frozenset({"passthrough", "playback", "silent", "slow"})
+"""fast-agent's built-in models that call nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """`model_capabilities` of seed 001 with its defaults, published in the registry."""
+
+    model: str
+    vision: bool = False
+    context_window: int = 131072
+    max_output_tokens: int = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The part of the two fast-agent files that deployment needs. `servers` maps name -> URL, None for stdio."""
+
+    default_model: str = ""
+    capabilities: Capabilities | None = None
+    servers: Mapping[str, str | None] = field(default_factory=dict)
+    variables: Mapping[str, Where] = field(default_factory=dict)
+    """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
+    places: Mapping[str, Where] = field(default_factory=dict)
+    """Where each server's URL stands in fastagent.config.yaml."""
+
+    @property
+    def provider(self) -> str:
+        """The provider prefix of `default_model` (seed 001), or a built-in model's own name."""
+        return self.default_model.partition(".")[0]
+
+
+def load(folder: Path) -> tuple[Config, list[Problem]]:
+    """Read both files of `folder`; a missing one is as good as an empty one.
+
+    Raises:
+        Refused: one of them is not a YAML mapping.
+    """
+    config = _mapping(folder / names.CONFIG_FILE)
+    secrets = _mapping(folder / names.SECRETS_FILE)
+    found: list[Problem] = []
+    data: Mapping[str, Any] = config.data if config else {}
+    model = data.get("default_model") or ""
+    if config and not isinstance(model, str):
+        found.append(config.problem("default_model", message="must be text: `provider.model`"))
+        model = ""
+    capabilities = _capabilities(config, model, found) if config and "model_capabilities" in data else None
+    servers = _servers(config, found) if config else {}
+    variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
+    places = {name: config.where("mcp", "servers", name, "url") for name in servers} if config else {}
+    return Config(model, capabilities, servers, variables, places), found
+
+
+def _mapping(path: Path) -> Source | None:
+    if not path.is_file():
+        return None
+    tree = source.read(path)
+    if tree.data is None:
+        return None
+    if not isinstance(tree.data, Mapping):
+        raise Refused([tree.problem(message="must be a mapping")])
+    return tree
+
+
+def _capabilities(tree: Source, model: str, found: list[Problem]) -> Capabilities | None:
+    written = tree.data["model_capabilities"]
+    kinds: dict[str, type] = {"vision": bool, "context_window": int, "max_output_tokens": int}
+    if not isinstance(written, Mapping):
+        found.append(tree.problem("model_capabilities", message="must be a mapping"))
+        return None
+    values: dict[str, Any] = {}
+    for key, value in written.items():
+        if key not in kinds:
+            hint = f"known keys: {', '.join(kinds)}"
+            found.append(tree.problem("model_capabilities", key, message="unknown key", hint=hint))
+        elif type(value) is not kinds[key] or (type(value) is int and value < 1):
+            wanted = "true or false" if kinds[key] is bool else "a whole number of tokens"
+            found.append(tree.problem("model_capabilities", key, message=f"must be {wanted}, not {value!r}"))
+        else:
+            values[key] = value
+    return Capabilities(model=model.partition(".")[2] or model, **values)
+
+
+def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
+    mcp = tree.data.get("mcp") or {}
+    servers = mcp.get("servers") if isinstance(mcp, Mapping) else None
+    if servers is None:
+        return {}
+    if not isinstance(servers, Mapping):
+        found.append(tree.problem("mcp", "servers", message="must be a mapping of server names"))
+        return {}
+    urls: dict[str, str | None] = {}
+    for name, entry in servers.items():
+        if not isinstance(entry, Mapping):
+            found.append(tree.problem("mcp", "servers", name, message="must be a mapping with `url` or `command`"))
+            continue
+        url = entry.get("url")
+        urls[name] = url if isinstance(url, str) else None
+    return urls
+
+
+def _variables(tree: Source) -> Iterator[tuple[str, Where]]:
+    def walk(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Where]]:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                yield from walk(item, (*path, key))
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from walk(item, (*path, index))
+        elif isinstance(value, str):
+            for match in VARIABLE.finditer(value):
+                if match["default"] is None:
+                    yield match["name"], tree.where(*path)
+
+    yield from walk(tree.data, ())

@@ -1,0 +1,254 @@
+"""agents.yaml as written: the keys of seed 001 with their meaning and defaults, and the kit's own optional ones.
+
+Every default that can be said in one file is here; what follows from several keys together is decided by the plan.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from pallas_contract import names
+
+
+def _inside(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("must be a path inside the project folder")
+    return path
+
+
+_ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
+_MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
+_HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
+_ADDRESS = r"^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$"
+_NAMESPACE = r"^[a-zA-Z0-9.-]+$"
+
+PATTERNS = {
+    _ENV_KEY: "the name of an environment variable",
+    _MODULE: "a dotted module path such as agents.scout",
+    _MEMORY: "a size such as 512Mi or 2Gi",
+    _HOST: "a host name",
+    _ADDRESS: "an IP address",
+    _NAMESPACE: "a reverse domain such as com.example.project",
+}
+"""Each pattern in words, for messages."""
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
+ModulePath = Annotated[str, StringConstraints(pattern=_MODULE)]
+RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
+Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
+Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
+Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
+Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
+
+
+class _Written(BaseModel):
+    """Strict: no unknown key, no coercion of a text into a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+class Need(_Written):
+    """One edge of `depends_on` in its map form."""
+
+    required: bool = True
+    """false starts the agent degraded instead of waiting for the other one."""
+
+
+class Resources(_Written):
+    """Limits of one container."""
+
+    memory: Memory = "512Mi"
+    """Memory limit, in Mi or Gi."""
+    cpus: Annotated[float, Field(gt=0, le=256, strict=False)] = 1.0
+    """CPU limit, in cores."""
+    pids: Annotated[int, Field(ge=16, le=65536)] = 256
+    """Limit of processes and threads."""
+
+
+class SecretFile(_Written):
+    """A secret by reference: the file whose content becomes the value."""
+
+    file: Text
+    """Path of the file, relative to agents.yaml or absolute."""
+
+
+class Icon(_Written):
+    """An icon of the registry entry (seed 000 section 1)."""
+
+    src: Text
+    """Absolute or relative URL; published as it is."""
+    sizes: Text | None = None
+    """For example `any` or `48x48`."""
+
+
+def _edges(value: object) -> object:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return {item: Need() for item in value}
+    return value
+
+
+Edges = Annotated[
+    dict[str, Need],
+    BeforeValidator(_edges, json_schema_input_type=list[str] | dict[str, Need]),
+]
+Publish = bool | Address
+Scope = Literal["shared", "connection", "request"]
+
+
+class AgentDefaults(_Written):
+    """Settings merged into every agent that does not say otherwise (`env`, `secrets`, `labels` key by key)."""
+
+    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Containers of this agent (default 1). More than one needs `instance_scope: request`."""
+    resources: Resources | None = None
+    """Limits of each container."""
+    env: dict[EnvKey, str] = {}
+    """Plain environment variables; a `$` is literal."""
+    secrets: dict[EnvKey, SecretFile] = {}
+    """Environment variables whose value is read from a secret file at start, never written into generated files."""
+    instance_scope: Scope | None = None
+    """`request` keeps nothing between calls; `connection` (the default) and `shared` keep a conversation per caller."""
+    egress: bool | None = None
+    """Whether the container may reach the world. Default: yes when its model or one of its MCP servers is outside."""
+    publish: Publish | None = None
+    """Publish the port on the host: true (on 127.0.0.1, the default), false, or the address to bind to."""
+    labels: dict[Text, str] = {}
+    """Labels put on the containers."""
+
+
+class Agent(AgentDefaults):
+    """One agent (seed 001, `agents.<name>`)."""
+
+    module: ModulePath | None = None
+    """Importable Python module that holds a `fast` instance. Either this or `card`."""
+    card: RelativePath | None = None
+    """Agent card (Markdown or YAML), relative to agents.yaml: an agent without Python."""
+    port: Port
+    """Port of this agent's MCP endpoint on the host."""
+    title: Text | None = None
+    """Name shown to people. Default: the agent's name in title case."""
+    description: str = ""
+    """One line about what the agent does."""
+    depends_on: Edges = {}
+    """Agents and services that must be ready before this one, and that it may call."""
+    icons: list[Icon] = []
+    """Icons of the registry entry."""
+
+
+class Service(_Written):
+    """A companion process of the fleet, run from the project's own code in the agent image."""
+
+    module: ModulePath
+    """Run as `python -m module`; it listens on the `address:port` given in PALLAS_BIND."""
+    args: list[str] = []
+    """Arguments of the module."""
+    port: Port
+    """Port on the host when the fleet runs as processes."""
+    provides: Literal["mcp", "openai"] = "mcp"
+    """`mcp`: an MCP server at /mcp; `openai`: an OpenAI-compatible API at /v1, given as OPENAI_BASE_URL."""
+    env: dict[EnvKey, str] = {}
+    """Plain environment variables; a `$` is literal."""
+    secrets: dict[EnvKey, SecretFile] = {}
+    """Environment variables read from secret files."""
+    egress: bool = False
+    """Whether the container may reach the world."""
+    resources: Resources = Resources()
+    """Limits of the container."""
+
+
+class Registry(_Written):
+    """Settings of the registry."""
+
+    probe_interval: Annotated[float, Field(ge=0.5, le=3600, strict=False)] = 5.0
+    """Seconds between two probes of one replica."""
+    publish: Publish = True
+    """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
+    resources: Resources = Resources(memory="256Mi")
+    """Limits of the container."""
+
+
+class Images(_Written):
+    """Where the containers' images come from."""
+
+    agent: Text | None = None
+    """Image of agents and services. Default: `pallas-agent` of the kit's version."""
+    registry: Text | None = None
+    """Image of the registry. Default: `pallas-registry` of the kit's version."""
+    code: Literal["mounted", "baked"] = "mounted"
+    """`mounted`: the project folder is mounted read-only; `baked`: the agent image already holds it in /project."""
+
+
+def _images(value: object) -> object:
+    return Images(agent=value, code="baked") if isinstance(value, str) else value
+
+
+def _networks(value: object) -> object:
+    return Networks(mode=value) if value in ("isolated", "flat") else value
+
+
+def _pool(value: object) -> object:
+    return IPv4Network(value) if isinstance(value, str) else value
+
+
+class Networks(_Written):
+    """How the containers are separated from each other."""
+
+    mode: Literal["isolated", "flat"] = "isolated"
+    """`isolated`: only what `depends_on` declares can be reached; `flat`: everything reaches everything."""
+    pool: Annotated[IPv4Network, BeforeValidator(_pool, json_schema_input_type=str)] = IPv4Network("10.213.0.0/16")
+    """Address range cut into subnets when the fleet has more networks than Docker's default pools hold."""
+
+
+class Fleet(_Written):
+    """The whole file (seed 001, agents.yaml)."""
+
+    name: Text
+    """Project name: prefix of log lines and name of the compose project."""
+    version: Text = "1.0.0"
+    """Semver string published in the registry entries."""
+    host: Host = "localhost"
+    """Host name in the registry's `remotes[].url`."""
+    namespace: Namespace | None = None
+    """Reverse-domain prefix of registry names. Default: `local.` and the project's name."""
+    registry_port: Port = 24200
+    """Port of the registry on the host."""
+    agents: Annotated[dict[str, Agent], Field(min_length=1)]
+    """The agents by name."""
+    services: dict[str, Service] = {}
+    """Companion processes by name: MCP servers or a model endpoint that the fleet brings along."""
+    defaults: AgentDefaults = AgentDefaults()
+    """Settings for every agent that does not say otherwise."""
+    image: Annotated[Images, BeforeValidator(_images, json_schema_input_type=str | Images)] = Images()
+    """Images of the containers; a text names an agent image that holds the project's code."""
+    registry: Registry = Registry()
+    """How the registry runs."""
+    networks: Annotated[
+        Networks, BeforeValidator(_networks, json_schema_input_type=Literal["isolated", "flat"] | Networks)
+    ] = Networks()
+    """Separation of the containers; `flat` switches it off."""
+
+    @property
+    def namespace_or_default(self) -> str:
+        return self.namespace or f"local.{names.slug(self.name.lower()).replace(' ', '-')}"
+
+    def agent(self, name: str) -> Agent:
+        """The agent with `defaults` merged in; every optional setting decided.
+
+        Raises:
+            KeyError: no such agent.
+        """
+        own, base = self.agents[name], self.defaults
+        merged = {key: getattr(own, key) if getattr(own, key) is not None else getattr(base, key) for key in _INHERITED}
+        merged |= {key: {**getattr(base, key), **getattr(own, key)} for key in ("env", "secrets", "labels")}
+        filled = {key: value if value is not None else _FALLBACK.get(key) for key, value in merged.items()}
+        return own.model_copy(update=filled)
+
+
+_INHERITED = ("replicas", "resources", "instance_scope", "egress", "publish")
+_FALLBACK = {"replicas": 1, "resources": Resources(), "instance_scope": "connection", "publish": True}

@@ -1,0 +1,131 @@
+"""Rules over several agents at once, and the start order that follows from `depends_on`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from pallas_contract import names
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem
+from pallas_contract.source import Source
+
+
+def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    """Every cross-agent rule that `fleet` breaks, placed in `tree`."""
+    yield from _names(fleet, tree)
+    yield from _ports(fleet, tree)
+    yield from _edges(fleet, tree)
+    yield from _cycles(fleet, tree)
+    yield from _agents(fleet, tree)
+
+
+def waves(fleet: Fleet) -> list[list[str]]:
+    """Agents and services in start order: each wave waits for hard edges into the waves before it."""
+    left = {name: hard_edges(fleet, name) for name in [*fleet.services, *fleet.agents]}
+    order: list[list[str]] = []
+    while left:
+        ready = sorted(name for name, needs in left.items() if not needs & left.keys())
+        if not ready:  # only with a cycle, which `problems` reports
+            return [*order, sorted(left)]
+        order.append(ready)
+        for name in ready:
+            del left[name]
+    return order
+
+
+def hard_edges(fleet: Fleet, name: str) -> set[str]:
+    """What must be ready before `name` starts."""
+    agent = fleet.agents.get(name)
+    return {peer for peer, need in agent.depends_on.items() if need.required} if agent else set()
+
+
+def subagents(fleet: Fleet) -> set[str]:
+    """Agents that another agent depends on (seed 001, Startup Sequence)."""
+    return {peer for agent in fleet.agents.values() for peer in agent.depends_on if peer in fleet.agents}
+
+
+def _members(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    yield from (("agents", name) for name in fleet.agents)
+    yield from (("services", name) for name in fleet.services)
+
+
+def _names(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    taken: dict[str, tuple[str, str]] = {}
+    for kind, name in _members(fleet):
+        label = names.slug(name)
+        if not names.is_name(name):
+            hint = f"use a-z, 0-9, `_` and `-`, starting with a letter, at most {names.MAX_NAME} characters"
+            yield tree.problem(kind, name, message=f"`{name}` cannot be a host name", hint=hint)
+        elif label in names.RESERVED:
+            yield tree.problem(
+                kind, name, message=f"the name `{label}` is reserved for the kit", hint="choose another name"
+            )
+        elif label in taken:
+            other = ".".join(taken[label])
+            yield tree.problem(
+                kind, name, message=f"has the same host name `{label}` as {other}", hint="rename one of them"
+            )
+        taken.setdefault(label, (kind, name))
+
+
+def _ports(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    taken = {fleet.registry_port: "registry_port"}
+    for kind, name in _members(fleet):
+        port = (fleet.agents[name] if kind == "agents" else fleet.services[name]).port
+        if port in taken:
+            message = f"port {port} is already used by {taken[port]}"
+            yield tree.problem(kind, name, "port", message=message, hint="give each its own port")
+        taken.setdefault(port, f"{kind}.{name}")
+
+
+def _edges(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    known = [*fleet.agents, *fleet.services]
+    for name, agent in fleet.agents.items():
+        listed = tree.data["agents"][name].get("depends_on")
+        for index, peer in enumerate(agent.depends_on):
+            place = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
+            if peer == name:
+                yield tree.problem(*place, message=f"`{name}` depends on itself", hint="remove it")
+            elif peer not in known:
+                guess = difflib.get_close_matches(peer, known, n=1)
+                hint = f"did you mean `{guess[0]}`?" if guess else f"there are: {', '.join(sorted(known))}"
+                yield tree.problem(*place, message=f"there is no agent or service `{peer}`", hint=hint)
+
+
+def _cycles(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    """One problem per cycle of hard edges, at the agent whose name sorts first in it."""
+    reported: set[frozenset[str]] = set()
+    for start in sorted(fleet.agents):
+        cycle = _cycle_from(fleet, start)
+        if len(cycle) > 1 and frozenset(cycle) not in reported:
+            reported.add(frozenset(cycle))
+            message = f"agents wait for each other: {' -> '.join([*cycle, cycle[0]])}"
+            hint = "make one edge soft: `depends_on: {NAME: {required: false}}`"
+            yield tree.problem("agents", start, "depends_on", message=message, hint=hint)
+
+
+def _cycle_from(fleet: Fleet, start: str) -> list[str]:
+    """The first path of hard edges from `start` back to it, found breadth first; empty when there is none."""
+    paths: list[list[str]] = [[start]]
+    seen: set[str] = set()
+    for path in paths:
+        for peer in sorted(hard_edges(fleet, path[-1])):
+            if peer == start:
+                return path
+            if peer not in seen:
+                seen.add(peer)
+                paths.append([*path, peer])
+    return []
+
+
+def _agents(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    for name in fleet.agents:
+        agent = fleet.agent(name)
+        if (agent.module is None) == (agent.card is None):
+            message = "needs either `module` or `card`" if agent.module is None else "has both `module` and `card`"
+            yield tree.problem("agents", name, message=message, hint="`module: agents.NAME` or `card: agents/NAME.md`")
+        if (agent.replicas or 1) > 1 and agent.instance_scope != "request":
+            message = f"{agent.replicas} replicas need `instance_scope: request`"
+            hint = "a conversation lives in one replica; `request` keeps nothing between calls"
+            yield tree.problem("agents", name, "replicas", message=message, hint=hint)

@@ -1,0 +1,54 @@
+"""The health vocabulary: what an agent says of itself (seed 000 section 2) and what a probe says of an agent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+Status = Literal["ok", "degraded", "error"]
+"""What `get_health` may answer."""
+State = Literal["ok", "degraded", "error", "unauthenticated", "unknown"]
+"""What a probe may find; `unauthenticated` is reachable but in need of credentials, `unknown` not probed yet."""
+
+STATUSES: tuple[Status, ...] = ("ok", "degraded", "error")
+GAUGE: dict[State, float] = {"ok": 1.0, "degraded": 0.5, "unauthenticated": 0.5, "error": 0.0, "unknown": 0.0}
+"""Value of `pallas_agent_health` (seed 000 section 3: 1.0, 0.5, 0.0)."""
+
+TOOL = "get_health"
+TOOL_DESCRIPTION = "Returns the health status of this agent and its downstream dependencies."
+"""Seed 000 section 2, to the letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer of `get_health`; `message` is required unless `status` is ok."""
+
+    status: Status
+    timestamp: datetime
+    message: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        out = {"status": self.status, "timestamp": timestamp(self.timestamp)}
+        return out | {"message": self.message} if self.message else out
+
+    def as_json(self) -> str:
+        return json.dumps(self.as_dict(), ensure_ascii=False)
+
+
+def timestamp(moment: datetime) -> str:
+    """ISO 8601 in UTC to the second, as the seed writes it: `2026-03-12T15:42:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse(text: str) -> tuple[Status, str] | None:
+    """Status and message of a `get_health` answer; None when it is not one."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(data, dict) or data.get("status") not in STATUSES:
+        return None
+    message = data.get("message")
+    return data["status"], message if isinstance(message, str) else ""

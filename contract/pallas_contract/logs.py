@@ -1,0 +1,77 @@
+"""Log lines of the long-running programs: one JSON object per line on stdout, or text for people.
+
+A program logs with `structlog.get_logger()`; what libraries log through `logging` takes the same way out. Only the
+registry and the agent runtime import this module: structlog is no requirement of the base distribution.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+_FIRST = ("timestamp", "level", "event")
+
+
+def configure(fmt: str, *, stream: TextIO | None = None, **bound: str) -> None:
+    """Send every log line from INFO up to `stream` (stdout), with `bound` in each of them. May be called again.
+
+    `fmt` is `json` or `text` (names.ENV_LOG_FORMAT); any other value means `json`, because a log line in the wrong
+    format is worth more than a program that does not start.
+    """
+    out = stream or sys.stdout
+    text = fmt == "text"
+    clock = structlog.processors.TimeStamper(fmt="%H:%M:%S" if text else "iso", utc=not text)
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        clock,
+        _binder(bound),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        cache_logger_on_first_use=False,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *(_text(colors=out.isatty()) if text else _json()),
+        ],
+        foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+
+
+def _binder(bound: dict[str, str]) -> Processor:
+    def bind(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        return {**bound, **event}
+
+    return bind
+
+
+def _text(*, colors: bool) -> list[Processor]:
+    plain = structlog.dev.plain_traceback  # rich's shows the local variables, and those may hold secrets
+    return [structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0, exception_formatter=plain)]
+
+
+def _json() -> list[Processor]:
+    return [structlog.processors.format_exc_info, _ordered, structlog.processors.JSONRenderer(serializer=_dumps)]
+
+
+def _ordered(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Time, level and event first: a line stays readable when a terminal cuts it."""
+    return {**{key: event[key] for key in _FIRST if key in event}, **event}
+
+
+def _dumps(value: Any, default: Any = None, **_: Any) -> str:
+    return json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"))

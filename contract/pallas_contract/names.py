@@ -1,0 +1,70 @@
+"""Every name two programs must agree on, spelled once: ports, paths, environment keys, host names."""
+
+from __future__ import annotations
+
+import re
+
+CONTAINER_PORT = 8080
+"""The port every agent, service and registry listens on inside a container."""
+
+MCP_PATH = "/mcp"
+LIVE_PATH = "/livez"
+READY_PATH = "/readyz"
+PROJECT_DIR = "/project"
+"""Where a container sees the folder that holds agents.yaml, read-only."""
+SECRETS_DIR = "/run/secrets"
+"""Where compose and Kubernetes put secret files; each file `KEY` becomes the variable `KEY`."""
+
+AGENTS_FILE = "agents.yaml"
+CONFIG_FILE = "fastagent.config.yaml"
+SECRETS_FILE = "fastagent.secrets.yaml"
+DOTENV_FILE = ".env"
+
+# Kubernetes injects `<SERVICE>_PORT`, `<SERVICE>_SERVICE_HOST` and the like for every Service of a namespace.
+# None of our keys may end so, or a Service named `pallas` would overwrite it.
+ENV_AGENTS_CONFIG = "PALLAS_AGENTS_CONFIG"
+"""Path of agents.yaml (seed 001); relative to the working directory, default `agents.yaml`."""
+ENV_BIND = "PALLAS_BIND"
+"""`address:port` to listen on."""
+ENV_LISTEN_ON = "PALLAS_LISTEN_ON"
+"""Comma-separated names of this host on the networks its callers come from. Where it is set, the port of PALLAS_BIND is
+opened on the addresses of these names and on loopback only, so that nobody can be called back."""
+ENV_PEERS = "PALLAS_PEERS"
+"""JSON object `{name: MCP URL}`: the agents and MCP services this agent may call."""
+ENV_ALLOWED_HOSTS = "PALLAS_ALLOWED_HOSTS"
+"""Comma-separated Host header values accepted on `/mcp`; `name:*` admits every port."""
+ENV_ADDRESSES = "PALLAS_ADDRESSES"
+"""JSON object `{agent: "address:port"}` handed to the registry where agents are processes, not DNS names."""
+ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
+"""DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
+the host name alone stands for all replicas at once."""
+ENV_SERVICE = "PALLAS_SERVICE"
+"""The name under which a companion service runs."""
+ENV_LOG_FORMAT = "PALLAS_LOG_FORMAT"
+"""`json` (default) or `text`."""
+ENV_OPENAI_BASE_URL = "OPENAI_BASE_URL"
+"""Set for agents that depend on a service with `provides: openai`."""
+
+REGISTRY = "registry"
+RESERVED = frozenset({REGISTRY, "agents"})
+"""Host names of the kit itself: neither an agent nor a service may have them."""
+
+MAX_NAME = 40
+"""Longest slug: release prefix and suffix must still fit a 63-character DNS label."""
+
+_NAME = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
+
+
+def is_name(name: str) -> bool:
+    """True for what becomes a DNS label once underscores are hyphens (RFC 1123)."""
+    return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def slug(name: str) -> str:
+    """Host name and registry name of an agent: underscores become hyphens (seed 001, Registry Name Construction)."""
+    return name.replace("_", "-")
+
+
+def title(name: str) -> str:
+    """Default display name of an agent (seed 001: `name.title()`, with underscores read as spaces)."""
+    return name.replace("_", " ").replace("-", " ").title()

@@ -1,0 +1,58 @@
+"""What is wrong with the user's input: where, what, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Where:
+    """A place in a file. `line` and `column` count from 1; 0 means the whole file."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    field: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place} {self.field}" if self.field else place
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing to tell the user; `level` decides whether it stops the run."""
+
+    where: Where
+    message: str
+    hint: str = ""
+    level: Level = "error"
+
+    def __str__(self) -> str:
+        prefix = "warning: " if self.level == "warning" else ""
+        hint = f"\n    {self.hint}" if self.hint else ""
+        return f"{prefix}{self.where}: {self.message}{hint}"
+
+
+class Refused(Exception):
+    """Raised at the end of a stage that found errors; carries all of them, never only the first."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def refuse_errors(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the warnings of `problems` in file order.
+
+    Raises:
+        Refused: with all problems, when one of them is an error.
+    """
+    found = sorted(set(problems))
+    if any(problem.level == "error" for problem in found):
+        raise Refused(found)
+    return found

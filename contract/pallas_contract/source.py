@@ -1,0 +1,148 @@
+"""Read one YAML file into plain data that remembers where every value stood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pallas_contract.problems import Level, Problem, Refused, Where
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_ALIASES = 100
+MAX_NODES = 100_000
+"""Nodes after aliases are expanded: what a reader of the tree would have to walk."""
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A parsed file: `data` as plain Python values, `marks` as path -> (line, column), both from 1."""
+
+    name: str
+    data: Any
+    marks: Mapping[Path_, tuple[int, int]] = field(repr=False)
+
+    def where(self, *path: str | int) -> Where:
+        """The place of `path`, or of its nearest ancestor that is in the file."""
+        known = path
+        while known and known not in self.marks:
+            known = known[:-1]
+        line, column = self.marks.get(known, (0, 0))
+        return Where(self.name, line, column, ".".join(map(str, path)))
+
+    def problem(self, *path: str | int, message: str, hint: str = "", level: Level = "error") -> Problem:
+        return Problem(self.where(*path), message, hint, level)
+
+
+def read(path: Path) -> Source:
+    """Read and parse `path`.
+
+    Raises:
+        Refused: the file is missing, unreadable, not UTF-8, or not YAML within the limits of this module.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise _refused(
+            path, "no such file", f"create it, or name another one: -f PATH (looked in {path.parent})"
+        ) from None
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
+    try:
+        return parse(raw.decode("utf-8"), name=path.name)
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
+
+
+def _refused(path: Path, message: str, hint: str = "") -> Refused:
+    return Refused([Problem(Where(path.name), message, hint)])
+
+
+def parse(text: str, *, name: str) -> Source:
+    """Parse `text`; `name` is what messages call the file.
+
+    Raises:
+        Refused: broken YAML, a document over the limits, a tag, a duplicate key or a key that is not text.
+    """
+    try:
+        _check_events(text, name)
+        loader = Loader(text)
+        try:
+            node = loader.get_single_node()
+            marks: dict[Path_, tuple[int, int]] = {}
+            if node is not None:
+                problems = list(_walk(node, (), name, marks, [MAX_NODES]))
+                if problems:
+                    raise Refused(problems)
+            data = loader.construct_document(node) if node is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = Where(name, mark.line + 1, mark.column + 1) if mark else Where(name)
+        hint = "strings with ':' or '#' need quotes; indent with spaces, not tabs"
+        raise Refused([Problem(where, f"broken YAML: {error.problem or error.context}", hint)]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise Refused([Problem(Where(name), f"broken YAML: {str(error).splitlines()[0]}")]) from None
+    return Source(name, data, marks)
+
+
+def _check_events(text: str, name: str) -> None:
+    """Count depth, aliases and tags on the flat event stream, before anything recursive sees the document."""
+    depth = aliases = 0
+    for event in yaml.parse(text, Loader=Loader):
+        mark = event.start_mark
+        where = Where(name, mark.line + 1, mark.column + 1) if mark else Where(name)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            aliases += 1
+        if depth > MAX_DEPTH:
+            raise Refused([Problem(where, f"nested deeper than {MAX_DEPTH} levels")])
+        if aliases > MAX_ALIASES:
+            raise Refused([Problem(where, f"more than {MAX_ALIASES} aliases")])
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
+            raise Refused([Problem(where, f"tags are not allowed: {event.tag}", "write the plain value")])
+
+
+def _walk(
+    node: Any, path: Path_, name: str, marks: dict[Path_, tuple[int, int]], budget: list[int]
+) -> Iterator[Problem]:
+    budget[0] -= 1
+    mark = node.start_mark
+    here = (mark.line + 1, mark.column + 1)
+    if budget[0] < 0:
+        raise Refused([Problem(Where(name, *here), f"expands to more than {MAX_NODES} values")])
+    if len(path) > MAX_DEPTH:  # an alias to its own parent has no end
+        raise Refused([Problem(Where(name, *here), f"nested deeper than {MAX_DEPTH} levels")])
+    marks.setdefault(path, here)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            yield from _check_key(key, path, name, seen)
+            marks.setdefault((*path, key.value), (key.start_mark.line + 1, key.start_mark.column + 1))
+            yield from _walk(value, (*path, key.value), name, marks, budget)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _walk(value, (*path, index), name, marks, budget)
+
+
+def _check_key(key: Any, path: Path_, name: str, seen: set[str]) -> Iterator[Problem]:
+    field_name = ".".join(map(str, (*path, key.value if isinstance(key, yaml.ScalarNode) else "?")))
+    where = Where(name, key.start_mark.line + 1, key.start_mark.column + 1, field_name)
+    if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+        raise Refused([Problem(where, "keys must be text", "YAML reads this key as another type: put it in quotes")])
+    if key.value in seen:
+        yield Problem(where, "this key is given twice", "remove one of the two")
+    seen.add(key.value)

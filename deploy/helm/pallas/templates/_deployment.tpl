@@ -1,0 +1,48 @@
+{{- define "pallas.deployment" -}}
+{{- $it := .it }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.labels" . | nindent 4 }}
+spec:
+  {{- if not $it.autoscaling.enabled }}
+  replicas: {{ $it.replicas }}
+  {{- end }}
+  revisionHistoryLimit: 3
+  strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  selector:
+    matchLabels: {{- include "pallas.selector" . | nindent 6 }}
+  template:
+    metadata:
+      labels: {{- include "pallas.labels" . | nindent 8 }}
+        {{- range $key, $value := $it.labels }}
+        {{ $key | toJson }}: {{ $value | toJson }}
+        {{- end }}
+      {{- with include "pallas.annotations" . }}
+      annotations: {{- . | nindent 8 }}
+      {{- end }}
+    spec: {{- include "pallas.pod" . | nindent 6 }}
+{{- end }}
+
+{{/*
+Checksums of what a process reads once, at its start: a change replaces the pods it concerns. The registry follows its
+files by itself. The fleet file is not among them, since it changes with every other agent: `fingerprint` is its part.
+*/}}
+{{- define "pallas.annotations" -}}
+{{- $values := .root.Values }}
+{{- $own := dict }}
+{{- if ne .kind "registry" }}
+{{- with .it.fingerprint }}{{ $_ := set $own "checksum/agent" . }}{{ end }}
+{{- if eq $values.project.delivery "configMap" }}
+{{- $_ := set $own "checksum/code" (toJson $values.project.code | sha256sum) }}
+{{- end }}
+{{- $configs := omit $values.project.config (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
+{{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
+{{- end }}
+{{- $contents := list }}
+{{- range $target, $source := .it.secrets }}{{ $contents = append $contents (get $values.secrets $source) }}{{ end }}
+{{- if $contents }}{{ $_ := set $own "checksum/secrets" ($contents | toJson | sha256sum) }}{{ end }}
+{{- with mergeOverwrite $own .it.annotations }}{{ toYaml . }}{{ end }}
+{{- end }}

@@ -1,0 +1,79 @@
+{{/*
+Every template below takes one workload: a dict of
+  root  the chart's root context
+  name  as agents.yaml says        host  its DNS name      kind  agent, service or registry
+  it    its values over `defaults` callers  host names that may call it
+*/}}
+
+{{/* What selectors use: must never change for a workload. */}}
+{{- define "pallas.selector" -}}
+app.kubernetes.io/name: {{ .host | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/component: {{ .kind }}
+{{- end }}
+
+{{- define "pallas.common" -}}
+app.kubernetes.io/part-of: {{ .root.Values.project.name | default "pallas" | quote }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "pallas.labels" -}}
+{{ include "pallas.selector" . }}
+{{ include "pallas.common" . }}
+{{- end }}
+
+{{/* Labels of what belongs to the fleet and not to one workload. */}}
+{{- define "pallas.fleetLabels" -}}
+app.kubernetes.io/name: pallas
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: fleet
+{{ include "pallas.common" (dict "root" .) }}
+{{- end }}
+
+{{- define "pallas.image" -}}
+{{- $images := .root.Values.images }}
+{{- $image := mergeOverwrite (dict) (ternary $images.registry $images.agent (eq .kind "registry")) (.it.image | default dict) }}
+{{- $host := .root.Values.global.imageRegistry | default $image.registry }}
+{{- printf "%s%s%s%s" (ternary (printf "%s/" $host) "" (not (empty $host))) $image.repository (ternary (printf ":%s" $image.tag) "" (not (empty $image.tag))) (ternary (printf "@%s" $image.digest) "" (not (empty $image.digest))) }}
+{{- end }}
+
+{{/* MCP or plain HTTP: the name of the port. */}}
+{{- define "pallas.port" -}}
+{{- if eq .kind "registry" }}http{{ else }}{{ .it.protocol | default "mcp" }}{{ end }}
+{{- end }}
+
+{{/* The plan's Host headers, and the names a workload has only in a cluster. */}}
+{{- define "pallas.allowedHosts" -}}
+{{- $namespace := .root.Release.Namespace }}
+{{- $hosts := list (printf "%s.%s" .host $namespace) (printf "%s.%s.svc" .host $namespace) (printf "%s.%s.svc.%s" .host $namespace .root.Values.clusterDomain) }}
+{{- range list .root.Values.ingress .root.Values.httpRoute }}
+{{- if and .enabled $.it.publish }}{{ $hosts = append $hosts (printf "%s.%s" $.host .domain) }}{{ end }}
+{{- end }}
+{{- $patterns := list (get .it.env "PALLAS_ALLOWED_HOSTS") }}
+{{- range $hosts | uniq }}{{ $patterns = concat $patterns (list . (printf "%s:*" .)) }}{{ end }}
+{{- join "," $patterns }}
+{{- end }}
+
+{{/* Kubernetes reads $(NAME) and $$ in arguments and environment; doubling every $ keeps them literal. */}}
+{{- define "pallas.literal" -}}
+{{- . | replace "$" "$$" | toJson }}
+{{- end }}
+
+{{- define "pallas.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "pallas.podSecurityContext" -}}
+runAsNonRoot: true
+{{- with .it.user }}
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+{{- end }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}

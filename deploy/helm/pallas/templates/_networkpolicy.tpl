@@ -1,0 +1,54 @@
+{{- define "pallas.networkpolicy" -}}
+{{- $policy := .root.Values.networkPolicy }}
+{{- $instance := .root.Release.Name | quote }}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.labels" . | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "pallas.selector" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress:
+    - ports: [{port: 8080}]
+      from:
+        {{- range .callers }}
+        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: agent, app.kubernetes.io/name: {{ . | quote }}}}
+        {{- end }}
+        {{- if eq .kind "agent" }}
+        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: registry}}
+        {{- end }}
+        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: test}}
+        {{- if .it.publish }}
+        {{- range include "pallas.outside" .root | fromJsonArray }}
+        - {{ toJson . }}
+        {{- end }}
+        {{- end }}
+        {{- if and .root.Values.serviceMonitor.enabled (ne .kind "service") }}
+        {{- range $policy.monitoringFrom }}
+        - {{ toJson . }}
+        {{- end }}
+        {{- end }}
+  egress:
+    - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
+      to: {{ toJson $policy.dnsTo }}
+    {{- with .it.calls }}
+    - ports: [{port: 8080}]
+      to:
+        {{- range . }}
+        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/name: {{ . | quote }}}}
+        {{- end }}
+    {{- end }}
+    {{- if .it.egress }}
+    - to: {{ toJson $policy.egressTo }}
+    {{- end }}
+{{- end }}
+
+{{/* Who outside of the fleet may call what is published. Never its own namespace: there the graph decides. */}}
+{{- define "pallas.outside" -}}
+{{- $others := dict "namespaceSelector" (dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" (list .Release.Namespace)))) }}
+{{- $exposed := or .Values.ingress.enabled .Values.httpRoute.enabled }}
+{{- .Values.networkPolicy.publishedFrom | default (ternary (list $others) list $exposed) | toJson }}
+{{- end }}

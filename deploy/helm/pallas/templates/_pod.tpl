@@ -1,0 +1,81 @@
+{{- define "pallas.pod" -}}
+{{- $it := .it }}
+serviceAccountName: {{ .host | quote }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- if eq .kind "agent" }}
+hostname: {{ .host | quote }}
+subdomain: agents
+{{- end }}
+terminationGracePeriodSeconds: {{ add $it.preStopSeconds $it.graceSeconds }}
+securityContext: {{- include "pallas.podSecurityContext" . | nindent 2 }}
+{{- with .root.Values.images.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "priorityClassName" "runtimeClassName" }}
+{{- with get $it $key }}
+{{ $key }}: {{ . | toJson }}
+{{- end }}
+{{- end }}
+{{- if and $it.topologySpread (or $it.autoscaling.enabled (gt (int $it.replicas) 1)) }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "pallas.selector" . | nindent 8 }}
+{{- end }}
+{{- if $it.waitsFor }}
+initContainers:
+  - name: wait
+    image: {{ include "pallas.image" . | quote }}
+    imagePullPolicy: {{ .root.Values.images.pullPolicy }}
+    args: {{ concat (list "-P" "-m" "pallas_contract" "--wait" (toString $it.waitSeconds)) $it.waitsFor | toJson }}
+    resources:
+      limits: {cpu: 500m, memory: 64Mi, ephemeral-storage: 16Mi}
+      requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
+    securityContext: {{- include "pallas.securityContext" . | nindent 6 }}
+{{- end }}
+containers:
+  - {{- include "pallas.container" . | nindent 4 }}
+volumes: {{- include "pallas.volumes" . | nindent 2 }}
+{{- end }}
+
+{{- define "pallas.container" -}}
+{{- $it := .it }}
+name: {{ .kind }}
+image: {{ include "pallas.image" . | quote }}
+imagePullPolicy: {{ .root.Values.images.pullPolicy }}
+workingDir: /project
+args:
+  {{- range $it.args }}
+  - {{ include "pallas.literal" . }}
+  {{- end }}
+env:
+  {{- range $key, $value := omit $it.env "PALLAS_ALLOWED_HOSTS" }}
+  - name: {{ $key }}
+    value: {{ include "pallas.literal" $value }}
+  {{- end }}
+  {{- if hasKey $it.env "PALLAS_ALLOWED_HOSTS" }}
+  - name: PALLAS_ALLOWED_HOSTS
+    value: {{ include "pallas.literal" (include "pallas.allowedHosts" .) }}
+  {{- end }}
+  {{- if eq .kind "registry" }}
+  - name: PALLAS_REPLICA_DOMAIN
+    value: {{ printf "agents.%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
+  {{- end }}
+{{- with $it.envFrom }}
+envFrom: {{ . | toJson }}
+{{- end }}
+ports:
+  - name: {{ include "pallas.port" . }}
+    containerPort: 8080
+{{- include "pallas.probes" . }}
+lifecycle: {preStop: {sleep: {seconds: {{ $it.preStopSeconds }}}}}
+resources: {{- $it.resources | toYaml | nindent 2 }}
+securityContext: {{- include "pallas.securityContext" . | nindent 2 }}
+volumeMounts: {{- include "pallas.mounts" . | nindent 2 }}
+{{- end }}

@@ -1,0 +1,31 @@
+{{/* What a schema cannot see, refused before anything is changed. */}}
+{{- define "pallas.refuse" -}}
+{{- if not .Values.agents }}
+{{- fail "there are no agents: give the values that `pallas-gen helm` writes (-f values.yaml)" }}
+{{- end }}
+{{- range $name, $secret := .Values.secrets }}
+{{- if and (not $secret.content) (not $secret.existingSecret) }}
+{{- fail (printf "secrets.%s has neither content nor existingSecret: give it with --set-file secrets.%s.content=%s, or name a Secret in secrets.%s.existingSecret" $name $name ($secret.file | default "FILE") $name) }}
+{{- end }}
+{{- if $secret.existingSecret }}
+{{- include "pallas.refuseMissing" (dict "root" $ "name" $name "secret" $secret.existingSecret "key" ($secret.key | default $name)) }}
+{{- end }}
+{{- end }}
+{{- range $kind, $exposure := dict "ingress" .Values.ingress "httpRoute" .Values.httpRoute }}
+{{- if and $exposure.enabled (not $exposure.domain) }}{{ fail (printf "%s.enabled needs %s.domain" $kind $kind) }}{{ end }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}{{ fail "httpRoute.enabled needs httpRoute.parentRefs" }}{{ end }}
+{{- end }}
+
+{{/* Only a cluster can tell: `helm template` has none, and then the namespace is not found either. */}}
+{{- define "pallas.refuseMissing" -}}
+{{- $namespace := .root.Release.Namespace }}
+{{- if lookup "v1" "Namespace" "" $namespace }}
+{{- $found := lookup "v1" "Secret" $namespace .secret }}
+{{- if not $found }}
+{{- fail (printf "secrets.%s.existingSecret: there is no Secret %s in namespace %s" .name .secret $namespace) }}
+{{- else if not (hasKey ($found.data | default dict) .key) }}
+{{- fail (printf "secrets.%s: the Secret %s in namespace %s has no key %s" .name .secret $namespace .key) }}
+{{- end }}
+{{- end }}
+{{- end }}

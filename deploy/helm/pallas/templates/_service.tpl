@@ -1,0 +1,44 @@
+{{- define "pallas.serviceaccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.labels" . | nindent 4 }}
+  {{- with .it.serviceAccountAnnotations }}
+  annotations: {{ toJson . }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end }}
+
+{{- define "pallas.service" -}}
+{{- $service := .it.service }}
+{{- $port := include "pallas.port" . }}
+{{- $protocol := ternary $service.appProtocol "http" (eq $port "mcp") }}
+{{- $labels := $service.labels }}
+{{- $annotations := $service.annotations }}
+{{- if and .root.Values.kagent.enabled (eq $port "mcp") }}
+{{- $labels = merge (dict "kagent.dev/mcp-service" "true") $labels }}
+{{- $annotations = merge (dict "kagent.dev/mcp-service-path" "/mcp" "kagent.dev/mcp-service-port" "8080") $annotations }}
+{{- end }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.labels" . | nindent 4 }}
+    {{- range $key, $value := $labels }}
+    {{ $key | toJson }}: {{ $value | toJson }}
+    {{- end }}
+  {{- with $annotations }}
+  annotations: {{ toJson . }}
+  {{- end }}
+spec:
+  type: {{ $service.type }}
+  selector: {{- include "pallas.selector" . | nindent 4 }}
+  ports:
+    - {name: {{ $port }}, port: 8080, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
+    {{- if and (ne $service.type "ClusterIP") .it.publish .it.port }}
+    - {name: published, port: {{ .it.port }}, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
+    {{- end }}
+{{- end }}

@@ -1,0 +1,1 @@
+"""The compiler: agents.yaml -> plan -> files of one deployment target."""

@@ -1,0 +1,27 @@
+"""Where the static chart is: in the installed package, or in the repository it was built from."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+_HERE = Path(__file__).parent
+_PLACES = (_HERE / "chart", _HERE.parent.parent / "deploy" / "helm" / "pallas")
+
+
+def chart_dir() -> Path:
+    """The folder of Chart.yaml.
+
+    Raises:
+        FileNotFoundError: the installation is incomplete.
+    """
+    for place in _PLACES:
+        if (place / "Chart.yaml").is_file():
+            return place
+    raise FileNotFoundError(2, "the chart is missing from this installation", str(_PLACES[0]))
+
+
+def read() -> dict[PurePosixPath, str]:
+    """Every file of the chart by its path in it."""
+    folder = chart_dir()
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {PurePosixPath(path.relative_to(folder).as_posix()): path.read_text("utf-8") for path in paths}

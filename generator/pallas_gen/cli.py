@@ -1,0 +1,195 @@
+"""`pallas-gen`: the only place that prints and exits. 0 done, 1 the world is not as needed, 2 the input is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+
+from pallas_contract import __version__, names, probe
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_gen import chart, delivery, output, project, schema, subnets
+from pallas_gen import compose as compose_target
+from pallas_gen import helm as helm_target
+from pallas_gen import image as image_target
+from pallas_gen.plan import Plan, build_plan
+
+OK, WORLD, INPUT = 0, 1, 2
+
+app = typer.Typer(
+    name="pallas-gen",
+    help="Turn agents.yaml into something that runs a fleet of MCP agents.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
+OutDir = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to. Default: beside the file.")]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when a file would change.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Write nothing; show what would change.")]
+Stdout = Annotated[bool, typer.Option("--stdout", help="Write nothing; print the files.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
+
+DEFAULT_FILE = Path(names.AGENTS_FILE)
+
+
+@app.command()
+def compose(
+    file: AgentsFile = DEFAULT_FILE,
+    output_dir: OutDir = None,
+    check: Check = False,
+    diff: Diff = False,
+    stdout: Stdout = False,
+    force: Force = False,
+) -> None:
+    """Write compose.yaml: one service per agent, and the registry."""
+    plan, folder = _plan(file)
+    target = (output_dir or folder).resolve()
+    way = PurePosixPath(os.path.relpath(folder, target))
+    _deliver(_compose_files(plan, way), target, check=check, diff=diff, stdout=stdout, force=force)
+
+
+@app.command()
+def helm(
+    file: AgentsFile = DEFAULT_FILE,
+    output_dir: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder to write to. Default: `chart` beside the file.")
+    ] = None,
+    values_only: Annotated[
+        bool, typer.Option("--values-only", help="Write values.yaml alone, for the published chart.")
+    ] = False,
+    check: Check = False,
+    diff: Diff = False,
+    stdout: Stdout = False,
+    force: Force = False,
+) -> None:
+    """Write a Helm chart: the kit's own, and the values that make it this fleet."""
+    plan, folder = _plan(file)
+    _tell(refuse_errors(helm_target.problems(plan)))
+    read = delivery.read(folder, plan)
+    if values_only:
+        files: output.Files = helm_target.render_values(plan, read)
+    else:
+        copies = chart.read()
+        rendered = helm_target.render(plan, read, copies)
+        files = rendered | {output.SUMS: output.sums({path: copies[path] for path in copies if path in rendered})}
+    target = (output_dir or folder / "chart").resolve()
+    _deliver(files, target, check=check, diff=diff, stdout=stdout, force=force)
+    if not (check or diff or stdout):
+        for line in helm_target.next_steps(plan, os.path.relpath(target), os.path.relpath(folder)):
+            typer.echo(line)
+
+
+@app.command()
+def image(
+    file: AgentsFile = DEFAULT_FILE,
+    check: Check = False,
+    diff: Diff = False,
+    stdout: Stdout = False,
+    force: Force = False,
+) -> None:
+    """Write Dockerfile.fleet, which bakes the project's code into the agent image."""
+    plan, folder = _plan(file)
+    _deliver(image_target.render(plan), folder, check=check, diff=diff, stdout=stdout, force=force)
+
+
+@app.command()
+def validate(file: AgentsFile = DEFAULT_FILE) -> None:
+    """Check the fleet file and the files beside it; show every problem."""
+    plan, _ = _plan(file)
+    agents = sum(item.kind == "agent" for item in plan.workloads)
+    typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
+
+
+@app.command("schema")
+def print_schema() -> None:
+    """Print the JSON schema of agents.yaml, for editors."""
+    typer.echo(schema.agents_schema(), nl=False)
+
+
+@app.command("probe")
+def probe_url(
+    url: Annotated[str, typer.Argument(help="An MCP endpoint, for example http://127.0.0.1:24101/mcp.")],
+    deep: Annotated[bool, typer.Option("--deep/--shallow", help="Also ask the agent's get_health.")] = True,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = probe.TIMEOUT,
+) -> None:
+    """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error."""
+    result = asyncio.run(probe.probe(probe.Target(url, deep=deep), timeout=timeout))
+    who = f"  {result.name} {result.version}".rstrip()
+    era = f"  MCP {result.era}" if result.era else ""
+    typer.echo(
+        f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{'  ' + result.reason if result.reason else ''}"
+    )
+    raise typer.Exit(OK if result.reachable else WORLD)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"pallas-gen {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _plan(file: Path) -> tuple[Plan, Path]:
+    loaded = project.load(file, os.environ)
+    _tell(loaded.warnings)
+    return build_plan(loaded.fleet, loaded.config, loaded.project), loaded.folder
+
+
+def _compose_files(plan: Plan, way: PurePosixPath) -> output.Files:
+    try:
+        return compose_target.render(plan, way)
+    except subnets.PoolExhausted:
+        where = Where(plan.source, field="networks.pool")
+        hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
+        raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
+
+
+def _deliver(files: output.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> None:
+    if stdout:
+        for name, text in sorted(files.items()):
+            typer.echo(text if len(files) == 1 else f"# {name}\n{text}", nl=False)
+        return
+    if check or diff:
+        changes = output.differences(files, folder)
+        if diff:
+            typer.echo("\n".join(changes), nl=bool(changes))
+        elif changes:
+            typer.echo(f"{len(changes)} of {len(files)} files in {folder} would change", err=True)
+        raise typer.Exit(WORLD if changes else OK)
+    written = output.write(files, folder, force=force)
+    for name in sorted(files):
+        path = folder / name
+        typer.echo(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")
+
+
+def _tell(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        typer.echo(str(problem), err=True)
+
+
+def main() -> None:
+    """Entry point: run the command line and turn what went wrong into lines and an exit code."""
+    try:
+        app()
+    except Refused as refused:
+        _tell(refused.problems)
+        sys.exit(INPUT)
+    except OSError as error:
+        typer.echo(f"{error.filename or 'pallas-gen'}: {(error.strerror or str(error)).lower()}", err=True)
+        sys.exit(WORLD)

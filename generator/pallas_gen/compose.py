@@ -1,0 +1,177 @@
+"""Plan -> compose.yaml: one flat file, nothing left to fill in. Compose 2.24 and Engine 25 or later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network
+from pathlib import PurePosixPath
+from typing import Any
+
+from pallas_contract import names
+from pallas_contract.fleet import Resources
+from pallas_gen import subnets, yaml_out
+from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
+
+FILE = PurePosixPath("compose.yaml")
+USER = "10001:10001"
+LABEL = "io.pallas-kit"
+
+Tree = dict[str, Any]
+
+
+def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
+    """The files of a compose deployment; `project` is the way from them to the folder of agents.yaml.
+
+    Raises:
+        subnets.PoolExhausted: the fleet's address pool is too small.
+    """
+    networks = _members(plan) if plan.isolated else {}
+    document: Tree = {
+        "name": _project_name(plan.name),
+        "services": {item.host: _service(plan, item, project, networks) for item in plan.workloads},
+    }
+    if networks:
+        document["networks"] = _networks(plan, networks)
+    if secrets := _secrets(plan, project):
+        document["secrets"] = secrets
+    return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml")}
+
+
+def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[str, list[str]]) -> Tree:
+    out: Tree = {
+        "image": item.image,
+        "command": list(item.command),
+        "working_dir": names.PROJECT_DIR,
+        "environment": dict(sorted(({**item.env, **_listen_on(item, networks)}).items())),
+    }
+    if published := _published(item):
+        address, port = published
+        port_entry = {"target": names.CONTAINER_PORT, "host_ip": address, "published": str(port), "protocol": "tcp"}
+        out["ports"] = [port_entry]
+    if item.waits_for:
+        out["depends_on"] = {host: {"condition": "service_healthy"} for host in item.waits_for}
+    if networks:
+        joined = sorted(network for network, hosts in networks.items() if item.host in hosts)
+        out["networks"] = {network: _joining(item, networks[network]) for network in joined}
+    if item.needs_code:
+        out["volumes"] = _volumes(plan, project)
+    if item.secrets:
+        out["secrets"] = [{"source": _secret_name(secret.file), "target": secret.target} for secret in item.secrets]
+    out["healthcheck"] = _healthcheck(item)
+    out["restart"] = "unless-stopped"
+    out["stop_grace_period"] = f"{GRACE_SECONDS}s"
+    out["deploy"] = ({"replicas": item.replicas} if item.replicas > 1 else {}) | _limits(item.resources)
+    out["labels"] = {f"{LABEL}.kind": item.kind, f"{LABEL}.name": item.name} | dict(sorted(item.labels.items()))
+    return out | _hardening()
+
+
+def _published(item: Workload) -> tuple[str, int] | None:
+    """One host port cannot be shared by several containers."""
+    return item.published if item.replicas == 1 else None
+
+
+def _hardening() -> Tree:
+    return {
+        "user": USER,
+        "init": True,
+        "read_only": True,
+        "tmpfs": ["/tmp:size=64m,mode=1777,noexec,nosuid,nodev"],  # noqa: S108
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "logging": {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}},
+    }
+
+
+def _healthcheck(item: Workload) -> Tree:
+    return {
+        "test": ["CMD", "python", "-P", "-m", "pallas_contract", item.health_url],
+        "interval": "10s",
+        "timeout": "5s",
+        "retries": 3,
+        "start_period": "120s",
+        "start_interval": "1s",
+    }
+
+
+def _limits(resources: Resources) -> Tree:
+    memory = resources.memory.replace("Mi", "M").replace("Gi", "G")  # Docker's M is already the binary one
+    return {"resources": {"limits": {"cpus": f"{resources.cpus:g}", "memory": memory, "pids": resources.pids}}}
+
+
+def _volumes(plan: Plan, project: PurePosixPath) -> list[Tree]:
+    """The project folder, and over each secret file in it an empty one.
+
+    The folder and not the single files: an editor's rename would leave a mounted file on its old inode.
+    """
+    mounts = [(str(project), names.PROJECT_DIR)]
+    mounts += [("/dev/null", f"{names.PROJECT_DIR}/{file}") for file in plan.hidden]
+    options: Tree = {"read_only": True, "bind": {"create_host_path": False}}
+    return [{"type": "bind", "source": source, "target": target, **options} for source, target in mounts]
+
+
+def _joining(item: Workload, hosts: list[str]) -> Tree:
+    """How a workload joins a network: what is called on it has a name there that says from whom."""
+    callers = hosts[:-1] if item.kind == "agent" and hosts[-1] == item.host else []
+    return {"aliases": [_caller_alias(host) for host in callers]} if callers else {}
+
+
+def _listen_on(item: Workload, networks: dict[str, list[str]]) -> dict[str, str]:
+    """A bridge carries both directions, so an agent listens only where its callers are, not where it calls."""
+    callers = [host for hosts in networks.values() if item.host == hosts[-1] for host in hosts[:-1]]
+    if item.kind != "agent" or not callers:
+        return {}
+    return {names.ENV_LISTEN_ON: ",".join(_caller_alias(host) for host in sorted(callers))}
+
+
+def _caller_alias(host: str) -> str:
+    """A name that no agent can have: theirs have no dot."""
+    return f"from.{host}"
+
+
+def _members(plan: Plan) -> dict[str, list[str]]:
+    """Network name -> hosts on it, the called one last: one per agent, for the registry, and one per declared call.
+
+    Hosts have no dot in them, so no two pairs give the same name.
+    """
+    out = {names.REGISTRY: [names.REGISTRY]}
+    for item in plan.workloads:
+        if item.kind == "agent":
+            out[f"agent.{item.host}"] = [names.REGISTRY, item.host]
+        elif item.kind == "service" and item.egress:
+            out[f"service.{item.host}"] = [item.host]
+    return out | {f"call.{caller}.{called}": [caller, called] for caller, called in plan.edges}
+
+
+def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:
+    """A network is open to the outside only for a workload that publishes a port or needs the world."""
+    explicit: dict[str, IPv4Network] = {}
+    if len(members) > subnets.DEFAULT_POOLS:
+        sizes = {network: sum(plan.workload(host).replicas for host in hosts) for network, hosts in members.items()}
+        explicit = subnets.allocate(plan.name, sizes, IPv4Network(plan.pool))
+    out: Tree = {}
+    for network, hosts in sorted(members.items()):
+        owner = plan.workload(hosts[-1])
+        open_ = not network.startswith("call.") and (_published(owner) is not None or owner.egress)
+        out[network] = {} if open_ else {"internal": True}
+        if network in explicit:
+            out[network]["ipam"] = {"config": [{"subnet": str(explicit[network])}]}
+    return out
+
+
+def _secrets(plan: Plan, project: PurePosixPath) -> Tree:
+    files: Iterable[str] = sorted({secret.file for item in plan.workloads for secret in item.secrets})
+    return {_secret_name(file): {"file": file if file.startswith("/") else str(project / file)} for file in files}
+
+
+def _secret_name(file: str) -> str:
+    """A key for the `secrets` section: the path, with what compose does not allow in names replaced."""
+    return (
+        "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in file).strip(".")
+        or "_"
+    )
+
+
+def _project_name(name: str) -> str:
+    """Compose allows lower-case letters, digits, `-` and `_`, starting with a letter or digit."""
+    cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in name.lower())
+    return cleaned.strip("-_") or "pallas"

@@ -1,0 +1,97 @@
+"""Which files of the project folder reach a cluster in ConfigMaps, and which cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from pallas_contract import names
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_gen import yaml_out
+from pallas_gen.plan import Plan
+
+LIMIT = 512 * 1024
+"""Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
+compressed."""
+
+_FIT = re.compile(r"[A-Za-z0-9._/-]+")
+_NOT_CODE = ("__pycache__", "node_modules")
+_GENERATED = ("Dockerfile.fleet", "Dockerfile.fleet.dockerignore")
+_BAKE = "bake the code into an image: `pallas-gen image`, then `image: NAME` in the fleet file"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Texts by path: what the registry reads too, and what only agents and services need."""
+
+    config: dict[str, str] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
+
+
+def read(folder: Path, plan: Plan) -> Delivery:
+    """The files of the project; its code only where the plan mounts it.
+
+    Raises:
+        Refused: with every file that does not fit into a ConfigMap.
+    """
+    config = {name: folder / name for name in (plan.source, names.CONFIG_FILE) if (folder / name).is_file()}
+    mounted = any(item.needs_code for item in plan.workloads if item.kind != "registry")
+    code = {str(path): folder / path for path in _code(folder, plan)} if mounted else {}
+    found = [*_names(code), *_size(code)]
+    texts: dict[str, str] = {}
+    for name, path in (config | code).items():
+        try:
+            texts[name] = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            found.append(Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE))
+    if found:
+        raise Refused(found)
+    return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
+
+
+def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
+    """Everything in the folder but secrets, hidden files, charts, and what pallas-gen and Python wrote."""
+    skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
+    for root, folders, files in os.walk(folder):
+        place = PurePosixPath(Path(root).relative_to(folder).as_posix())
+        if "Chart.yaml" in files and root != str(folder):
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_CODE)
+        for name in sorted(files):
+            own = not name.startswith(".") and not name.endswith(".pyc") and name not in _GENERATED
+            if own and str(place / name) not in skip and not _is_generated(Path(root, name)):
+                yield place / name
+
+
+def _is_generated(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(yaml_out.MARK)) == yaml_out.MARK.encode()
+
+
+def key(path: str) -> str:
+    """The ConfigMap key of a path, which has no slash (the chart's `pallas.key`)."""
+    return path.replace("/", ".")
+
+
+def _names(code: dict[str, Path]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for name in code:
+        other = seen.setdefault(key(name), name)
+        if not _FIT.fullmatch(name):
+            message = "cannot be delivered in a ConfigMap: letters, digits, `.`, `_` and `-` are all a name may have"
+            yield Problem(Where(name), message, f"rename it, or {_BAKE}")
+        elif other != name:
+            message = f"cannot be told from {other} in a ConfigMap, whose keys have `.` for `/`"
+            yield Problem(Where(name), message, f"rename it, or {_BAKE}")
+
+
+def _size(code: dict[str, Path]) -> Iterator[Problem]:
+    total = sum(path.stat().st_size for path in code.values())
+    if total > LIMIT:
+        largest = max(code, key=lambda name: code[name].stat().st_size)
+        message = f"{total // 1024} KiB of files are too many for a ConfigMap (largest: {largest}); {LIMIT // 1024} fit"
+        yield Problem(Where("."), message, _BAKE)

@@ -1,0 +1,108 @@
+"""Files -> disk: all or nothing, atomically, and never over something the user wrote."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_gen import yaml_out
+
+Files = Mapping[PurePosixPath, str]
+
+SUMS = PurePosixPath(".pallas-gen.sums")
+"""Written beside files that can carry no header: `sha256  path` of each, so that an edited one is noticed, and one
+that is no longer written can be taken away."""
+
+
+def sums(files: Files) -> str:
+    return "".join(f"{_sum(text)}  {path}\n" for path, text in sorted(files.items()))
+
+
+def differences(files: Files, folder: Path) -> list[str]:
+    """A unified diff per file that is not on disk as it would be written; empty when nothing would change."""
+    out = []
+    for name, text in sorted(files.items()):
+        before = _read(folder / name) or ""
+        if before != text:
+            lines = difflib.unified_diff(before.splitlines(), text.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
+            out.append("\n".join(lines))
+    return out + [f"--- a/{name}\n+++ /dev/null" for name in _stale(files, folder)]
+
+
+def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
+    """Write what differs, remove what an earlier version wrote and this one does not, and return the paths.
+
+    Nothing is written when one file is in the way.
+
+    Raises:
+        Refused: a file stands there that pallas-gen did not write, or that was edited since (unless `force`).
+        OSError: the folder cannot be written.
+    """
+    known = _recorded(folder)
+    blocked = [] if force else [name for name in sorted(files) if _in_the_way(folder, name, files[name], known)]
+    if blocked:
+        hint = "move it away, write elsewhere with `-o DIR`, or overwrite it with `--force`"
+        message = "exists and is not as pallas-gen left it"
+        raise Refused(Problem(Where(str(folder / name)), message, hint) for name in blocked)
+    folder.mkdir(parents=True, exist_ok=True)
+    stale = _stale(files, folder)
+    changed = [folder / name for name, text in sorted(files.items()) if _read(folder / name) != text]
+    for path in changed:
+        _replace(path, files[PurePosixPath(path.relative_to(folder))])
+    for name in stale:
+        (folder / name).unlink()
+    return changed + [folder / name for name in stale]
+
+
+def _in_the_way(folder: Path, name: PurePosixPath, new: str, known: Mapping[PurePosixPath, str]) -> bool:
+    text = _read(folder / name)
+    if text is None or text == new or name == SUMS:
+        return False
+    return known[name] != _sum(text) if name in known else yaml_out.edited_by_hand(text)
+
+
+def _recorded(folder: Path) -> dict[PurePosixPath, str]:
+    pairs = (line.split("  ", 1) for line in (_read(folder / SUMS) or "").splitlines() if "  " in line)
+    return {PurePosixPath(path): sum_ for sum_, path in pairs}
+
+
+def _stale(files: Files, folder: Path) -> list[PurePosixPath]:
+    """Files an earlier version wrote here and nobody has changed since; only asked where sums are written again."""
+    if SUMS not in files:
+        return []
+    recorded = _recorded(folder).items()
+    return [name for name, sum_ in recorded if name not in files and _sum(_read(folder / name) or "") == sum_]
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text("utf-8", errors="replace") if path.is_file() else None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside, fsync, rename: a reader sees the old file or the new one, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

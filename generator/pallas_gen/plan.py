@@ -1,0 +1,203 @@
+"""What is to run, decided: the one model from which every target is rendered. Pure, and ignorant of all targets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pallas_contract import __version__, launch, names
+from pallas_contract.fastagent import OFFLINE_PROVIDERS, Config
+from pallas_contract.fleet import Fleet, Resources, SecretFile
+
+Kind = Literal["agent", "service", "registry"]
+
+GRACE_SECONDS = 40
+"""Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the project folder holds, as far as a plan depends on it. `agents_file` is the file's name in it."""
+
+    agents_file: str = names.AGENTS_FILE
+    secret_files: tuple[str, ...] = ()
+    """Files shared by all agents as secrets, by name: fastagent.secrets.yaml and .env, where they exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret by reference: `file` (relative to agents.yaml, or absolute) appears to the workload as `target`."""
+
+    target: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One program of the fleet and everything a target must grant it, and no more."""
+
+    name: str
+    host: str
+    kind: Kind
+    image: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    health_url: str
+    """What a probe inside the workload's own container asks."""
+    health_paths: tuple[str, str] | None = None
+    """Paths answered to GET with 200 while the process is alive, and while it can serve. None: only MCP can tell."""
+    waits_for: tuple[str, ...] = ()
+    """Hosts that must be ready before this one starts."""
+    calls: tuple[str, ...] = ()
+    """Hosts this one may open connections to."""
+    published: tuple[str, int] | None = None
+    """Address and port outside of the fleet."""
+    replicas: int = 1
+    stateless: bool = True
+    """Whether replicas can take over from each other: nothing is kept between two calls."""
+    resources: Resources = field(default_factory=Resources)
+    secrets: tuple[Secret, ...] = ()
+    needs_code: bool = True
+    """Whether the project folder must be put into /project."""
+    egress: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+    """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
+
+    def url_for_others(self) -> str:
+        """What a probe in another container asks."""
+        return self.health_url.replace(launch.LOOPBACK, self.host, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole deployment. `hidden` are files of the project folder that no workload may see through it."""
+
+    name: str
+    source: str
+    version: str
+    workloads: tuple[Workload, ...]
+    isolated: bool
+    pool: str
+    hidden: tuple[str, ...]
+
+    def workload(self, host: str) -> Workload:
+        """The workload at `host`.
+
+        Raises:
+            StopIteration: there is none.
+        """
+        return next(item for item in self.workloads if item.host == host)
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """Who may call whom, as (caller, called), sorted; the registry reaches every agent besides."""
+        return sorted((item.host, peer) for item in self.workloads for peer in item.calls if item.kind != "registry")
+
+
+def build_plan(fleet: Fleet, config: Config, project: Project) -> Plan:
+    """Decide everything that agents.yaml leaves open. `fleet` must have passed `pallas_contract.graph.problems`."""
+    agents = [_agent(fleet, config, project, name) for name in fleet.agents]
+    services = [_service(fleet, name) for name in fleet.services]
+    workloads = sorted([*agents, *services, _registry(fleet, project)], key=lambda item: item.host)
+    files = {secret.file for item in workloads for secret in item.secrets} | set(project.secret_files)
+    hidden = tuple(sorted(file for file in files if not file.startswith("/") and ".." not in file.split("/")))
+    mode, pool = fleet.networks.mode, str(fleet.networks.pool)
+    return Plan(fleet.name, project.agents_file, fleet.version, tuple(workloads), mode == "isolated", pool, hidden)
+
+
+def agent_image(fleet: Fleet) -> str:
+    return fleet.image.agent or f"pallas-agent:{__version__}"
+
+
+def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workload:
+    agent = fleet.agent(name)
+    peers = sorted(agent.depends_on)
+    shared = [Secret(file, file) for file in project.secret_files]
+    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | launch.agent_env(fleet, name, "container")
+    return Workload(
+        name=name,
+        host=names.slug(name),
+        kind="agent",
+        image=agent_image(fleet),
+        command=tuple(launch.agent_command(name)),
+        env=env,
+        health_url=launch.health_url(fleet, name, "container"),
+        health_paths=(names.LIVE_PATH, names.READY_PATH),
+        waits_for=tuple(names.slug(peer) for peer in peers if agent.depends_on[peer].required),
+        calls=tuple(names.slug(peer) for peer in peers),
+        published=(launch.bind_address(agent.publish), agent.port) if agent.publish else None,
+        replicas=agent.replicas or 1,
+        stateless=agent.instance_scope == "request",
+        resources=agent.resources or Resources(),
+        secrets=(*shared, *_secrets(agent.secrets)),
+        needs_code=fleet.image.code == "mounted",
+        egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
+        labels=agent.labels,
+        fingerprint=_fingerprint(fleet, name),
+    )
+
+
+def _service(fleet: Fleet, name: str) -> Workload:
+    service = fleet.services[name]
+    return Workload(
+        name=name,
+        host=names.slug(name),
+        kind="service",
+        image=agent_image(fleet),
+        command=tuple(launch.service_command(fleet, name)),
+        env=launch.service_env(fleet, name, "container"),
+        health_url=launch.health_url(fleet, name, "container"),
+        health_paths=(launch.MODELS_PATH, launch.MODELS_PATH) if service.provides == "openai" else None,
+        resources=service.resources,
+        secrets=_secrets(service.secrets),
+        needs_code=fleet.image.code == "mounted",
+        egress=service.egress,
+    )
+
+
+def _registry(fleet: Fleet, project: Project) -> Workload:
+    publish = fleet.registry.publish
+    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | launch.registry_env(fleet, "container")
+    return Workload(
+        name=names.REGISTRY,
+        host=names.REGISTRY,
+        kind="registry",
+        image=fleet.image.registry or f"pallas-registry:{__version__}",
+        command=tuple(launch.registry_command()),
+        env=env,
+        health_url=f"http://{launch.LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}",
+        health_paths=(names.LIVE_PATH, names.READY_PATH),
+        calls=tuple(sorted(names.slug(name) for name in fleet.agents)),
+        published=(launch.bind_address(publish), fleet.registry_port) if publish else None,
+        resources=fleet.registry.resources,
+    )
+
+
+def _agents_path(project: Project) -> str:
+    return f"{names.PROJECT_DIR}/{project.agents_file}"
+
+
+def _fingerprint(fleet: Fleet, name: str) -> str:
+    own = fleet.agent(name).model_dump(mode="json", exclude={"replicas", "resources", "env", "secrets", "labels"})
+    shown = {key: getattr(fleet, key) for key in ("name", "version", "host", "namespace")}
+    return hashlib.sha256(json.dumps([shown, own], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _secrets(written: Mapping[str, SecretFile]) -> tuple[Secret, ...]:
+    return tuple(Secret(key, written[key].file.removeprefix("./")) for key in sorted(written))
+
+
+def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:
+    """Whether the agent's model or one of the configured MCP servers is outside the fleet.
+
+    Which servers a Python module uses is not known here, so every configured one counts.
+    """
+    peers = fleet.agents[name].depends_on
+    own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
+    outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
+    members = {*fleet.agents, *fleet.services}
+    return outside_model or any(url and server not in members for server, url in config.servers.items())

@@ -1,0 +1,127 @@
+"""The project folder around agents.yaml: what is in it, and what in it does not fit the fleet file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pallas_contract import check, fastagent, names
+from pallas_contract.fastagent import Config
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.source import Source
+from pallas_gen.plan import Project
+
+CONTAINER_UID = 10001
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything the generator reads: the fleet, fast-agent's configuration, facts of the folder, and warnings."""
+
+    fleet: Fleet
+    config: Config
+    project: Project
+    folder: Path
+    warnings: list[Problem]
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Loaded:
+    """Read agents.yaml at `path` and the files beside it.
+
+    Raises:
+        Refused: with every error found in any of them.
+    """
+    found: list[Problem] = []
+    folder = path.resolve().parent
+    fleet, tree, warnings = check.load(path)
+    try:
+        config, said = fastagent.load(folder)
+    except Refused as refused:
+        config, said = Config(), refused.problems
+    shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
+    project = Project(path.name, shared)
+    found += [*warnings, *said, *_code(fleet, tree, folder), *_secret_files(fleet, tree, folder, shared)]
+    found += [*_servers(fleet, config), *_publishing(fleet, tree), *_variables(config, folder, environ, fleet)]
+    return Loaded(fleet, config, project, folder, refuse_errors(found))
+
+
+def _code(fleet: Fleet, tree: Source, folder: Path) -> Iterator[Problem]:
+    """Modules and cards that are not in the folder. A custom image may bring its own modules along."""
+    own_image = fleet.image.agent is not None
+    modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
+    modules += [("services", name, service.module) for name, service in fleet.services.items()]
+    for kind, name, module in modules:
+        place = module.replace(".", "/")
+        if not own_image and not (folder / f"{place}.py").is_file() and not (folder / place).is_dir():
+            hint = f"create {place}.py beside {tree.name}, or name an `image` that holds the module"
+            yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
+    for name, agent in fleet.agents.items():
+        if agent.card and not (folder / agent.card).is_file():
+            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
+
+
+def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
+    places = {file: Where(file) for file in shared}
+    for kind, members in (("agents", fleet.agents), ("services", fleet.services)):
+        for name, member in members.items():
+            places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
+    places |= {secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.defaults.secrets.items()}
+    for file, where in places.items():
+        path = folder / file
+        if not path.is_file():
+            yield Problem(where, f"there is no file {file} yet", "create it before `docker compose up`", "warning")
+        elif not path.stat().st_mode & 0o004:
+            hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
+            yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
+
+
+def _servers(fleet: Fleet, config: Config) -> Iterator[Problem]:
+    members = {*fleet.agents, *fleet.services}
+    for name, url in config.servers.items():
+        if url is None:
+            continue
+        where = config.places[name]
+        if name in members:
+            hint = "the fleet computes the URL of its own members; this line can go"
+            yield Problem(where, f"{url} is not used: `{name}` is part of the fleet", hint, "warning")
+        elif urlsplit(url).hostname in _LOCAL:
+            hint = "use a host name, or bring the server along under `services`"
+            yield Problem(where, "in a container localhost is the container itself", hint, "warning")
+
+
+def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    for name in fleet.agents:
+        agent = fleet.agent(name)
+        if (agent.replicas or 1) > 1 and agent.publish:
+            message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
+            place = ("agents", name, "replicas")
+            yield tree.problem(*place, message=message, hint="set `publish: false` to agree", level="warning")
+    if fleet.host in _LOCAL:
+        return
+    addresses = [fleet.registry.publish, *(fleet.agent(name).publish for name in fleet.agents)]
+    if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in addresses):
+        message = f"clients are told to call {fleet.host}, but ports are published on 127.0.0.1 only"
+        hint = "set `defaults.publish` and `registry.publish` to the address to listen on, for example 0.0.0.0"
+        yield tree.problem("host", message=message, hint=hint, level="warning")
+
+
+def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: Fleet) -> Iterator[Problem]:
+    known = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.defaults.secrets)
+    known |= {key for agent in fleet.agents.values() for key in (*agent.secrets, *agent.env)} | set(fleet.defaults.env)
+    for variable, where in config.variables.items():
+        if variable not in known and variable != names.ENV_OPENAI_BASE_URL:
+            hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
+            yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning")
+
+
+def _dotenv_keys(path: Path) -> set[str]:
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return set()
+    lines = path.read_text("utf-8", errors="replace").splitlines()
+    return {line.removeprefix("export ").partition("=")[0].strip() for line in lines if "=" in line}

@@ -1,0 +1,34 @@
+"""The JSON schemas of agents.yaml and of the chart's values; generated from the models and committed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pallas_contract.fleet import Fleet
+from pallas_gen.values import Values
+
+
+def agents_schema() -> str:
+    """JSON text, sorted and indented, with a final newline."""
+    document = Fleet.model_json_schema(mode="validation")
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "agents.yaml"}
+    return _text(document)
+
+
+def values_schema() -> str:
+    """The same for the chart's values: closed at every level, and in draft-07, which every Helm 3 and 4 reads."""
+    document = _closed(Values.model_json_schema(mode="validation", by_alias=True))
+    return _text({"$schema": "http://json-schema.org/draft-07/schema#", **document, "title": "values.yaml"})
+
+
+def _closed(node: Any) -> Any:
+    """A map whose keys have a pattern refuses other keys."""
+    if isinstance(node, dict):
+        extra = {"additionalProperties": False} if "patternProperties" in node else {}
+        return {key: _closed(value) for key, value in node.items()} | extra
+    return [_closed(item) for item in node] if isinstance(node, list) else node
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

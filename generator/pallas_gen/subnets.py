@@ -1,0 +1,47 @@
+"""Explicit subnets for fleets with more networks than Docker's default address pools hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+
+DEFAULT_POOLS = 25
+"""Up to here Docker finds addresses itself; its pools end near 31 networks, some of them in use by others."""
+
+_OVERHEAD = 3
+"""Network, gateway and broadcast address."""
+
+
+class PoolExhausted(Exception):
+    """The pool is too small for the fleet."""
+
+
+def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[str, IPv4Network]:
+    """A subnet for each network name, large enough for its number of members.
+
+    A network's place follows from its own name and the fleet's, so adding an agent moves (nearly) no other network:
+    moving one would make compose recreate the containers on it.
+
+    Raises:
+        PoolExhausted: not all of them fit.
+    """
+    taken: list[IPv4Network] = []
+    out: dict[str, IPv4Network] = {}
+    for name in sorted(members):
+        prefix = 32 - (max(members[name] + _OVERHEAD, 8) - 1).bit_length()
+        out[name] = _place(f"{fleet}/{name}", prefix, pool, taken)
+        taken.append(out[name])
+    return out
+
+
+def _place(key: str, prefix: int, pool: IPv4Network, taken: list[IPv4Network]) -> IPv4Network:
+    size = 1 << (32 - prefix)
+    slots = pool.num_addresses // size
+    start = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
+    for step in range(slots):
+        base = int(pool.network_address) + (start + step) % slots * size
+        subnet = IPv4Network((base, prefix))
+        if not any(subnet.overlaps(other) for other in taken):
+            return subnet
+    raise PoolExhausted(key)

@@ -1,0 +1,153 @@
+"""The values of the Helm chart: one closed model, from which its defaults, its schema and its reference are made.
+
+Keys are camelCase, as charts have them. Maps instead of lists wherever a second values file may want to change one
+entry: Helm merges maps and replaces lists.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pallas_gen.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Workload
+
+
+class Secret(Block):
+    """One secret file. Either its content or a Secret that has it must be given."""
+
+    file: str = ""
+    """Where the generator saw it; not read by the chart."""
+    content: str = ""
+    """The content, for `--set-file`; the chart then creates the Secret. Helm keeps it in its release record."""
+    existing_secret: str = ""
+    """Name of a Secret of yours that holds it."""
+    key: str = ""
+    """Its key there. Default: the name of this entry."""
+
+
+class Project(Block):
+    """The files of the project folder."""
+
+    name: Label = ""
+    """The fleet's name, as a label value."""
+    delivery: Literal["configMap", "image"] = "configMap"
+    """How code reaches agents: from the ConfigMap below, or from the image, which then has it in /project."""
+    config: dict[str, str] = {}
+    """The fleet file and fast-agent's configuration by name; what the registry reads."""
+    code: dict[str, str] = {}
+    """Everything else by path: modules, agent cards and their data."""
+
+
+class NetworkPolicy(Block):
+    """Who may reach whom, from the graph in agents.yaml. Needs a network plugin that enforces policies."""
+
+    enabled: bool = True
+    """Let through what the graph declares, and nothing else."""
+    published_from: list[Object] = []
+    """Peers that may call published agents and the registry. Empty: nobody, or with `ingress` or `httpRoute` on, all
+    other namespaces."""
+    monitoring_from: list[Object] = [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    ]
+    """Peers that may scrape metrics, when `serviceMonitor` is on."""
+    dns_to: list[Object] = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]
+    """Where names are resolved, at port 53."""
+    egress_to: list[Object] = [
+        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
+        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
+    ]
+    """The world, for workloads with `egress: true`: without the addresses of cloud metadata services."""
+
+
+class Exposure(Block):
+    """Published agents at `<host name>.<domain>`, the registry at `registry.<domain>`."""
+
+    enabled: bool = False
+    """Create it."""
+    domain: str = ""
+    """DNS domain under which every published agent gets a name."""
+    annotations: dict[str, str] = {}
+    """Annotations of the object."""
+
+
+class Ingress(Exposure):
+    """An Ingress over all published agents and the registry."""
+
+    class_name: str = ""
+    """Class of the Ingress. Empty: the cluster's default."""
+    tls_secret: str = ""
+    """Secret with a certificate for `*.<domain>`. Empty: no TLS here."""
+
+
+class HttpRoute(Exposure):
+    """One HTTPRoute (Gateway API) per published agent and for the registry."""
+
+    parent_refs: list[Object] = []
+    """The Gateways to attach to."""
+
+
+class ServiceMonitor(Block):
+    """A ServiceMonitor over agents and registry (Prometheus Operator)."""
+
+    enabled: bool = False
+    """Create it."""
+    interval: str = "30s"
+    """Time between scrapes."""
+    labels: dict[str, Label] = {}
+    """Labels by which your Prometheus finds it."""
+
+
+class PrometheusRule(Block):
+    """Alerts on the health the registry measures (Prometheus Operator)."""
+
+    enabled: bool = False
+    """Create it."""
+    labels: dict[str, Label] = {}
+    """Labels by which your Prometheus finds it."""
+
+
+class Toggle(Block):
+    """Something that is on or off."""
+
+    enabled: bool = False
+    """Switch it on."""
+
+
+class Values(Block):
+    """Everything the chart takes."""
+
+    global_: Annotated[Object, Field(alias="global")] = {}
+    """Shared with other charts when this is a subchart; `imageRegistry` replaces every image's registry."""
+    project: Project = Project()
+    """The project folder."""
+    images: Images = Images()
+    """Where images come from."""
+    agents: dict[Name, Agent] = {}
+    """The agents by name; written by `pallas-gen helm`."""
+    services: dict[Name, Companion] = {}
+    """Companion services by name; written by `pallas-gen helm`."""
+    registry: Workload = Workload()
+    """The registry. Several replicas observe independently."""
+    secrets: dict[str, Secret] = {}
+    """Secret files by name; written by `pallas-gen helm`, without any content."""
+    defaults: Pod = Pod()
+    """For every workload that does not say otherwise."""
+    network_policy: NetworkPolicy = NetworkPolicy()
+    """Network policies."""
+    ingress: Ingress = Ingress()
+    """Ingress."""
+    http_route: HttpRoute = HttpRoute()
+    """Gateway API routes."""
+    service_monitor: ServiceMonitor = ServiceMonitor()
+    """Scraping."""
+    prometheus_rule: PrometheusRule = PrometheusRule()
+    """Alerts."""
+    dashboard: Toggle = Toggle()
+    """A ConfigMap with a Grafana dashboard, labelled grafana_dashboard."""
+    kagent: Toggle = Toggle()
+    """Labels and annotations by which kagent finds the agents' Services."""
+    cluster_domain: str = "cluster.local"
+    """The cluster's DNS domain."""
+    extra_objects: list[Object] = []
+    """More objects, installed and removed with the release."""

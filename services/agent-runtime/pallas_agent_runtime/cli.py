@@ -1,0 +1,67 @@
+"""The `pallas` command: `pallas --agent NAME` serves one agent, `pallas` runs the whole fleet as processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import structlog
+
+from pallas_contract import __version__, names
+from pallas_contract.problems import Problem, Refused
+
+EXIT_INPUT, EXIT_WORLD = 2, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code. 2 is a mistake in the user's files, 1 a trouble of the world, 0 a clean end."""
+    options = _parser().parse_args(arguments)
+    path = Path(options.config or os.environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
+    try:
+        if options.agent is not None:
+            return _agent(path, options.agent)
+        from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
+
+        return int(supervisor.main(path))
+    except Refused as refused:
+        _tell(refused.problems)
+        return EXIT_INPUT
+    except KeyboardInterrupt:
+        return 0
+
+
+def _agent(path: Path, name: str) -> int:
+    # A stop that comes before the agent listens ends the process as quietly as one that comes after.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from pallas_agent_runtime import listening, logs, preparation, serve  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    prepared = preparation.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    logs.configure(name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
+    _tell(prepared.warnings)
+    for note in prepared.config.notes:
+        structlog.get_logger(__name__).warning("configuration", note=note)
+    try:
+        serve.run(prepared)
+    except listening.CannotListen as failure:
+        sys.stderr.write(f"pallas: {failure}\n")
+        return EXIT_WORLD
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pallas", description="Run a fleet of fast-agent MCP agents, or one of them.")
+    parser.add_argument("--agent", metavar="NAME", help="serve this agent only: no registry, no dependencies")
+    parser.add_argument(
+        "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
+    )
+    parser.add_argument("--version", action="version", version=f"pallas {__version__}")
+    return parser
+
+
+def _tell(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")

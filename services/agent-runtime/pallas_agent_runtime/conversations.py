@@ -1,0 +1,105 @@
+"""What was said, kept outside the agent instances: by key, bounded in number, age and length.
+
+A key is made of the conversation's handle and its caller: knowing a handle does not open another's conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+
+class Message(Protocol):
+    """What this module needs to know of fast-agent's message."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def tool_results(self) -> object: ...
+
+
+type Transcript[M] = dict[str, list[M]]
+"""Messages by agent: a workflow keeps its history in its children."""
+
+
+def key(handle: str, caller: str) -> str:
+    """The key of a conversation. `caller` is the request's credential, empty for none; neither can be read back."""
+    parts = (hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest() for part in (caller, handle))
+    return "-".join(parts)
+
+
+class Store[M](Protocol):
+    """Where transcripts live between two turns."""
+
+    async def load(self, key: str) -> Transcript[M]:
+        """The transcript of `key`, empty when there is none."""
+        ...
+
+    async def save(self, key: str, transcript: Transcript[M]) -> None: ...
+
+
+class MemoryStore[M]:
+    """Transcripts of this process; the least recently used go first.
+
+    Nothing on the wire ends a conversation in the stateless era, so they also age out: `idle` is in seconds.
+    """
+
+    def __init__(self, limit: int = 1000, idle: float = 1800.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit, self._idle, self._clock = limit, idle, clock
+        self._kept: OrderedDict[str, tuple[float, Transcript[M]]] = OrderedDict()
+
+    async def load(self, key: str) -> Transcript[M]:
+        self._forget()
+        return {agent: list(said) for agent, said in self._kept[key][1].items()} if key in self._kept else {}
+
+    async def save(self, key: str, transcript: Transcript[M]) -> None:
+        self._kept[key] = (self._clock(), transcript)
+        self._kept.move_to_end(key)
+        self._forget()
+
+    def _forget(self) -> None:
+        while self._kept:
+            used, _ = next(iter(self._kept.values()))
+            if len(self._kept) <= self._limit and self._clock() - used <= self._idle:
+                return
+            self._kept.popitem(last=False)
+
+
+class Conversations[M: Message]:
+    """Turns of one conversation happen one after the other; those of different ones side by side.
+
+    `length` is the most messages kept per agent: fast-agent copies the whole history on every turn, 0.15 ms a message.
+    """
+
+    def __init__(self, store: Store[M], length: int = 400) -> None:
+        self._store, self._length = store, length
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, key: str | None) -> AsyncIterator[Transcript[M]]:
+        """The transcript, to be changed in place; saved when the turn ends without an exception. None keeps nothing."""
+        if key is None:
+            yield {}
+            return
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            transcript = await self._store.load(key)
+            yield transcript
+            await self._store.save(key, {agent: self._bounded(said) for agent, said in transcript.items() if said})
+
+    async def read(self, key: str, agent: str) -> list[M]:
+        """What `agent` and its callers said so far."""
+        return list((await self._store.load(key)).get(agent, []))
+
+    def _bounded(self, messages: list[M]) -> list[M]:
+        """The last whole turns, at least one: a tool's result without its call confuses every provider."""
+        start = max(0, len(messages) - self._length)
+        turns = [i for i, said in enumerate(messages) if said.role == "user" and not said.tool_results]
+        fitting = [i for i in turns if i >= start]
+        return messages[(fitting[:1] or turns[-1:] or [start])[0] :] if start else messages

@@ -1,0 +1,77 @@
+"""How an agent process ends: told once it finishes what was begun, told twice it stops at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+log = structlog.get_logger(__name__)
+
+GRACE = 30.0
+"""Seconds that open calls get to finish after SIGTERM; a container needs a longer `stop_grace_period`."""
+LINGER = 2
+"""Seconds that connections without a call, such as a session's event stream, get after that."""
+
+
+class Stop:
+    """SIGTERM and SIGINT as events of the running loop."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.insisted = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._received)
+
+    def _received(self) -> None:
+        (self.insisted if self.asked.is_set() else self.asked).set()
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without its signal handlers: it raises a signal again once it has stopped, before the engine closes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=LINGER,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def drain(idle: asyncio.Event, insisted: asyncio.Event, abort: Callable[[], Awaitable[None]]) -> None:
+    """Wait until no call is open; those that are after `GRACE` seconds, or a second signal, are failed by `abort`."""
+    log.info("draining", open_calls=not idle.is_set())
+    waits = [asyncio.create_task(event.wait()) for event in (idle, insisted)]
+    await asyncio.wait(waits, timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    await abort()
+
+
+@asynccontextmanager
+async def background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run `jobs` beside the body; they are cancelled when it ends, and it fails when one of them does."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(job) for job in jobs]
+        yield
+        for task in tasks:
+            task.cancel()

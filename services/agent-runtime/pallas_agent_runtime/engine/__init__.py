@@ -1,0 +1,13 @@
+"""fast-agent as an engine: the only package that imports it. Everything else sees what is exported here.
+
+Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.py: `FastAgent` (`agents`, `harness`,
+`load_agents`), `AgentHarness.session`, `HarnessSession` (`agent_app`, `generate`, `clear`, `delete`), `AgentApp`
+(`registered_agents`, `attach_mcp_server`, `list_attached_mcp_servers`), the agents' `config`, `llm`,
+`message_history` and `load_message_history`, `PromptMessageExtended`, `RequestParams`, `LlmStopReason`,
+`FastAgentError`, and `ModelDatabase` with `ModelParameters`. Nothing private, nothing patched.
+"""
+
+from pallas_agent_runtime.engine.definition import Loaded, load, register_model
+from pallas_agent_runtime.engine.turns import Engine, EngineFailed
+
+__all__ = ["Engine", "EngineFailed", "Loaded", "load", "register_model"]

@@ -1,0 +1,111 @@
+"""The user's agent definition: found, imported and checked; and the model it runs on made known to fast-agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fast_agent import FastAgent
+from fast_agent.core.exceptions import FastAgentError
+from fast_agent.llm.model_database import ModelDatabase, ModelParameters
+
+from pallas_agent_runtime import usercode
+from pallas_agent_runtime.settings import Settings
+from pallas_contract.fastagent import OFFLINE_PROVIDERS, Capabilities
+from pallas_contract.problems import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The user's FastAgent application and the name its definition gives to the agent that is served."""
+
+    app: FastAgent
+    target: str
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """Names of the MCP servers that any agent of the application uses."""
+        return frozenset(server for data in self.app.agents.values() for server in data["config"].servers)
+
+
+def load(settings: Settings) -> Loaded:
+    """Import the module, or read the card, of the agent.
+
+    Raises:
+        Refused: there is no usable agent in it.
+    """
+    agent = settings.agent
+    place = ("agents", settings.name, "module" if agent.module else "card")
+    try:
+        app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
+    except FastAgentError as error:
+        message = f"fast-agent refuses it: {said(error)}"
+        raise Refused([settings.tree.problem(*place, message=message)]) from None
+    return Loaded(app, _target(app, settings, place))
+
+
+def _from_module(settings: Settings, name: str) -> FastAgent:
+    module = usercode.load_module(settings, name)
+    fast = getattr(module, "fast", None)
+    if isinstance(fast, FastAgent):
+        return fast
+    message = f"`{name}` has no `fast`" if fast is None else f"`fast` in `{name}` is no FastAgent"
+    hint = 'define it: fast = FastAgent("name")'
+    raise Refused([settings.tree.problem("agents", settings.name, "module", message=message, hint=hint)])
+
+
+def _from_card(settings: Settings, card: str) -> FastAgent:
+    place = ("agents", settings.name, "card")
+    path = settings.project / card
+    if not path.is_file():
+        hint = f"create it in {settings.project}, or correct the path"
+        raise Refused([settings.tree.problem(*place, message=f"no such file: {card}", hint=hint)])
+    with usercode.importable(settings.project):
+        app = FastAgent(settings.name, parse_cli_args=False, quiet=True)
+        try:
+            app.load_agents(path)
+        except FastAgentError:
+            raise
+        except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise Refused([settings.tree.problem(*place, message=f"{card} cannot be read: {reason}")]) from None
+    return app
+
+
+def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
+    """The agent of that name, else the only one, else the default one."""
+    defined = app.agents
+    for name in (settings.name, settings.slug):
+        if name in defined:
+            return name
+    default = [name for name, data in defined.items() if data["config"].default]
+    if len(defined) == 1 or len(default) == 1:
+        return next(iter(default or defined))
+    if not defined:
+        message, hint = "defines no agent", "decorate a function with @fast.agent(...)"
+    else:
+        message = f"defines {', '.join(sorted(defined))}, but not `{settings.name}`"
+        hint = f"rename one of them to `{settings.name}`, or mark one with default=True"
+    raise Refused([settings.tree.problem(*place, message=message, hint=hint)])
+
+
+def register_model(capabilities: Capabilities, provider: str) -> bool:
+    """Tell fast-agent of a model it does not know (seed 001, Model Registration); True when it was told."""
+    if provider in OFFLINE_PROVIDERS or not capabilities.model:
+        return False
+    if ModelDatabase.get_model_params(capabilities.model) is not None:
+        return False
+    tokens = ModelDatabase.QWEN_MULTIMODAL if capabilities.vision else ModelDatabase.TEXT_ONLY
+    parameters = ModelParameters(
+        context_window=capabilities.context_window,
+        max_output_tokens=capabilities.max_output_tokens,
+        tokenizes=list(tokens),
+    )
+    ModelDatabase.register_runtime_model_params(capabilities.model, parameters)
+    return True
+
+
+def said(error: Exception) -> str:
+    """One line of an error. fast-agent's own are written for users; the text of any other may hold anything."""
+    if isinstance(error, FastAgentError):
+        return " ".join(f"{error.message}: {error.details}".removesuffix(": ").split())
+    return type(error).__name__

@@ -1,0 +1,235 @@
+"""Turns: a question in, a pooled fast-agent instance with the right conversation in it, an answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessageExtended, RequestParams
+from fast_agent.core.agent_app import AgentApp
+from fast_agent.core.exceptions import FastAgentError
+from mcp_types import ImageContent, PromptMessage, TextContent
+
+from pallas_agent_runtime.conversations import Conversations, Transcript
+from pallas_agent_runtime.engine.definition import Loaded, said
+from pallas_agent_runtime.instances import Instances
+from pallas_agent_runtime.progress import Progress, Report
+from pallas_agent_runtime.questions import Question
+from pallas_agent_runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+LIMIT = 16
+"""Most turns at once in one process; more wait."""
+TURNS = 200
+"""Turns after which an instance is replaced: fast-agent keeps a usage record of every turn in it."""
+ATTACH_TIMEOUT = 5.0
+"""Seconds to connect one MCP server before a turn goes on without it."""
+STOPPING = "the agent is shutting down"
+_FAILED = frozenset({LlmStopReason.ERROR, LlmStopReason.TIMEOUT, LlmStopReason.CANCELLED})
+"""Stop reasons under which fast-agent returns a provider's failure as if the assistant had said it."""
+
+
+class EngineFailed(Exception):
+    """A turn, or the engine itself, could not run; the text is fit for the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    text: str
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class _Instance:
+    session: HarnessSession
+    turns: int = 0
+
+
+class Engine:
+    """Answers questions with a pool of warm instances; conversations live outside them.
+
+    So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
+    conversation as it was. `reachable` says whether connecting to a server is worth trying now.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        settings: Settings,
+        conversations: Conversations[PromptMessageExtended],
+        reachable: Callable[[str], bool],
+        limit: int = LIMIT,
+    ) -> None:
+        self._loaded, self._settings, self._conversations, self._reachable = loaded, settings, conversations, reachable
+        self._harness: AgentHarness | None = None
+        self._pool = Instances(self._make, self._clean, self._discard, limit)
+        self._turns: set[asyncio.Task[_Answer]] = set()
+        self._accepting = True
+
+    @property
+    def failure(self) -> str:
+        """Why the agent cannot process requests at present; empty when it can."""
+        return said(self._pool.failure) if self._pool.failure else ""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The engine, with one instance warm.
+
+        Raises:
+            EngineFailed: fast-agent cannot make an instance from the agent's definition.
+        """
+        try:
+            async with self._loaded.app.harness() as self._harness:
+                async with self._pool.one():
+                    pass
+                try:
+                    yield
+                finally:
+                    await self.abort()
+        except FastAgentError as error:
+            raise EngineFailed(said(error)) from None
+
+    async def ask(self, question: Question, key: str | None, report: Report | None) -> str:
+        """One turn. `key` names the conversation, None keeps nothing; `report` receives progress.
+
+        A turn is a task of its own: a caller that goes away cancels it once, and it still cleans up after itself.
+
+        Raises:
+            EngineFailed: with what may be told to the caller.
+        """
+        if not self._accepting:
+            raise EngineFailed(STOPPING)
+        turn = asyncio.create_task(self._turn(question, key, report))
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+        try:
+            await asyncio.wait([turn])
+        except asyncio.CancelledError:
+            turn.cancel()
+            raise
+        answer = _result(turn)
+        if answer.failed:
+            raise EngineFailed(answer.text)
+        return answer.text
+
+    async def history(self, key: str) -> list[PromptMessage]:
+        """The conversation as protocol messages, oldest first."""
+        parts = await self._conversations.read(key, self._loaded.target)
+        return [message for part in parts for message in part.from_multipart()]
+
+    def stop_accepting(self) -> None:
+        """Refuse every question from now on; those being answered go on."""
+        self._accepting = False
+
+    async def abort(self) -> None:
+        """Cancel every open turn and wait until each has cleaned up."""
+        turns = list(self._turns)
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+
+    async def _turn(self, question: Question, key: str | None, report: Report | None) -> _Answer:
+        async with self._conversations.turn(key) as transcript, self._pool.one() as instance:
+            app = instance.session.agent_app
+            agents: Any = app.registered_agents()
+            own = agents[self._loaded.target]
+            if unseen := _unseen(own, agents, question):
+                return _Answer(unseen, failed=True)
+            await self._attach(app)
+            for name, messages in transcript.items():
+                if name in agents:
+                    agents[name].load_message_history(messages)
+            before = len(own.message_history)
+            reply = await instance.session.generate(_message(question), request_params=self._params(report))
+            text = _words(own.message_history[before:], reply)
+            if reply.stop_reason in _FAILED:
+                return _Answer(text or "the model gave no answer", failed=True)
+            _remember(transcript, agents)
+            return _Answer(text)
+
+    def _params(self, report: Report | None) -> RequestParams | None:
+        if report is None:
+            return None
+        progress = Progress(report, {self._loaded.target: self._settings.name}, self._settings.subagents)
+        return RequestParams(tool_execution_handler=progress, emit_loop_progress=True)
+
+    async def _attach(self, app: AgentApp) -> None:
+        """Connect the servers the agents use; one that is down is tried again on a later turn.
+
+        Outside any caller's context: a connection made inside it would carry that caller's credentials to the next.
+        """
+        registered: Any = app.registered_agents()
+        users = {name: agent.config.servers for name, agent in registered.items() if agent.config.servers}
+        for agent, wanted in users.items():  # only those that use servers can be asked what is attached
+            missing = set(wanted) - set(await app.list_attached_mcp_servers(agent))
+            reachable = sorted(server for server in missing if self._reachable(server))
+            await asyncio.gather(*(self._attach_one(app, agent, server) for server in reachable))
+
+    async def _attach_one(self, app: AgentApp, agent: str, server: str) -> None:
+        try:
+            async with asyncio.timeout(ATTACH_TIMEOUT):
+                await app.attach_mcp_server(agent, server)
+        except Exception as error:
+            log.warning("server_not_attached", server=server, error=type(error).__name__)
+
+    async def _make(self) -> _Instance:
+        if self._harness is None:
+            raise EngineFailed("the engine is not running")
+        return _Instance(await self._harness.session(f"pool-{uuid.uuid4().hex}", agent_name=self._loaded.target))
+
+    async def _clean(self, instance: _Instance) -> bool:
+        for name in instance.session.agent_app.registered_agents():  # `clear` is for one agent, not for the application
+            await instance.session.clear(agent_name=name)
+        instance.turns += 1
+        return instance.turns < TURNS
+
+    async def _discard(self, instance: _Instance) -> None:
+        with suppress(Exception):  # it is broken already; what matters is that it is not lent again
+            await instance.session.delete()
+
+
+def _result(turn: asyncio.Task[_Answer]) -> _Answer:
+    if turn.cancelled():
+        raise EngineFailed(STOPPING)
+    try:
+        return turn.result()
+    except FastAgentError as error:
+        raise EngineFailed(said(error)) from None
+    except EngineFailed:
+        raise
+    except Exception as error:
+        log.exception("turn_failed")
+        raise EngineFailed(f"internal error: {said(error)}; the agent's log has more") from None
+
+
+def _unseen(own: Any, agents: Any, question: Question) -> str:
+    """What to say when the model cannot see an image: fast-agent would drop it, and the model answer without it."""
+    models = [own.llm] if own.llm else [agent.llm for agent in agents.values() if agent.llm]
+    for image in question.images:
+        if not any(model.model_info and model.model_info.supports_mime(image.mime_type) for model in models):
+            names = ", ".join(sorted({str(model.model_name) for model in models})) or "of this agent"
+            return f"images: the model {names} does not accept {image.mime_type}"
+    return ""
+
+
+def _message(question: Question) -> PromptMessageExtended:
+    images = [ImageContent(type="image", data=image.data, mime_type=image.mime_type) for image in question.images]
+    return PromptMessageExtended(role="user", content=[TextContent(type="text", text=question.text), *images])
+
+
+def _words(messages: Iterable[PromptMessageExtended], reply: PromptMessageExtended) -> str:
+    """Everything the agent said in this turn, also before a tool call (seed 000 section 4, Limitations)."""
+    texts = [text for message in messages if message.role == "assistant" and (text := message.all_text())]
+    final = reply.all_text()
+    return "\n\n".join(texts if texts and texts[-1] == final else [*texts, final])
+
+
+def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> None:
+    transcript.clear()
+    transcript.update({name: list(agent.message_history) for name, agent in agents.items() if agent.message_history})

@@ -1,0 +1,107 @@
+"""What fills the environment before anything is read: secret files, `.env`, and the plan's own variables.
+
+Nothing overwrites a variable that is already set (seed 001, `.env`); earlier sources win over later ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, MutableMapping
+from io import StringIO
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from pallas_contract import launch, names
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.source import Source
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def fill(
+    fleet: Fleet, tree: Source, name: str, project: Path, environ: MutableMapping[str, str], secrets: Path
+) -> None:
+    """Add to `environ` what agent `name` finds in `secrets` (a folder), in agents.yaml and in `.env`.
+
+    Raises:
+        Refused: a secret file that is there, or that agents.yaml names, cannot be read.
+    """
+    found = secret_files(secrets)
+    found |= _referenced(fleet, tree, name, project, known=environ.keys() | found.keys())
+    for source in (found, launch.agent_env(fleet, name, "local"), dotenv(project, secrets)):
+        for key, value in source.items():
+            environ.setdefault(key, value)
+
+
+def secret_files(folder: Path) -> dict[str, str]:
+    """Key -> value of every file in `folder` whose name is an environment key; one trailing newline is not part of it.
+
+    Raises:
+        Refused: one of them cannot be read.
+    """
+    if not folder.is_dir():
+        return {}
+    paths = [path for path in sorted(folder.iterdir()) if _KEY.fullmatch(path.name) and path.is_file()]
+    return {path.name: _value(read_text(path)) for path in paths}
+
+
+def dotenv(project: Path, secrets: Path) -> dict[str, str]:
+    """The variables of `.env`; references inside a value are left to the reader of the value.
+
+    Raises:
+        Refused: the file is there and cannot be read.
+    """
+    path = choose(names.DOTENV_FILE, project, secrets)
+    if path is None:
+        return {}
+    values = dotenv_values(stream=StringIO(read_text(path)), interpolate=False)
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def choose(file_name: str, project: Path, secrets: Path) -> Path | None:
+    """The file of that name in the secrets folder, else in the project's.
+
+    A container masks the project's copy with /dev/null, which is no regular file.
+    """
+    return next((path for path in (secrets / file_name, project / file_name) if path.is_file()), None)
+
+
+def read_text(path: Path) -> str:
+    """The text of a secret file.
+
+    Raises:
+        Refused: it cannot be read, naming the file and the user that tried.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
+        hint = "make it readable for that user: `chmod o+r`, or change its owner"
+        raise Refused([Problem(Where(str(path)), message, hint)]) from None
+    except UnicodeDecodeError as error:
+        raise Refused([Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})")]) from None
+
+
+def _referenced(
+    fleet: Fleet, tree: Source, name: str, project: Path, known: set[str] | frozenset[str]
+) -> Mapping[str, str]:
+    """The secrets agents.yaml names by file, for a run outside a container; only those not already known."""
+    found: dict[str, str] = {}
+    for key, secret in fleet.agent(name).secrets.items():
+        if key in known:
+            continue
+        path = project / secret.file
+        if not path.is_file():
+            own = key in fleet.agents[name].secrets
+            place = ("agents", name, "secrets", key, "file") if own else ("defaults", "secrets", key, "file")
+            hint = f"create it, or set the environment variable {key}"
+            raise Refused([tree.problem(*place, message=f"no such file: {secret.file}", hint=hint)])
+        found[key] = _value(read_text(path))
+    return found
+
+
+def _value(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,92 @@
+"""`get_health` of seed 000 section 2, answered from a view that is refreshed in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from pallas_contract import probe
+from pallas_contract.health import Health, Status
+from pallas_contract.probe import Result, Target
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 5.0
+"""Seconds between two rounds of probes."""
+
+Probe = Callable[..., Awaitable[Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The last probe of one server; `checked` is a time of the injected clock."""
+
+    result: Result
+    checked: float
+
+
+class Downstream:
+    """What is known about the MCP servers and sub-agents this agent depends on."""
+
+    def __init__(
+        self,
+        targets: Mapping[str, Target],
+        probe_one: Probe = probe.probe,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._targets, self._probe, self._clock = targets, probe_one, clock
+        self.seen: dict[str, Seen] = {}
+        self.refreshed = datetime.now(UTC)
+
+    def unreachable(self) -> list[str]:
+        """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
+        return sorted(name for name, seen in self.seen.items() if not seen.result.reachable)
+
+    def reachable(self, name: str) -> bool:
+        """False only when the last probe says so: an unknown server is worth a try."""
+        return name not in self.seen or self.seen[name].result.reachable
+
+    def age(self, seen: Seen) -> float:
+        return self._clock() - seen.checked
+
+    async def run(self) -> None:
+        """Refresh again and again, until cancelled."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(INTERVAL)
+
+    async def refresh(self) -> None:
+        """Probe all servers side by side, each within the 3 seconds of the seed."""
+        await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
+        self.refreshed = datetime.now(UTC)
+
+    async def _refresh(self, name: str, target: Target) -> None:
+        before = self.seen.get(name)
+        try:
+            result = await self._probe(target, era=before.result.era if before else "")
+        except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
+            result = Result("error", type(error).__name__)
+        if before is None or before.result.reachable != result.reachable:
+            event = log.info if result.reachable else log.warning
+            event("downstream", server=name, state=result.state, reason=result.reason)
+        self.seen[name] = Seen(result, self._clock())
+
+
+def combine(unreachable: list[str], llm: str, failure: str, moment: datetime) -> Health:
+    """The three sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
+
+    `llm` is the active provider's failure, `failure` why the agent itself cannot process requests.
+    """
+    parts = [
+        f"Cannot process requests: {failure}" if failure else "",
+        f"Unreachable: {', '.join(unreachable)}" if unreachable else "",
+        f"LLM: {llm}" if llm else "",
+    ]
+    said = "; ".join(filter(None, parts))
+    status: Status = "error" if failure else "degraded" if said else "ok"
+    return Health(status, moment, said)

@@ -1,0 +1,54 @@
+"""A pool of warm instances of anything: bounded, made on first use, thrown away after any failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+
+class Instances[T]:
+    """At most `limit` at once; the most recently used is taken first, so that a quiet agent holds few.
+
+    `make` creates one, `clean` readies a used one for the next caller and says whether to keep it, `discard` ends one.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Awaitable[T]],
+        clean: Callable[[T], Awaitable[bool]],
+        discard: Callable[[T], Awaitable[None]],
+        limit: int,
+    ) -> None:
+        self._make, self._clean, self._discard = make, clean, discard
+        self._slots: asyncio.LifoQueue[T | None] = asyncio.LifoQueue()
+        for _ in range(limit):
+            self._slots.put_nowait(None)
+        self.failure: Exception | None = None
+        """Why the last attempt to make an instance failed; None when it worked."""
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[T]:
+        """Borrow an instance, waiting for a free slot. One that saw an exception is never lent again."""
+        instance = await self._slots.get()
+        keep = False
+        try:
+            if instance is None:
+                instance = await self._new()
+            yield instance
+            keep = await self._clean(instance)
+        finally:
+            try:
+                if instance is not None and not keep:
+                    await self._discard(instance)
+            finally:
+                self._slots.put_nowait(instance if keep else None)
+
+    async def _new(self) -> T:
+        try:
+            made = await self._make()
+        except Exception as error:
+            self.failure = error
+            raise
+        self.failure = None
+        return made

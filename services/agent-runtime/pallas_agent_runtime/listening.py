@@ -1,0 +1,81 @@
+"""The sockets of an agent: claimed before anything expensive is done, opened once it can answer."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+
+BACKLOG = 2048
+LOOPBACK = "127.0.0.1"
+
+
+class CannotListen(Exception):
+    """The address cannot be had; the text names it and says why."""
+
+
+@contextlib.contextmanager
+def bound(host: str, port: int, own_names: Sequence[str] = ()) -> Iterator[list[socket.socket]]:
+    """Sockets that have their address but do not listen yet: nobody is kept waiting by an agent that cannot answer.
+
+    With `own_names` they are on the addresses of these names and on loopback, instead of on `host`: in a container that
+    shares networks with those it calls, only those that may call it reach it.
+
+    Raises:
+        CannotListen: an address is in use or not ours.
+    """
+    with contextlib.ExitStack() as stack:
+        if not own_names:
+            yield [_bind(stack, host, port)]
+            return
+        found = [_bind(stack, LOOPBACK, port)]
+        for name in own_names:
+            found += _bind_own(stack, name, port)
+        yield found
+
+
+def start(listener: socket.socket) -> None:
+    """Take connections from now on.
+
+    Raises:
+        CannotListen: another process was quicker.
+    """
+    host, port = listener.getsockname()[:2]
+    with _claiming(host, port):
+        listener.listen(BACKLOG)
+
+
+def _bind(stack: contextlib.ExitStack, host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = stack.enter_context(socket.socket(family))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with _claiming(host, port):
+        listener.bind((host, port))
+    return listener
+
+
+def _bind_own(stack: contextlib.ExitStack, name: str, port: int) -> list[socket.socket]:
+    """A name may stand for several replicas; one of its addresses is ours."""
+    try:
+        addresses = sorted({entry[4][0] for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)})
+    except OSError:
+        raise CannotListen(f"cannot listen on {name}:{port}: the name is not known") from None
+    found = []
+    for address in addresses:
+        try:
+            found.append(_bind(stack, str(address), port))
+        except CannotListen as error:
+            last = error
+    if not found:
+        raise last
+    return found
+
+
+@contextlib.contextmanager
+def _claiming(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        reason = (error.strerror or str(error)).lower()
+        raise CannotListen(f"cannot listen on {shown}: {reason}") from None

@@ -1,0 +1,193 @@
+"""Keeps one member running: start, wait until it answers, start again with back-off when it dies.
+
+All waiting goes through the event loop's clock, so that a test can run hours of it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pallas_agent_runtime.local.members import Member
+from pallas_agent_runtime.local.process import Child, Spawn
+
+State = Literal["waiting", "starting", "ready", "late", "down", "refused", "stopped"]
+"""`late`: runs, but does not answer yet; `down`: ended, about to start again; `refused`: ended for good."""
+Level = Literal["info", "warning", "error"]
+Check = Callable[[str], Awaitable[str]]
+"""Asks a URL whether who listens there is ready: empty, or the reason why not."""
+
+INPUT_ERROR = 2
+"""Exit code of a program that found the user's input wrong: starting it again would find the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds.
+
+    The readiness deadline counts from a member's own start, not the fleet's. An agent needs 4.4 s of CPU until its
+    first answer; ten at once on two cores needed 54 s each. As no more start at a time than there are cores, each has
+    one to itself, and 60 s is an order of magnitude more than it needs, whatever the size of the fleet.
+    """
+
+    ready: float = 60.0
+    poll: float = 0.25
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    healthy: float = 60.0
+    """A member that was ready for so long starts again as if for the first time."""
+
+
+class Reporter(Protocol):
+    """Where a keeper tells what happens."""
+
+    def heard(self, name: str, line: str) -> None:
+        """A line of output of member `name`."""
+
+    def tell(self, name: str, text: str, level: Level = "info") -> None:
+        """A change in the state of member `name`."""
+
+
+class Keeper:
+    """The life of one member. Cancelling `run` asks the process to end and waits for it; `kill` makes it end."""
+
+    def __init__(
+        self,
+        member: Member,
+        *,
+        spawn: Spawn,
+        check: Check,
+        slots: asyncio.Semaphore,
+        reporter: Reporter,
+        timing: Timing,
+    ) -> None:
+        self.member, self._timing = member, timing
+        self._spawn, self._check, self._slots, self._reporter = spawn, check, slots, reporter
+        self._child: Child | None = None
+        self._born = 0.0
+        self._ready_since: float | None = None
+        self._missing = ""
+        self._tail: deque[str] = deque(maxlen=5)
+        self.state: State = "waiting"
+        self.start_seconds: float | None = None
+        """From the last start until it answered."""
+        self.settled = asyncio.Event()
+        """Set once those who need this member may start: it answers, refused, or was given enough time from its first
+        start, however many starts it took (seed 001: 60 s, then the fleet goes on without it)."""
+        self._patience: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child else None
+
+    async def run(self, fleet: Mapping[str, Keeper]) -> None:
+        """Keep the member running until cancelled, or until it refuses its input."""
+        try:
+            for need in sorted(self.member.needs):
+                await fleet[need].settled.wait()
+            pause = self._timing.first_pause
+            while True:
+                how = await self._live()
+                if self.state == "refused":
+                    self._tell(f"{how}: refused its input, see its lines above; not started again", "error")
+                    return
+                if self._was_healthy():
+                    pause = self._timing.first_pause
+                self._tell(f"{how}; starting it again in {pause:g} s", "error")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, self._timing.longest_pause)
+        finally:
+            if self.state != "refused":
+                self.state = "stopped"
+            self.settled.set()
+
+    def kill(self) -> None:
+        if self._child:
+            self._child.kill()
+
+    async def _live(self) -> str:
+        """One life from start to exit; returns how it ended."""
+        answer: asyncio.Task[None] | None = None
+        try:
+            async with self._slots:
+                self._begin()
+                child = self._child = await self._spawn(self.member, self._heard)
+                answer = asyncio.create_task(self._until_ready())
+                await self._first_answer(child, answer)
+            code = await child.wait()
+        except OSError as error:
+            return f"cannot be started: {error}"
+        finally:
+            if answer:
+                answer.cancel()
+            await self._end()
+            self.state = "down"
+        if code == INPUT_ERROR:
+            self.state = "refused"
+        return _how(code)
+
+    def _begin(self) -> None:
+        self.state, self._ready_since, self._born = "starting", None, self._now()
+        if not self._patience:
+            loop = asyncio.get_running_loop()
+            self._patience = loop.call_later(self._timing.ready, self.settled.set)
+
+    async def _first_answer(self, child: Child, answer: asyncio.Task[None]) -> None:
+        """Return when the member is ready, has ended, or was waited for long enough."""
+        leaving = asyncio.create_task(child.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {answer, leaving}, timeout=self._timing.ready, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            leaving.cancel()
+        if not done:
+            self.state = "late"
+            said = "".join(f"\n  {line}" for line in self._tail) or " nothing"
+            waited = f"not ready after {self._timing.ready:g} s ({self._missing})"
+            self._tell(f"{waited}; the fleet goes on without it. It said last:{said}", "error")
+
+    async def _until_ready(self) -> None:
+        first = self.start_seconds is None
+        while reason := await self._check(self.member.probe_url):
+            self._missing = reason
+            await asyncio.sleep(self._timing.poll)
+        self._ready_since = self._now()
+        self.start_seconds = self._ready_since - self._born
+        self.state = "ready"
+        self._tell(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
+        self.settled.set()
+
+    async def _end(self) -> None:
+        """Reached with a running child only when cancelled: ask it to end, and stay until it has."""
+        if self._child:
+            self._child.terminate()
+            await self._child.wait()
+            self._child = None
+
+    def _was_healthy(self) -> bool:
+        return self._ready_since is not None and self._now() - self._ready_since >= self._timing.healthy
+
+    def _heard(self, line: str) -> None:
+        self._tail.append(line)
+        self._reporter.heard(self.member.name, line)
+
+    def _tell(self, text: str, level: Level = "info") -> None:
+        self._reporter.tell(self.member.name, text, level)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

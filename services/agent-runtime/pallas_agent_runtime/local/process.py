@@ -1,0 +1,147 @@
+"""One child process: started so that it can neither outlive the supervisor nor hear the terminal's Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from io import RawIOBase
+from typing import Protocol
+
+from pallas_agent_runtime.local.members import Member
+
+Heard = Callable[[str], None]
+"""Takes one line of output, without its end."""
+
+_PR_SET_PDEATHSIG = 1
+_LONGEST_LINE = 64 * 1024
+_LAST_WORDS = 1.0
+"""Seconds to wait for the end of the output after the exit: a grandchild may hold the pipe open."""
+
+
+class Child(Protocol):
+    """A running process as a keeper sees it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> int:
+        """Exit code once it has ended and its output was heard; negative is the signal that ended it."""
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM)."""
+
+    def kill(self) -> None:
+        """End it and all that it started (SIGKILL)."""
+
+
+Spawn = Callable[[Member, Heard], Awaitable[Child]]
+
+
+async def spawn(member: Member, heard: Heard) -> Child:
+    """Start `member` in a process group of its own.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    # A pipe of our own: Process.wait() of one that asyncio made lasts until the last grandchild has closed it.
+    read, write = os.pipe()
+    output = os.fdopen(read, "rb", buffering=0)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *member.command,
+            cwd=member.cwd,
+            env=member.env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=write,
+            stderr=asyncio.subprocess.STDOUT,
+            process_group=0,
+            preexec_fn=dies_with(os.getpid(), signal.SIGKILL),
+        )
+    except BaseException:
+        output.close()
+        raise
+    finally:
+        os.close(write)
+    return _Process(process, asyncio.create_task(_listen(output, heard)))
+
+
+class _Process:
+    """`Child` over an asyncio process and the task that reads its output."""
+
+    def __init__(self, process: asyncio.subprocess.Process, listening: asyncio.Task[None]) -> None:
+        self._process, self._listening = process, listening
+        self._ended = asyncio.create_task(self._until_ended())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    async def _until_ended(self) -> int:
+        code = await self._process.wait()
+        self._signal_group(signal.SIGKILL)  # what it started itself and left behind
+        await asyncio.wait({self._listening}, timeout=_LAST_WORDS)
+        self._listening.cancel()
+        await asyncio.wait({self._listening})
+        return code
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+
+def dies_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
+    """What a child does between fork and exec so that the kernel signals it when `parent` dies; Linux only.
+
+    Members get SIGKILL, because then nobody is left to insist.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # looked up before the fork: afterwards as little as possible may run
+
+    def arrange() -> None:
+        prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
+    return arrange
+
+
+async def _listen(output: RawIOBase, heard: Heard) -> None:
+    """Hand every line of the pipe `output` to `heard`, then close it."""
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), output
+    )
+    with contextlib.closing(transport):
+        async for line in lines(stream):
+            heard(line)
+
+
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """The lines of `stream`; one longer than 64 KiB comes in pieces."""
+    rest = b""
+    while chunk := await stream.read(_LONGEST_LINE):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.rstrip(b"\r").decode("utf-8", "replace")
+        if len(rest) >= _LONGEST_LINE:
+            yield rest.decode("utf-8", "replace")
+            rest = b""
+    if rest:
+        yield rest.decode("utf-8", "replace")

@@ -1,0 +1,69 @@
+"""What people see: every line with the name of who said it, and a table of what is up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.style import Style
+from rich.table import Column, Table
+from rich.text import Text
+
+from pallas_agent_runtime.local.keeper import Keeper, Level, State
+
+OWN_NAME = "pallas"
+_COLOURS = ("cyan", "green", "yellow", "blue", "magenta", "bright_cyan", "bright_green", "bright_blue")
+_LEVELS: dict[Level, str] = {"info": "", "warning": "yellow", "error": "bold red"}
+_STATES: dict[State, str] = {"ready": "green", "late": "yellow", "starting": "yellow", "waiting": "yellow"}
+
+
+class LastingConsole(Console):
+    """Goes quiet when the terminal or the reader of the pipe is gone, where rich would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:  # else Python's last flush fails
+            os.dup2(nowhere.fileno(), self.file.fileno())
+
+
+class Screen:
+    """Writes to `console`, which decides about colours (a terminal, NO_COLOR)."""
+
+    def __init__(self, console: Console, names: Sequence[str]) -> None:
+        self._console = console
+        self._width = max(map(len, (*names, OWN_NAME)))
+        self._colours = {name: Style.parse(_COLOURS[i % len(_COLOURS)]) for i, name in enumerate(names)}
+
+    def heard(self, name: str, line: str) -> None:
+        """A line that member `name` wrote."""
+        self._print(self._prefix(name, " | ") + Text.from_ansi(line))
+
+    def tell(self, name: str, text: str, level: Level = "info") -> None:
+        """What the supervisor has to say about `name`; further lines of `text` are indented."""
+        self._print(self._prefix(name, " : ") + Text(text, _LEVELS[level]))
+
+    def table(self, keepers: Iterable[Keeper]) -> None:
+        """Name, state, address, process and start-up time of every member."""
+        numbers = (Column(title, justify="right") for title in ("pid", "started in"))
+        table = Table("name", "state", Column("url", overflow="fold"), *numbers, box=box.SIMPLE_HEAD)
+        for keeper in keepers:
+            table.add_row(
+                Text(keeper.member.name, self._colours[keeper.member.name]),
+                Text(keeper.state, _STATES.get(keeper.state, "red")),
+                keeper.member.url,
+                str(keeper.pid or ""),
+                "" if keeper.start_seconds is None else f"{keeper.start_seconds:.1f} s",
+            )
+        self._print(table)
+
+    def _prefix(self, name: str, mark: str) -> Text:
+        return Text.assemble((f"{name:<{self._width}}{mark}", self._colours.get(name, "bold")))
+
+    def _print(self, what: Text | Table) -> None:
+        try:
+            self._console.print(what, soft_wrap=isinstance(what, Text))
+        except OSError:  # of a terminal that is gone; rich itself looks after pipes
+            self._console.on_broken_pipe()

@@ -1,0 +1,170 @@
+"""`pallas` without arguments: check, start in order, keep running, stop in order (seed 001, Startup Sequence).
+
+The order is that of the generated compose file: a member starts once everything it needs is ready. The agents check
+their LLM provider themselves at start, each with its own keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pallas_agent_runtime.local import ports
+from pallas_agent_runtime.local.keeper import Check, Keeper, Timing
+from pallas_agent_runtime.local.members import Member, members
+from pallas_agent_runtime.local.process import Spawn, spawn
+from pallas_agent_runtime.local.screen import OWN_NAME, LastingConsole, Screen
+from pallas_contract import check, fastagent
+from pallas_contract.__main__ import check as answers
+from pallas_contract.problems import Problem, Refused, refuse_errors
+
+OK, WORLD, INPUT, KILLED = 0, 1, 2, 130
+GRACE = 10.0
+"""Seconds from the first Ctrl-C until what still runs is killed."""
+_FILE_WIDTH = 120
+_REGISTRY_PARTS = ("pallas_registry", "fastapi", "prometheus_client")
+
+
+def main(config: Path) -> int:
+    """Run the fleet of `config` until a signal ends it; returns the exit code."""
+    config = config.absolute()
+    try:
+        fleet, tree, warnings = check.load(config)
+        warnings += refuse_errors(fastagent.load(config.parent)[1])
+        fleet_members = members(fleet, tree, config, os.environ)
+    except Refused as refused:
+        _complain(refused.problems)
+        return INPUT
+    _complain(warnings)
+    if missing := missing_parts(_REGISTRY_PARTS):
+        sys.stderr.write(f"pallas: the registry is not installed ({missing}): pip install 'pallas-kit[registry]'\n")
+        return WORLD
+    if busy := ports.problems(fleet_members, tree):
+        _complain(busy)
+        return WORLD
+    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members])
+    supervisor = Supervisor(
+        fleet_members, spawn=spawn, check=answers, screen=screen, cores=os.process_cpu_count() or 1, timing=Timing()
+    )
+    return asyncio.run(_until_signalled(supervisor))
+
+
+def missing_parts(parts: Iterable[str], find: Callable[[str], object] = importlib.util.find_spec) -> str:
+    """Those of the modules `parts` that are not installed, in words."""
+    return ", ".join(f"no module {part}" for part in parts if find(part) is None)
+
+
+def _complain(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
+
+
+async def _until_signalled(supervisor: Supervisor) -> int:
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, supervisor.stop)
+    return await supervisor.run()
+
+
+class Supervisor:
+    """Runs every member in a keeper of its own, and stops them the other way round."""
+
+    def __init__(
+        self,
+        fleet_members: Sequence[Member],
+        *,
+        spawn: Spawn,
+        check: Check,
+        screen: Screen,
+        cores: int,
+        timing: Timing,
+        grace: float = GRACE,
+    ) -> None:
+        # First come, first served: those earlier in start order get the slots first.
+        slots = asyncio.Semaphore(cores)
+        self.keepers: Mapping[str, Keeper] = {
+            member.name: Keeper(member, spawn=spawn, check=check, slots=slots, reporter=screen, timing=timing)
+            for member in fleet_members
+        }
+        self._screen, self._cores, self._grace = screen, cores, grace
+        self._stop, self._now = asyncio.Event(), asyncio.Event()
+
+    def stop(self) -> None:
+        """The first call asks all to end, the second one kills them."""
+        if self._stop.is_set():
+            self._now.set()
+        else:
+            self._stop.set()
+
+    async def run(self) -> int:
+        """Run until `stop`, or until no agent is left that could run; returns the exit code."""
+        kinds = Counter(keeper.member.kind for keeper in self.keepers.values())
+        counts = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+        self._screen.tell(OWN_NAME, f"starting {counts}, {self._cores} at a time")
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(keeper.run(self.keepers)) for name, keeper in self.keepers.items()}
+            announcing = group.create_task(self._announce())
+            agents = [tasks[name] for name, keeper in self.keepers.items() if keeper.member.kind == "agent"]
+            await _first(self._stop.wait(), asyncio.wait(agents))
+            announcing.cancel()
+            if not self._stop.is_set():
+                self._screen.tell(OWN_NAME, "no agent is left: stopping", "error")
+            await self._end(tasks)
+        if not self._stop.is_set():
+            return INPUT
+        return KILLED if self._now.is_set() else OK
+
+    async def _announce(self) -> None:
+        """The table, once every member is up or was given up waiting for."""
+        for keeper in self.keepers.values():
+            await keeper.settled.wait()
+        self._screen.table(self.keepers.values())
+        late = [name for name, keeper in self.keepers.items() if keeper.state != "ready"]
+        if late:
+            self._screen.tell(OWN_NAME, f"up, but without {', '.join(late)}; Ctrl-C stops all", "warning")
+        else:
+            self._screen.tell(OWN_NAME, "all up; Ctrl-C stops all")
+
+    async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> None:
+        """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill."""
+        if self._stop.is_set():
+            self._screen.tell(OWN_NAME, f"stopping; again Ctrl-C kills at once, else after {self._grace:g} s")
+        deadline = _time() + self._grace
+        stages = [list(stage) for _, stage in groupby(self.keepers.values(), lambda keeper: keeper.member.stage)]
+        for stage in reversed(stages):
+            ending = {tasks[keeper.member.name] for keeper in stage}
+            for task in ending:
+                task.cancel()
+            await _first(self._now.wait(), asyncio.wait(ending), timeout=self._grace / len(stages))
+        await _first(self._now.wait(), asyncio.wait(tasks.values()), timeout=deadline - _time())
+        left = [name for name, task in tasks.items() if not task.done()]
+        for name in left:
+            self._screen.tell(name, "did not end: killed", "warning")
+            self.keepers[name].kill()
+        await asyncio.wait(tasks.values())
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _first(*waits: Coroutine[Any, Any, Any], timeout: float | None = None) -> None:
+    """Until the first of `waits` is over, or `timeout` seconds have passed; the others are given up."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,19 @@
+"""Which lines an agent logs. What callers say never gets there: only names, numbers and reasons do."""
+
+from __future__ import annotations
+
+import logging
+from typing import TextIO
+
+from pallas_contract import logs
+
+_LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR}
+"""Everything else from WARNING up; fast-agent's warnings quote what tools answered."""
+
+
+def configure(agent: str, fmt: str, stream: TextIO | None = None) -> None:
+    """Log to `stream` (stdout) in the house format, each line with the agent's name."""
+    logs.configure(fmt, stream=stream, agent=agent)
+    logging.getLogger().setLevel(logging.WARNING)
+    for name, level in _LEVELS.items():
+        logging.getLogger(name).setLevel(level)

@@ -1,0 +1,157 @@
+"""The MCP surface of one agent: its tools and its history prompt, on the SDK's low-level server (both eras)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import mcp_types as t
+import structlog
+from mcp.server import Server
+from mcp.server.context import ServerMiddleware, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from pallas_agent_runtime import conversations, questions
+from pallas_agent_runtime.progress import Report
+from pallas_agent_runtime.questions import BadArgument, Question
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import health, names
+from pallas_contract.health import Health
+
+log = structlog.get_logger(__name__)
+
+SEND = "send_message"
+Context = ServerRequestContext[Any, Any]
+
+_BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
+
+
+class Agent(Protocol):
+    """What the surface needs of the engine."""
+
+    async def ask(self, question: Question, key: str | None, report: Report | None) -> str: ...
+    async def history(self, key: str) -> list[t.PromptMessage]: ...
+
+
+class Surface:
+    """Handlers of one agent. `failures` are the exceptions of `agent` whose text is for the caller."""
+
+    def __init__(
+        self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
+    ) -> None:
+        self._settings, self._agent, self._current = settings, agent, current
+        self._failures: tuple[type[Exception], ...] = (BadArgument, *failures)
+        self.tools = tools(settings)
+
+    def server(self, observer: ServerMiddleware[Any]) -> Server[Any]:
+        """The MCP server. Its name is what the registry expects, its version the fleet's; `observer` sees it all."""
+        settings = self._settings
+        prompts: dict[str, Any] = {}
+        if settings.remembers:
+            prompts = {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
+        server: Server[Any] = Server(
+            settings.slug,
+            version=settings.fleet.version,
+            title=settings.agent.title or names.title(settings.name),
+            instructions=settings.agent.description or None,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            **prompts,
+        )
+        server.middleware.append(observer)
+        return server
+
+    async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
+        return t.ListToolsResult(tools=self.tools)
+
+    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+        """Answer one call; what goes wrong in the agent is a tool error, only an unknown tool a protocol error."""
+        if params.name not in {tool.name for tool in self.tools}:
+            raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
+        arguments = params.arguments or {}
+        if params.name == health.TOOL:
+            return self._health(arguments)
+        started = time.perf_counter()
+        result = await self._ask(ctx, arguments)
+        seconds = round(time.perf_counter() - started, 3)
+        log.info("call", tool=params.name, failed=result.is_error, seconds=seconds, era=ctx.protocol_version)
+        return result
+
+    async def _ask(self, ctx: Context, arguments: dict[str, Any]) -> t.CallToolResult:
+        wanted = ctx.meta is not None and ctx.meta.get("progress_token") is not None
+        try:
+            question = questions.parse(arguments)
+            key = self._key(ctx, question.handle)
+            return _text(await self._agent.ask(question, key, ctx.session.report_progress if wanted else None))
+        except self._failures as failure:
+            return _text(str(failure), failed=True)
+
+    def _health(self, arguments: dict[str, Any]) -> t.CallToolResult:
+        if arguments:
+            return _text(f"{next(iter(arguments))[:80]}: unknown argument; {health.TOOL} takes none", failed=True)
+        now = self._current()
+        content = t.TextContent(type="text", text=now.as_json())
+        return t.CallToolResult(content=[content], structured_content=now.as_dict())
+
+    async def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListPromptsResult:
+        return t.ListPromptsResult(prompts=[history_prompt(self._settings)])
+
+    async def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> t.GetPromptResult:
+        if params.name != history_prompt(self._settings).name:
+            raise MCPError(t.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
+        key = self._key(ctx, (params.arguments or {}).get("session_id"))
+        return t.GetPromptResult(messages=await self._agent.history(key) if key else [])
+
+    def _key(self, ctx: Context, handle: str | None) -> str | None:
+        """The conversation of a call: the named one, else the transport session's, else none.
+
+        Both are bound to the caller's credential, so that knowing a handle opens nothing. The two kinds are kept
+        apart: a client must not reach a session by using its id as a handle.
+        """
+        if not self._settings.remembers:
+            return None
+        headers = ctx.request.headers if ctx.request is not None else {}
+        bearer = _BEARER.fullmatch(headers.get("authorization", ""))
+        session = headers.get("mcp-session-id")
+        named = f"handle:{handle}" if handle else f"session:{session}" if session else None
+        return conversations.key(named, bearer[1] if bearer else "") if named else None
+
+
+def tools(settings: Settings) -> list[t.Tool]:
+    """`send_message`, one named after the agent with the same arguments, and `get_health` (seeds 000 and 001).
+
+    An agent whose name is one of the other two has no tool of its own.
+    """
+    listed = [_asking(SEND, f"Send a message, with images if you like, to {settings.name}.")]
+    if settings.name not in (SEND, health.TOOL):
+        listed.append(_asking(settings.name, settings.agent.description or f"Send a message to {settings.name}."))
+    return [*listed, _health_tool()]
+
+
+def _asking(name: str, description: str) -> t.Tool:
+    return t.Tool(name=name, description=description, input_schema=questions.SCHEMA)
+
+
+def _health_tool() -> t.Tool:
+    return t.Tool(
+        name=health.TOOL,
+        description=health.TOOL_DESCRIPTION,
+        input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+        annotations=t.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        ),
+    )
+
+
+def history_prompt(settings: Settings) -> t.Prompt:
+    argument = t.PromptArgument(
+        name="session_id", description="Handle of the conversation; default: that of the transport session"
+    )
+    description = f"The conversation with {settings.name} so far."
+    return t.Prompt(name=f"{settings.name}_history", description=description, arguments=[argument])
+
+
+def _text(value: str, *, failed: bool = False) -> t.CallToolResult:
+    return t.CallToolResult(content=[t.TextContent(type="text", text=value)], is_error=failed)

@@ -1,0 +1,82 @@
+"""From the path of agents.yaml to everything one agent needs to start; nothing of fast-agent is imported for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_agent_runtime import config, environment, preflight, settings
+from pallas_agent_runtime.config import Built
+from pallas_agent_runtime.preflight import Provider
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import check, fastagent, names, source
+from pallas_contract.fastagent import Capabilities
+from pallas_contract.probe import Target
+from pallas_contract.problems import Problem, refuse_errors
+from pallas_contract.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An agent ready to be started."""
+
+    settings: Settings
+    config: Built
+    model: Capabilities
+    """What the model is registered with; the defaults of seed 001 where the project declares nothing."""
+    published: Capabilities | None
+    """What the project declares, for the registry entry."""
+    provider: str
+    """Prefix of `default_model`."""
+    providers: tuple[Provider, ...]
+    """What preflight checks."""
+    endpoints: dict[str, Target]
+    """Every configured HTTP server by name, peers included."""
+    warnings: tuple[Problem, ...]
+
+
+def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: Path) -> Prepared:
+    """Read, check and merge what the project says about agent `name`; `environ` receives its secrets and `.env`.
+
+    Raises:
+        Refused: with every problem of the first stage that found any.
+    """
+    fleet, tree, warnings = check.load(path)
+    settings.check_name(fleet, tree, name)
+    project = path.resolve().parent
+    environment.fill(fleet, tree, name, project, environ, secrets)
+    declared, problems = fastagent.load(project)
+    warnings += refuse_errors(problems)
+    own = settings.resolve(fleet, tree, name, project, environ)
+    built = config.build(
+        _tree(project / names.CONFIG_FILE),
+        _tree(environment.choose(names.SECRETS_FILE, project, secrets)),
+        declared.provider,
+        own.peers,
+        environ,
+    )
+    model = declared.default_model
+    return Prepared(
+        settings=own,
+        config=built,
+        model=declared.capabilities or Capabilities(model=model.partition(".")[2]),
+        published=declared.capabilities,
+        provider=declared.provider,
+        providers=tuple(preflight.providers(built.data, model, environ)),
+        endpoints={
+            server: Target(url, headers=headers) for server, url, headers in config.endpoints(built.data, environ)
+        },
+        warnings=tuple(warnings),
+    )
+
+
+def _tree(path: Path | None) -> Source | None:
+    """The file when it is there and says anything; a secrets file must also be readable for this user."""
+    if path is None or not path.is_file():
+        return None
+    if not os.access(path, os.R_OK):
+        environment.read_text(path)  # says so, with the user that tried
+    tree = source.read(path)
+    return tree if tree.data is not None else None

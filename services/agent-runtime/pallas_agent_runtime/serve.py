@@ -1,0 +1,116 @@
+"""Serve one agent: claim the port, start the engine, answer until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import structlog
+import uvloop
+import yaml
+
+from pallas_agent_runtime import config, listening, mcp_server, preflight, web
+from pallas_agent_runtime.conversations import Conversations, MemoryStore
+from pallas_agent_runtime.draining import HttpServer, Stop, background, drain
+from pallas_agent_runtime.health import Downstream, combine
+from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.preparation import Prepared
+from pallas_contract.health import Health
+from pallas_contract.problems import Refused
+
+if TYPE_CHECKING:
+    from pallas_agent_runtime.engine import Engine
+
+log = structlog.get_logger(__name__)
+
+
+def run(prepared: Prepared) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        listening.CannotListen: before anything expensive was done, unless another process was quicker in the meantime.
+        Refused: the agent's module or card is not usable, or fast-agent makes no instance of it.
+    """
+    settings = prepared.settings
+    os.chdir(settings.project)  # relative paths of fast-agent's files start there
+    with (
+        listening.bound(settings.host, settings.port, settings.listen_on) as sockets,
+        home(prepared.config.data),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(prepared, sockets))
+
+
+@contextlib.contextmanager
+def home(data: config.Data) -> Iterator[Path]:
+    """A private folder with the configuration, as the home of fast-agent; /tmp is all a container can write to."""
+    with tempfile.TemporaryDirectory(prefix="pallas-") as folder:
+        path = Path(folder, "fast-agent.yaml")
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(data, allow_unicode=True), encoding="utf-8")
+        os.environ["FAST_AGENT_HOME"] = folder
+        yield path
+
+
+async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
+    stop = Stop()
+    # Two seconds of import that read FAST_AGENT_HOME: not before the address is ours and the home is there.
+    from pallas_agent_runtime.engine import Engine, EngineFailed, load, register_model  # noqa: PLC0415
+
+    settings = prepared.settings
+    register_model(prepared.model, prepared.provider)
+    loaded = load(settings)
+    used = loaded.servers | settings.peers.keys()
+    downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
+    engine = Engine(loaded, settings, Conversations(MemoryStore()), downstream.reachable)
+    try:
+        async with engine.running():
+            await _answer(prepared, engine, (EngineFailed,), downstream, sockets, stop)
+    except EngineFailed as failure:
+        place = ("agents", settings.name, "module" if settings.agent.module else "card")
+        raise Refused([settings.tree.problem(*place, message=f"fast-agent cannot start it: {failure}")]) from None
+    log.info("stopped")
+
+
+async def _answer(
+    prepared: Prepared,
+    engine: Engine,
+    failures: tuple[type[Exception], ...],
+    downstream: Downstream,
+    sockets: list[socket.socket],
+    stop: Stop,
+) -> None:
+    """Everything that runs while the engine is warm."""
+    settings = prepared.settings
+    async with httpx.AsyncClient(timeout=preflight.TIMEOUT) as http:
+        checks = preflight.Preflight(prepared.providers, http)
+
+        def current() -> Health:
+            return combine(downstream.unreachable(), checks.active_failure, engine.failure, downstream.refreshed)
+
+        surface = mcp_server.Surface(settings, engine, current, failures)
+        metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
+        metrics.watch(current, downstream, checks)
+        pages = web.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
+        manager = web.session_manager(surface.server(metrics), settings)
+        async with background(downstream.run(), checks.run()), manager.run():
+            server = HttpServer(web.app(manager, pages))
+            for listener in sockets:
+                listening.start(listener)
+            pages.ready = True
+            log.info("ready", address=f"{settings.host}:{settings.port}", tools=[tool.name for tool in surface.tools])
+            serving = asyncio.create_task(server.serve(sockets))
+            await stop.asked.wait()
+            pages.ready = False
+            engine.stop_accepting()
+            await drain(metrics.idle, stop.insisted, engine.abort)
+            server.should_exit = True
+            await serving

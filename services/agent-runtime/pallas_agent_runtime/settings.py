@@ -1,0 +1,109 @@
+"""What one agent process was told: its place in the fleet, where it listens and whom it may call."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pallas_contract import launch, names
+from pallas_contract.fleet import Agent, Fleet
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything about one agent that does not depend on fast-agent's own files."""
+
+    fleet: Fleet
+    tree: Source
+    """agents.yaml, for places in messages."""
+    name: str
+    project: Path
+    """The folder of agents.yaml: importable, and where relative paths of fast-agent's files start."""
+    host: str
+    port: int
+    peers: Mapping[str, str]
+    """MCP URL by name of the agents and MCP services it depends on."""
+    allowed_hosts: tuple[str, ...]
+    """Host headers accepted on `/mcp`; `name:*` admits every port."""
+    listen_on: tuple[str, ...] = ()
+    """Names of this host to listen on instead of `host`; empty: listen on `host`."""
+
+    @property
+    def agent(self) -> Agent:
+        return self.fleet.agent(self.name)
+
+    @property
+    def slug(self) -> str:
+        return names.slug(self.name)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether conversations are kept between calls (`instance_scope` is not `request`)."""
+        return self.agent.instance_scope != "request"
+
+    @property
+    def subagents(self) -> frozenset[str]:
+        """The peers that are agents of this fleet."""
+        return frozenset(self.peers) & frozenset(self.fleet.agents)
+
+
+def check_name(fleet: Fleet, tree: Source, name: str) -> None:
+    """Is `name` an agent of the fleet?
+
+    Raises:
+        Refused: it is not, with the nearest one that is.
+    """
+    if name in fleet.agents:
+        return
+    guess = difflib.get_close_matches(name, fleet.agents, n=1)
+    hint = f"did you mean `{guess[0]}`?" if guess else f"there are: {', '.join(sorted(fleet.agents))}"
+    raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint)])
+
+
+def resolve(fleet: Fleet, tree: Source, name: str, project: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings of agent `name`; what `environ` does not say is as on one machine (seed 001, Running Pallas).
+
+    Raises:
+        Refused: an environment variable is malformed.
+    """
+    env = {**launch.agent_env(fleet, name, "local"), **environ}
+    host, port = address(env[names.ENV_BIND])
+    peers = _peers(env[names.ENV_PEERS])
+    hosts, own = _listed(env[names.ENV_ALLOWED_HOSTS]), _listed(env.get(names.ENV_LISTEN_ON, ""))
+    return Settings(fleet, tree, name, project, host, port, peers, hosts, own)
+
+
+def address(text: str) -> tuple[str, int]:
+    """`host:port` as two values; an IPv6 host is written in brackets.
+
+    Raises:
+        Refused: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise _refused(names.ENV_BIND, f"must be `address:port`, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _peers(text: str) -> Mapping[str, str]:
+    try:
+        peers = json.loads(text)
+    except ValueError:
+        peers = None
+    if not isinstance(peers, dict) or not all(isinstance(url, str) for url in peers.values()):
+        raise _refused(names.ENV_PEERS, "must be a JSON object of names and URLs")
+    return MappingProxyType(peers)
+
+
+def _refused(key: str, message: str) -> Refused:
+    return Refused([Problem(Where(f"${key}"), message)])

@@ -1,0 +1,67 @@
+"""Import the user's agent module, and say what is wrong with it in the user's terms."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from pallas_agent_runtime.settings import Settings
+from pallas_contract.problems import Refused
+
+
+def load_module(settings: Settings, name: str) -> ModuleType:
+    """Import module `name` of the project. The process's own arguments are hidden from it: `FastAgent` parses them.
+
+    Raises:
+        Refused: it cannot be imported, with the reason and the line of the project it comes from.
+    """
+    place = ("agents", settings.name, "module")
+    try:
+        with hidden_arguments(), importable(settings.project):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
+            raise Refused([settings.tree.problem(*place, message=f"there is no module `{name}`", hint=hint)]) from None
+        hint = f"install the package that brings `{error.name}`, or remove the import"
+        message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
+        raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        message = f"`{name}` cannot be imported: {reason}{_origin(error, settings.project)}"
+        hint = f"try it alone: python -c 'import {name}'"
+        raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
+
+
+@contextmanager
+def hidden_arguments() -> Iterator[None]:
+    arguments, sys.argv = sys.argv, sys.argv[:1]
+    try:
+        yield
+    finally:
+        sys.argv = arguments
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Put `folder` first on the import path; it stays there, as the agent may import more of its own code later."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+        importlib.invalidate_caches()
+    yield
+
+
+def _origin(error: BaseException, project: Path) -> str:
+    """` (agents/jarvis.py:3)`: the innermost line of the project that led to `error`, or nothing."""
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(project):
+        return f" ({Path(error.filename).relative_to(project)}:{error.lineno})"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(project) and "site-packages" not in path.parts:
+            return f" ({path.relative_to(project)}:{frame.lineno})"
+    return ""

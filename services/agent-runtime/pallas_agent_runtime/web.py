@@ -1,0 +1,109 @@
+"""The HTTP side of one agent: `/mcp`, and plain pages for probes, people and Prometheus (design.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from pallas_agent_runtime.health import Downstream
+from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.preflight import Preflight
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import documents, names
+from pallas_contract.fastagent import Capabilities
+from pallas_contract.health import Health
+
+MAX_BODY = 32 << 20
+"""Largest request body in bytes: room for a few images."""
+IDLE_SESSION = 1800.0
+"""Seconds after which a session of the handshake era is closed."""
+
+
+class Pages:
+    """The plain pages of one agent. `started` is what its registry entry gives as `updatedAt`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        capabilities: Capabilities | None,
+        current: Callable[[], Health],
+        downstream: Downstream,
+        preflight: Preflight,
+        metrics: Metrics,
+        started: datetime,
+    ) -> None:
+        self._settings, self._capabilities, self._started = settings, capabilities, started
+        self._current, self._downstream, self._preflight, self._metrics = current, downstream, preflight, metrics
+        self.ready = False
+        """Set once the engine is warm, unset when the process drains; downstream has no say in it."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/livez", self.livez),
+            Route("/readyz", self.readyz),
+            Route("/healthz", self.healthz),
+            Route("/metrics", self.metrics),
+            Route("/.well-known/mcp/server.json", self.server_json),
+        ]
+
+    async def livez(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n") if self.ready else PlainTextResponse("not ready\n", status_code=503)
+
+    async def healthz(self, request: Request) -> Response:
+        """The answer of `get_health`, and what it was made of, with the age in seconds of each part."""
+        now = self._current()
+        downstream = {
+            name: {
+                "state": seen.result.state,
+                "reason": seen.result.reason,
+                "age": round(self._downstream.age(seen), 1),
+            }
+            for name, seen in self._downstream.seen.items()
+        }
+        llm = {
+            name: {"ok": outcome.ok, "reason": outcome.reason, "age": round(self._preflight.age(outcome), 1)}
+            for name, outcome in self._preflight.outcomes.items()
+        }
+        body: dict[str, Any] = {**now.as_dict(), "llm": llm, "downstream": downstream}
+        return JSONResponse(body, status_code=503 if now.status == "error" else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(self._metrics.render(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+    async def server_json(self, request: Request) -> Response:
+        """The agent's own entry of the registry (seed 000 section 1)."""
+        settings, now = self._settings, self._current()
+        server = documents.server(settings.fleet, settings.name, self._capabilities, "local")
+        return JSONResponse({"servers": [documents.entry(server, self._started, now.status, now.message)]})
+
+
+def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSessionManager:
+    """The transport of both eras; an agent that remembers nothing has no sessions either."""
+    hosts = list(settings.allowed_hosts)
+    return StreamableHTTPSessionManager(
+        server,
+        stateless=not settings.remembers,
+        security_settings=TransportSecuritySettings(
+            allowed_hosts=hosts,
+            allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
+        ),
+        session_idle_timeout=IDLE_SESSION if settings.remembers else None,
+        max_request_body_size=MAX_BODY,
+    )
+
+
+def app(manager: StreamableHTTPSessionManager, pages: Pages) -> Starlette:
+    return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, StreamableHTTPASGIApp(manager))])

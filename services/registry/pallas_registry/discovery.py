@@ -1,0 +1,154 @@
+"""Where the agents are. One interface, two sources: DNS in containers, a list where the fleet is processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from pallas_contract import names
+from pallas_registry.resolver import NotFound, Unresolved
+
+TIMEOUT = 2.0
+"""Seconds one look-up may take before it counts as failed."""
+CONFIRMATIONS = 2
+PAUSE = 0.25
+"""Seconds between a failed look-up and its confirmation."""
+
+NOT_FOUND = "name not found"
+STALE = "name resolution fails, using the last known addresses"
+UNRESOLVED = "name resolution fails"
+
+Resolve = Callable[[str], Awaitable[frozenset[str]]]
+"""Raises NotFound or Unresolved."""
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Endpoint(NamedTuple):
+    """One replica: the URL to ask, and the IP to connect to where the URL's host stands for several."""
+
+    url: str
+    ip: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What people are shown."""
+        return self.ip or urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What discovery knows of one agent. `problem` says why there is no endpoint, or why they may be old.
+
+    `unsure` tells a resolver that failed from a name that is gone.
+    """
+
+    endpoints: tuple[Endpoint, ...] = ()
+    problem: str = ""
+    unsure: bool = False
+
+
+Tell = Callable[[str, Sighting], None]
+
+
+class Discovery(Protocol):
+    """Looks for agents; a sweep asks for each once."""
+
+    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        """Call `tell(agent, sighting)` once for each of `agents`, as soon as it is known."""
+
+
+class Listed:
+    """Agents at known addresses: the supervisor's word, else the ports of agents.yaml."""
+
+    def __init__(self, addresses: Mapping[str, str], otherwise: Callable[[str], str]) -> None:
+        """`addresses` maps agent -> `host:port`; `otherwise` gives that of an agent added to the file since."""
+        self._addresses, self._otherwise = addresses, otherwise
+
+    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        for agent in agents:
+            authority = self._addresses.get(agent) or self._otherwise(agent)
+            tell(agent, Sighting((Endpoint(f"http://{authority}{names.MCP_PATH}"),)))
+
+
+class Dns:
+    """Agents by the address records of their names; every record is a replica.
+
+    Docker's embedded DNS answers for a name it does not know by asking the host's servers. On an internal network it
+    may not, and says SERVFAIL (EAI_AGAIN) at once; behind a dead server it says nothing. Neither means that DNS is
+    down. So a name that fails while another one resolves in the same sweep is not there; when none resolves, the
+    registry's own name decides, and if that fails too the last known addresses stay, marked as old.
+    """
+
+    def __init__(
+        self, resolve: Resolve, *, domain: str = "", control: str = names.REGISTRY, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        """`domain` holds a record per replica under each agent's host name; without it the name itself has them."""
+        self._resolve, self._control, self._sleep = resolve, control, sleep
+        self._suffix = f".{domain}" if domain else ""
+        self._last: dict[str, tuple[Endpoint, ...]] = {}
+
+    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        self._last = {agent: known for agent, known in self._last.items() if agent in agents}
+        undecided: list[str] = []
+
+        async def look(agent: str) -> bool:
+            try:
+                found = await self._look(agent)
+            except NotFound:
+                self._missing(agent, tell)
+                return True  # a server that says no is a server that works
+            except Unresolved:
+                undecided.append(agent)
+                return False
+            self._last[agent] = found.endpoints
+            tell(agent, found)
+            return True
+
+        answered = await asyncio.gather(*map(look, agents))
+        if not undecided:
+            return
+        alive = any(answered) or await self._answers(self._control)
+        for agent in undecided:
+            if alive:
+                self._missing(agent, tell)
+            else:
+                last = self._last.get(agent, ())
+                tell(agent, Sighting(last, STALE if last else UNRESOLVED, unsure=True))
+
+    def _missing(self, agent: str, tell: Tell) -> None:
+        self._last.pop(agent, None)
+        tell(agent, Sighting(problem=NOT_FOUND))
+
+    async def _look(self, agent: str) -> Sighting:
+        """Look an agent up. Losing one that was there takes confirmations: one lost packet flips nothing."""
+        for _ in range(CONFIRMATIONS if agent in self._last else 0):
+            try:
+                return _sighting(agent, await self._once(names.slug(agent) + self._suffix))
+            except (NotFound, Unresolved):
+                await self._sleep(PAUSE)
+        return _sighting(agent, await self._once(names.slug(agent) + self._suffix))
+
+    async def _once(self, host: str) -> frozenset[str]:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                return await self._resolve(host)
+        except TimeoutError:
+            raise Unresolved from None
+
+    async def _answers(self, host: str) -> bool:
+        try:
+            return bool(await self._once(host))
+        except (NotFound, Unresolved):
+            return False
+
+
+def _sighting(agent: str, addresses: Iterable[str]) -> Sighting:
+    """Link-local and multicast addresses are no containers, but may be a cloud's metadata service: never probed."""
+    url = f"http://{names.slug(agent)}:{names.CONTAINER_PORT}{names.MCP_PATH}"
+    usable = sorted(ip for ip in addresses if not ip_address(ip).is_link_local and not ip_address(ip).is_multicast)
+    endpoints = tuple(Endpoint(url, ip) for ip in usable)
+    return Sighting(endpoints, "" if endpoints else "resolves to link-local addresses only")

@@ -1,0 +1,100 @@
+"""agents.yaml and fastagent.config.yaml as the registry follows them: read at start, read again when they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_contract import check, fastagent, names
+from pallas_contract.fastagent import Capabilities
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem, Refused, refuse_errors
+
+POLL_SECONDS = 1.0
+
+Stamp = tuple[tuple[int, int, int] | None, ...]
+"""(mtime_ns, size, inode) of each file; None where there is no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the files say: the fleet, and what its model can do."""
+
+    fleet: Fleet
+    capabilities: Capabilities | None
+    warnings: tuple[Problem, ...] = ()
+
+
+def load(path: Path) -> Loaded:
+    """Read agents.yaml at `path` and fastagent.config.yaml beside it.
+
+    Raises:
+        Refused: with every error of both.
+    """
+    errors: list[Problem] = []
+    try:
+        fleet, _, warnings = check.load(path)
+    except Refused as refused:
+        errors += refused.problems
+    try:
+        config, notes = fastagent.load(path.parent)
+        notes = refuse_errors(notes)
+    except Refused as refused:
+        errors += refused.problems
+    if errors:
+        raise Refused(errors)
+    return Loaded(fleet, config.capabilities, (*warnings, *notes))
+
+
+class Follower:
+    """Notices that the files changed and reads them again. Blocking: call it from a thread."""
+
+    def __init__(self, path: Path, *, read: Callable[[Path], Loaded] = load) -> None:
+        self._path, self._read = path, read
+        self._files = (path, path.parent / names.CONFIG_FILE)
+        self._seen: Stamp = ()
+        self._changing: Stamp | None = None
+        self.ok = False
+        """False while the files on disk cannot be used and an earlier reading is."""
+
+    def first(self) -> Loaded:
+        """The reading at start.
+
+        Raises:
+            Refused: there is no earlier fleet to keep.
+        """
+        return self._load(self._stamp())
+
+    def poll(self) -> Loaded | None:
+        """The new reading once after each change, else None.
+
+        A change is read when it has stood still from one poll to the next: half of a file being written can be a
+        valid, shorter fleet.
+
+        Raises:
+            Refused: once per change; the caller keeps the fleet it has.
+        """
+        stamp = self._stamp()
+        if stamp in (self._seen, self._changing):
+            settled, self._changing = stamp != self._seen, None
+            return self._load(stamp) if settled else None
+        self._changing = stamp
+        return None
+
+    def _load(self, stamp: Stamp) -> Loaded:
+        self._seen, self.ok = stamp, False
+        loaded = self._read(self._path)
+        self.ok = True
+        return loaded
+
+    def _stamp(self) -> Stamp:
+        return tuple(_stamp(path) for path in self._files)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

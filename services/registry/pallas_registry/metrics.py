@@ -1,0 +1,91 @@
+"""`/metrics`: read from the live model when asked, so the series of a removed agent go with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import get_args
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from pallas_contract import __version__
+from pallas_contract.health import GAUGE, State
+from pallas_registry.board import Board, Change
+
+_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
+"""Seconds; a probe ends after 3, and says goodbye to a session in one more."""
+
+
+class Metrics(Collector):
+    """A registry of its own with everything the registry measures."""
+
+    def __init__(self, board: Board, *, config_ok: Callable[[], bool]) -> None:
+        self._board, self._config_ok = board, config_ok
+        self._changes: Counter[tuple[str, State, State]] = Counter()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._durations = Histogram(
+            "pallas_registry_probe_duration_seconds",
+            "How long probes of agents took.",
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def count(self, change: Change) -> None:
+        self._changes[change.agent, change.old, change.new] += 1
+
+    def observe(self, seconds: float) -> None:
+        self._durations.observe(seconds)
+
+    def render(self, accept: str) -> tuple[bytes, str]:
+        """The exposition and its content type, in the format the scraper's Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by prometheus_client at each scrape."""
+        yield from self._agents()
+        yield self._states()
+        yield self._counted()
+        config_ok = GaugeMetricFamily(
+            "pallas_registry_config_ok", "1 when the files on disk are the ones in use, 0 when they are broken."
+        )
+        config_ok.add_metric([], float(self._config_ok()))
+        yield config_ok
+        build = GaugeMetricFamily("pallas_build_info", "1; the label tells the version.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+
+    def _agents(self) -> Iterator[Metric]:
+        health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error or unknown.", labels=["agent"])
+        replicas = GaugeMetricFamily("pallas_agent_replicas", "Addresses found for the agent.", labels=["agent"])
+        age = GaugeMetricFamily(
+            "pallas_registry_last_probe_age_seconds", "Since the replica probed longest ago.", labels=["agent"]
+        )
+        for agent in self._board.agents:
+            health.add_metric([agent], GAUGE[self._board.verdict(agent).state])
+            replicas.add_metric([agent], len(self._board.endpoints(agent)))
+            seconds = self._board.age(agent)
+            if seconds is not None:
+                age.add_metric([agent], seconds)
+        yield from (health, replicas, age)
+
+    def _states(self) -> Metric:
+        states = Counter(self._board.verdict(agent).state for agent in self._board.agents)
+        family = GaugeMetricFamily("pallas_registry_agents", "Agents by state.", labels=["status"])
+        for state in get_args(State):
+            family.add_metric([state], states[state])
+        return family
+
+    def _counted(self) -> Metric:
+        family = CounterMetricFamily(
+            "pallas_agent_state_changes", "Changes of an agent's state.", labels=["agent", "old", "new"]
+        )
+        present = set(self._board.agents)
+        for (agent, old, new), count in sorted(self._changes.items()):
+            if agent in present:
+                family.add_metric([agent, old, new], count)
+        return family

@@ -1,0 +1,66 @@
+"""One socket, one event loop, one way to stop: the process around the service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+
+from pallas_registry.app import create_app
+from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.service import Service, World
+from pallas_registry.settings import Settings
+
+GRACE = 1
+"""Seconds for requests under way when told to stop."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that, on a signal, stops the background too and does not raise the signal again: a wanted end is 0."""
+
+    def __init__(self, config: uvicorn.Config, background: asyncio.Task[None]) -> None:
+        super().__init__(config)
+        self._background = background
+        background.add_done_callback(lambda _: self.stop())
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._background.cancel()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        yield
+
+
+async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        Exception: a part of the service failed; a registry that no longer probes must not go on answering.
+    """
+    service = Service(settings, loaded, follower, World())
+    app = create_app(server_json=lambda: service.catalogue.document, metrics=service.metrics, waiting=service.waiting)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACE,
+    )
+    background = asyncio.create_task(service.run())
+    host, port = listener.getsockname()[:2]
+    structlog.get_logger().info("registry listening", address=host, port=port, agents=list(loaded.fleet.agents))
+    await _Server(config, background).serve(sockets=[listener])
+    with contextlib.suppress(asyncio.CancelledError):
+        await background

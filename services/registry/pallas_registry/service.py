@@ -1,0 +1,148 @@
+"""Everything that goes on behind the HTTP side, wired together: follow the file, look, probe, publish."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+
+from pallas_contract import launch
+from pallas_contract.probe import Result
+from pallas_contract.problems import Refused
+from pallas_registry.board import Board, Change
+from pallas_registry.catalogue import Catalogue
+from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Sighting, Sleep
+from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
+from pallas_registry.metrics import Metrics
+from pallas_registry.resolver import Resolver
+from pallas_registry.scheduler import Check, Prober, Scheduler
+from pallas_registry.settings import Settings
+
+PATIENCE = 5.0
+"""Seconds after which the registry is ready though not every agent has been probed."""
+
+_log = structlog.get_logger()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the service touches beside files; tests put their own in its place.
+
+    `discovery` None means the one that the settings ask for.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = utc_now
+    sleep: Sleep = asyncio.sleep
+    discovery: Discovery | None = None
+    check: Check = field(default_factory=lambda: Prober().check)
+
+
+class Service:
+    """The registry without its socket. `run` works until cancelled and raises what it cannot handle."""
+
+    def __init__(self, settings: Settings, loaded: Loaded, follower: Follower, world: World) -> None:
+        self._settings, self._loaded, self._follower, self._world = settings, loaded, follower, world
+        self._started = world.clock()
+        self._look_now, self._dirty = asyncio.Event(), asyncio.Event()
+        self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
+        self.metrics = Metrics(self._board, config_ok=lambda: follower.ok)
+        self.catalogue = Catalogue(now=world.now, placement=settings.placement)
+        self._use(loaded)
+
+    def waiting(self) -> str:
+        """Why the registry is not ready; empty when it is (app.Waiting)."""
+        left = self._board.waiting
+        if not left or self._world.clock() - self._started >= PATIENCE:
+            return ""
+        return f"{len(left)} of {len(self._board.agents)} agents not probed yet"
+
+    async def run(self) -> None:
+        """Follow the file, look for agents, probe them and publish the outcome, until cancelled."""
+        discovery = self._world.discovery or self._discovery()
+        async with asyncio.TaskGroup() as group:
+            scheduler = Scheduler(
+                self._world.check,
+                self._report,
+                spawn=group.create_task,
+                interval=lambda: self._loaded.fleet.registry.probe_interval,
+                clock=self._world.clock,
+                sleep=self._world.sleep,
+            )
+            group.create_task(self._follow_file(scheduler))
+            group.create_task(self._look(discovery, scheduler))
+            group.create_task(self._publish())
+
+    def _discovery(self) -> Discovery:
+        addresses = self._settings.addresses
+        if addresses is None:
+            return Dns(Resolver(), domain=self._settings.domain)
+        return Listed(addresses, lambda agent: launch.authority(self._loaded.fleet, agent, "local"))
+
+    def _use(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._board.expect(list(loaded.fleet.agents))
+        self.catalogue.publish(loaded, self._board.verdict)
+
+    def _report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
+        self.metrics.observe(result.latency)
+        self._board.report(agent, endpoint, result)
+
+    def _changed(self, change: Change) -> None:
+        self.metrics.count(change)
+        log = _log.info if change.new == "ok" else _log.warning
+        log("agent state changed", agent=change.agent, old=change.old, new=change.new, reason=change.reason)
+
+    async def _follow_file(self, scheduler: Scheduler) -> None:
+        while True:
+            await self._world.sleep(POLL_SECONDS)
+            try:
+                loaded = await asyncio.to_thread(self._follower.poll)
+            except Refused as refused:
+                problems = [str(problem) for problem in refused.problems]
+                _log.error("fleet file refused, the earlier one stays in use", problems=problems)
+                continue
+            if loaded is None:
+                continue
+            before = set(self._board.agents)
+            self._use(loaded)
+            scheduler.retain(self._board.agents)
+            self._look_now.set()
+            after = set(self._board.agents)
+            _log.info("fleet file read again", added=sorted(after - before), removed=sorted(before - after))
+
+    async def _look(self, discovery: Discovery, scheduler: Scheduler) -> None:
+        def tell(agent: str, sighting: Sighting) -> None:
+            if agent in self._board.agents:  # the file may have changed during the sweep
+                self._board.sight(agent, sighting)
+                scheduler.follow(agent, sighting.endpoints)
+
+        while True:
+            self._look_now.clear()
+            await discovery.sweep(self._board.agents, tell)
+            await self._until(self._look_now, self._loaded.fleet.registry.probe_interval)
+
+    async def _until(self, event: asyncio.Event, seconds: float) -> None:
+        """Return when `event` is set or `seconds` have passed."""
+        pause = asyncio.ensure_future(self._world.sleep(seconds))
+        wake = asyncio.ensure_future(event.wait())
+        try:
+            await asyncio.wait({pause, wake}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            wake.cancel()
+
+    async def _publish(self) -> None:
+        """Rebuild the documents after a change; many changes in one turn of the loop make one document."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            self.catalogue.publish(self._loaded, self._board.verdict)

@@ -1,0 +1,85 @@
+"""What the environment tells the registry; the names are the contract's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_contract import launch, names
+from pallas_contract.problems import Problem, Refused, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where agents.yaml is, how to log, where to listen, and where the agents are if DNS does not know.
+
+    `bind` is None for the file's own `registry_port`. `addresses` maps agent -> `host:port`; None means DNS.
+    `domain` is the one that has a record per replica; empty where an agent's own name has them.
+    """
+
+    config: Path
+    log_format: str
+    bind: tuple[str, int] | None = None
+    addresses: Mapping[str, str] | None = None
+    domain: str = ""
+
+    @property
+    def placement(self) -> launch.Placement:
+        return "container" if self.addresses is None else "local"
+
+
+def read(env: Mapping[str, str]) -> Settings:
+    """Settings from environment variables; an empty variable is as good as an unset one.
+
+    Raises:
+        Refused: with every variable that cannot be understood.
+    """
+    found: list[Problem] = []
+    bind = _bind(env.get(names.ENV_BIND, ""), found)
+    addresses = _addresses(env.get(names.ENV_ADDRESSES, ""), found)
+    if found:
+        raise Refused(found)
+    return Settings(
+        config=Path(env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE),
+        log_format=env.get(names.ENV_LOG_FORMAT) or "json",
+        bind=bind,
+        addresses=addresses,
+        domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
+    )
+
+
+def authority(text: str) -> tuple[str, int] | None:
+    """`address:port` split, the brackets of an IPv6 address removed; None when it is not one."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        return None
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _bind(text: str, found: list[Problem]) -> tuple[str, int] | None:
+    if not text:
+        return None
+    bind = authority(text)
+    if bind is None:
+        found.append(_problem(names.ENV_BIND, f"must be `address:port`, not {text!r}"))
+    return bind
+
+
+def _addresses(text: str, found: list[Problem]) -> Mapping[str, str] | None:
+    if not text:
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        found.append(_problem(names.ENV_ADDRESSES, f"is not JSON: {error}"))
+        return None
+    if not isinstance(data, dict) or not all(isinstance(value, str) and authority(value) for value in data.values()):
+        found.append(_problem(names.ENV_ADDRESSES, 'must be a JSON object of agents: {"name": "address:port"}'))
+        return None
+    return data
+
+
+def _problem(variable: str, message: str) -> Problem:
+    return Problem(Where(variable), message)

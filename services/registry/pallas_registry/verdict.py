@@ -1,0 +1,91 @@
+"""From what the replicas of one agent answered to what the fleet is told about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from pallas_contract import names
+from pallas_contract.health import State
+from pallas_contract.probe import Result
+from pallas_registry.discovery import Endpoint, Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """State of an agent and the reason a person is shown; the reason is empty when all is well."""
+
+    state: State
+    reason: str = ""
+
+
+NOT_PROBED = Verdict("unknown", "not probed yet")
+
+
+def judge(agent: str, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
+    """One verdict over all replicas; None where there is an address and no answer yet, so nothing new to say.
+
+    `results` holds the last finding of each endpoint probed so far.
+    """
+    if not sighting.endpoints:
+        # a resolver that fails says nothing about the agent; a name that is gone does
+        return Verdict("unknown" if sighting.unsure else "error", sighting.problem)
+    known = {
+        endpoint.label: _identified(agent, results[endpoint]) for endpoint in sighting.endpoints if endpoint in results
+    }
+    if not known:
+        return None
+    verdict = _over(known)
+    reasons = [reason for reason in (verdict.reason, sighting.problem) if reason]
+    return Verdict(verdict.state, "; ".join(reasons))
+
+
+def _identified(agent: str, result: Result) -> Result:
+    """An agent that answers under another name may be another agent: DNS can lag behind, a port can be taken."""
+    if result.state in ("ok", "degraded") and result.name not in ("", agent, names.slug(agent)):
+        return Result("degraded", f"answers as {result.name}", result.era, result.latency, result.name, result.version)
+    return result
+
+
+def _over(known: Mapping[str, Result]) -> Verdict:
+    """All replicas in the same bad state are that state; some of them, or a difference between them, is degraded."""
+    by_state: dict[State, dict[str, str]] = {}
+    for label, result in known.items():
+        by_state.setdefault(result.state, {})[label] = result.reason
+    if len(by_state) == 1 and "ok" not in by_state and "degraded" not in by_state:
+        ((state, reasons),) = by_state.items()
+        return Verdict(state, _reasons(reasons, len(known)))
+    problems = [
+        f"{len(reasons)} of {len(known)} replicas: {_reasons(reasons, len(known))}"
+        for state, reasons in by_state.items()
+        if state not in ("ok", "degraded")
+    ]
+    problems.append(_reasons(by_state.get("degraded", {}), len(known)))
+    problems.append(_skew(known, "version", lambda result: result.version))
+    problems.append(_skew(known, "era", lambda result: result.era))
+    if "degraded" in by_state or any(problems):
+        return Verdict("degraded", "; ".join(filter(None, problems)))
+    notes = {label: reason for label, reason in by_state["ok"].items() if reason}
+    return Verdict("ok", _reasons(notes, len(known)))
+
+
+def _reasons(by_label: Mapping[str, str], replicas: int) -> str:
+    """Each different reason once; which replica it is about only where there are several."""
+    if replicas == 1 or (len(by_label) == replicas and len(set(by_label.values())) == 1):
+        return next(iter(by_label.values()), "")
+    return "; ".join(f"{', '.join(labels)}: {reason}" for reason, labels in _grouped(by_label.items()))
+
+
+def _skew(known: Mapping[str, Result], what: str, of: Callable[[Result], str]) -> str:
+    """Empty when all replicas that say it say the same."""
+    groups = _grouped((label, of(result)) for label, result in known.items() if of(result))
+    if len(groups) < 2:
+        return ""
+    return f"replicas differ in {what}: " + ", ".join(f"{value} ({', '.join(labels)})" for value, labels in groups)
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for label, value in pairs:
+        groups.setdefault(value, []).append(label)
+    return sorted(groups.items())

@@ -1,0 +1,201 @@
+"""A project on disk, a stand-in for the model's API, and agents as real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+READY = 90.0
+"""Seconds to wait for a process; generous, for a machine that is busy with other things."""
+
+BYTECODE = Path(tempfile.gettempdir(), "pallas-test-bytecode")
+
+
+def until[T](what: Callable[[], T | None], seconds: float = READY) -> T:
+    """Ask again and again until there is an answer."""
+    deadline = time.monotonic() + seconds
+    while (found := what()) is None:
+        assert time.monotonic() < deadline, "nothing happened in time"
+        time.sleep(0.05)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def write_files(folder: Path, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content), encoding="utf-8")
+    return folder
+
+
+# --- the model's API ---
+
+
+@dataclass
+class Model:
+    """A stand-in for an OpenAI-compatible API: `answer` maps a request's body to text and tool calls."""
+
+    answer: Callable[[dict[str, Any]], dict[str, Any]]
+    models: list[str]
+    url: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    broken: bool = False
+    entered: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+    """A request for `slow` sets the first and waits for the second."""
+
+
+def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self._json(500 if model.broken else 200, {"data": [{"id": name} for name in model.models]})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            model.requests.append(body)
+            if model.broken:
+                self._json(500, {"error": {"message": "the stand-in is broken"}})
+                return
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._stream(body["model"], model.answer(body))
+
+        def _json(self, status: int, data: dict[str, Any]) -> None:
+            body = json.dumps(data).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def _stream(self, name: str, delta: dict[str, Any]) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            finish = "tool_calls" if "tool_calls" in delta else "stop"
+            for part, reason in (({"role": "assistant", **delta}, None), ({}, finish)):
+                choice = {"index": 0, "delta": part, "finish_reason": reason}
+                chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": name, "choices": [choice]}
+                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    return Handler
+
+
+def serve_model(model: Model) -> Iterator[Model]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(model)) as server:
+        model.url = f"http://127.0.0.1:{server.server_port}/v1"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield model
+        model.released.set()
+        server.shutdown()
+        thread.join()
+
+
+# --- processes ---
+
+
+@dataclass
+class Agents:
+    """Agents of one project as processes; `env` is added to each one's environment."""
+
+    folder: Path
+    env: dict[str, str] = field(default_factory=dict)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        hidden = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
+        known = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+        known["PYTHONPYCACHEPREFIX"] = str(BYTECODE)  # compiling everything anew triples the time to start
+        with self.log(name).open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", "pallas_agent_runtime", "--agent", name],
+                cwd=self.folder,
+                env={**known, **self.env},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait(self, *names: str) -> None:
+        for name in names:
+            until(lambda name=name: self._ready(name))
+
+    def port(self, name: str) -> int:
+        return int(yaml.safe_load((self.folder / "agents.yaml").read_text())["agents"][name]["port"])
+
+    def url(self, name: str, path: str = "/mcp") -> str:
+        return f"http://127.0.0.1:{self.port(name)}{path}"
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def get(self, name: str, path: str) -> tuple[int, str]:
+        """Status and body of a plain page; status 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(self.url(name, path), timeout=10) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def end(self, name: str, seconds: float = READY) -> int:
+        """SIGTERM; the exit code."""
+        process = self.running.pop(name)
+        process.terminate()
+        return process.wait(seconds)
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+    def _ready(self, name: str) -> bool | None:
+        assert self.running[name].poll() is None, self.log(name).read_text()
+        return True if self.get(name, "/readyz")[0] == 200 else None
+
+
+@pytest.fixture(scope="session")
+def toolkit() -> SimpleNamespace:
+    """The helpers of this file, for test modules: none of them can import it."""
+    return SimpleNamespace(
+        Model=Model,
+        Agents=Agents,
+        until=until,
+        free_port=free_port,
+        write_files=write_files,
+        serve_model=serve_model,
+    )

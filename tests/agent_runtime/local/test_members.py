@@ -1,0 +1,150 @@
+"""Fleet -> processes: order, environment, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+
+import pytest
+
+from pallas_agent_runtime.local import ports
+from pallas_agent_runtime.local.members import members
+from pallas_agent_runtime.local.supervisor import main, missing_parts
+from pallas_contract import check, launch
+from pallas_contract.problems import Refused
+
+FLEET = """\
+name: demo
+registry_port: 9000
+agents:
+  harper: {module: agents.harper, port: 9001, depends_on: {research: {required: false}, tech: {}, model: {}}}
+  research: {module: agents.research, port: 9002, depends_on: [tech]}
+  tech: {module: agents.tech, port: 9003, publish: 0.0.0.0}
+  loner: {module: agents.loner, port: 9004, secrets: {KEY: {file: key.txt}}}
+services:
+  model: {module: standins.model, port: 9010, provides: openai, args: [fast], secrets: {TOKEN: {file: token.txt}}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / "key.txt").write_text("k1\n")
+    (tmp_path / "token.txt").write_text("t1")
+    return tmp_path
+
+
+@pytest.fixture
+def compiled(project):
+    """The members of FLEET by name, in start order, and the file they came from."""
+
+    def compile_(**environ: str):
+        config = project / "agents.yaml"
+        fleet, tree, _ = check.load(config)
+        return {member.name: member for member in members(fleet, tree, config, environ)}, tree
+
+    return compile_
+
+
+def test_order_is_registry_and_services_then_subagents_then_top_level(compiled):
+    found, _ = compiled()
+    assert list(found) == ["registry", "model", "tech", "research", "harper", "loner"]
+    assert [member.stage for member in found.values()] == [0, 0, 1, 2, 3, 3]
+
+
+def test_only_hard_edges_hold_a_member_up(compiled):
+    found, _ = compiled()
+    assert found["harper"].needs == {"tech", "model"}
+    assert found["research"].needs == {"tech"}
+    assert found["model"].needs == found["registry"].needs == frozenset()
+
+
+def test_commands_are_those_of_the_containers(compiled, project):
+    found, _ = compiled()
+    assert found["harper"].command == (sys.executable, *launch.agent_command("harper"))
+    assert found["model"].command == (sys.executable, "-m", "standins.model", "fast")
+    assert found["registry"].command == (sys.executable, *launch.registry_command())
+    assert {member.cwd for member in found.values()} == {project}
+
+
+def test_the_environment_says_where_to_listen_and_whom_to_call(compiled, project):
+    found, _ = compiled(HOME="/root")
+    env = found["harper"].env
+    assert env["HOME"] == "/root"
+    assert env["PALLAS_AGENTS_CONFIG"] == str(project / "agents.yaml")
+    assert env["PALLAS_BIND"] == "127.0.0.1:9001"
+    assert json.loads(env["PALLAS_PEERS"])["tech"] == "http://127.0.0.1:9003/mcp"
+    assert env["OPENAI_BASE_URL"] == "http://127.0.0.1:9010/v1"
+    assert json.loads(found["registry"].env["PALLAS_ADDRESSES"])["loner"] == "127.0.0.1:9004"
+
+
+def test_only_services_find_the_projects_code_by_path(compiled, project):
+    found, _ = compiled(PYTHONPATH="/elsewhere")
+    assert found["model"].env["PYTHONPATH"] == f"{project}:/elsewhere"
+    assert found["harper"].env["PYTHONPATH"] == "/elsewhere"
+
+
+def test_people_get_text_unless_they_ask_for_json(compiled):
+    assert compiled()[0]["tech"].env["PALLAS_LOG_FORMAT"] == "text"
+    assert compiled(PALLAS_LOG_FORMAT="json")[0]["tech"].env["PALLAS_LOG_FORMAT"] == "json"
+
+
+def test_secrets_come_from_their_files_and_are_not_shown(compiled):
+    found, _ = compiled()
+    assert found["loner"].env["KEY"] == "k1"
+    assert found["model"].env["TOKEN"] == "t1"
+    assert "KEY" not in found["tech"].env
+    assert "k1" not in repr(found["loner"])
+
+
+def test_every_missing_secret_file_is_a_problem_at_its_place(compiled, project):
+    (project / "key.txt").unlink()
+    (project / "token.txt").unlink()
+    with pytest.raises(Refused) as refused:
+        compiled()
+    assert [str(problem).partition("\n")[0] for problem in refused.value.problems] == [
+        "agents.yaml:7:61 agents.loner.secrets.KEY.file: secret file key.txt cannot be read: No such file or directory",
+        "agents.yaml:9:97 services.model.secrets.TOKEN.file: "
+        "secret file token.txt cannot be read: No such file or directory",
+    ]
+
+
+def test_each_busy_port_is_one_problem_at_its_place(compiled):
+    found, tree = compiled()
+    busy = {9000: "address already in use", 9003: "address already in use"}
+    problems = ports.problems(found.values(), tree, lambda _, port: busy.get(port, ""))
+    assert [str(problem) for problem in problems] == [
+        "agents.yaml:2:1 registry_port: registry cannot listen on 127.0.0.1:9000: address already in use\n"
+        "    stop what listens there (`ss -ltnp sport = :9000` shows it), or change the port",
+        "agents.yaml:6:31 agents.tech.port: tech cannot listen on 0.0.0.0:9003: address already in use\n"
+        "    stop what listens there (`ss -ltnp sport = :9003` shows it), or change the port",
+    ]
+
+
+def test_a_port_somebody_listens_on_is_found():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert ports.obstacle("127.0.0.1", port) == "address already in use"
+    assert ports.obstacle("127.0.0.1", port) == ""
+
+
+def test_main_refuses_a_broken_file_with_every_problem_and_code_2(project, capsys):
+    (project / "agents.yaml").write_text(FLEET.replace("port: 9002", "prot: 9002").replace("port: 9003", "port: x"))
+    assert main(project / "agents.yaml") == 2
+    said = capsys.readouterr().err
+    assert "agents.research.prot: unknown key" in said
+    assert "agents.tech.port: must be a whole number" in said
+
+
+def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        (project / "agents.yaml").write_text(FLEET.replace("port: 9001", f"port: {port}"))
+        assert main(project / "agents.yaml") == 1
+    assert f"harper cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
+
+
+def test_missing_parts_of_the_registry_are_named():
+    assert missing_parts(["fastapi", "nope"], {"fastapi": object()}.get) == "no module nope"
+    assert missing_parts(["fastapi"], {"fastapi": object()}.get) == ""

@@ -1,0 +1,118 @@
+"""A real child: its output, its end, its group. `sh` stands in for a member."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime.local.members import Member
+from pallas_agent_runtime.local.process import lines, spawn
+
+SUPERVISOR = """
+import asyncio, os, pathlib
+from pallas_agent_runtime.local.members import Member
+from pallas_agent_runtime.local.process import spawn
+
+async def main():
+    command = ("/bin/sh", "-c", "echo $$; exec sleep 60")
+    member = Member("it", "agent", 1, command, pathlib.Path("/"), "", "", env=dict(os.environ))
+    child = await spawn(member, lambda line: print(line, flush=True))
+    await child.wait()
+
+asyncio.run(main())
+"""
+
+
+def shell(script: str) -> Member:
+    return Member("it", "agent", 1, ("/bin/sh", "-c", script), Path("/"), "", "", env=dict(os.environ))
+
+
+def gone(pid: int) -> bool:
+    """Whether the process has ended; one that nobody has reaped yet counts as ended."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+async def until_gone(pid: int) -> None:
+    async with asyncio.timeout(5):
+        while not gone(pid):  # noqa: ASYNC110 - nobody tells when a process that is not ours ends
+            await asyncio.sleep(0.01)
+
+
+async def test_output_of_both_streams_is_heard_before_the_exit_code():
+    heard: list[str] = []
+    child = await spawn(shell("echo out; echo err >&2; printf half; exit 3"), heard.append)
+    assert await child.wait() == 3
+    assert heard == ["out", "err", "half"]
+
+
+async def test_terminate_is_a_polite_signal():
+    heard: list[str] = []
+    started = asyncio.Event()
+    script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+    child = await spawn(shell(script), lambda line: (heard.append(line), started.set()))
+    await started.wait()
+    child.terminate()
+    assert await child.wait() == 0
+    assert heard == ["up", "bye"]
+
+
+async def test_kill_ends_what_the_child_started_too():
+    heard: list[str] = []
+    started = asyncio.Event()
+    child = await spawn(shell("sleep 60 & echo $!; wait"), lambda line: (heard.append(line), started.set()))
+    await started.wait()
+    child.kill()
+    assert await child.wait() == -signal.SIGKILL
+    await until_gone(int(heard[0]))
+
+
+async def test_what_a_child_leaves_behind_is_ended():
+    heard: list[str] = []
+    child = await spawn(shell("sleep 60 & echo $!"), heard.append)
+    async with asyncio.timeout(5):
+        assert await child.wait() == 0
+    await until_gone(int(heard[0]))
+
+
+async def test_signals_to_the_dead_are_harmless():
+    child = await spawn(shell("exit 0"), print)
+    await child.wait()
+    child.terminate()
+    child.kill()
+
+
+async def test_a_missing_program_is_an_oserror():
+    with pytest.raises(OSError, match="nowhere"):
+        await spawn(Member("it", "agent", 1, ("/nowhere/python",), Path("/"), "", "", env={}), print)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux")
+def test_children_do_not_outlive_a_killed_supervisor():
+    parent = subprocess.Popen([sys.executable, "-c", SUPERVISOR], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout as out:
+        child = int(out.readline())
+        assert not gone(child)
+        parent.kill()
+        parent.wait()
+    asyncio.run(until_gone(child))
+
+
+async def test_lines_of_any_length_and_encoding():
+    stream = asyncio.StreamReader()
+    stream.feed_data(b"short\r\n" + b"x" * 70_000 + b"\n\xff\n\nlast")
+    stream.feed_eof()
+    found = [line async for line in lines(stream)]
+    assert found[0] == "short"
+    assert "".join(found[1:-3]) == "x" * 70_000
+    assert max(map(len, found)) <= 128 * 1024
+    assert found[-3:] == ["\ufffd", "", "last"]

@@ -1,0 +1,43 @@
+"""What people see."""
+
+from __future__ import annotations
+
+import errno
+import io
+
+import pytest
+from rich.console import Console
+
+from pallas_agent_runtime.local.screen import LastingConsole, Screen
+
+
+def shown(*, terminal: bool, env: dict[str, str] | None = None) -> str:
+    out = io.StringIO()
+    screen = Screen(Console(file=out, force_terminal=terminal, width=40, _environ=env or {}), ["harper", "tech"])
+    screen.heard("harper", "[bold] is not markup, \x1b[31mcolour\x1b[0m is kept only on a terminal, nothing wraps")
+    screen.tell("tech", "exited\n  last words", "error")
+    return out.getvalue()
+
+
+def test_lines_carry_the_aligned_name_of_who_spoke():
+    assert shown(terminal=False).splitlines() == [
+        "harper | [bold] is not markup, colour is kept only on a terminal, nothing wraps",
+        "tech   : exited",
+        "  last words",
+    ]
+
+
+def test_a_terminal_gets_colours_unless_no_color_is_set():
+    assert "\x1b[36mharper | " in shown(terminal=True, env={"TERM": "xterm"})
+    assert "\x1b[3" not in shown(terminal=True, env={"TERM": "xterm", "NO_COLOR": "1"})
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(errno.EPIPE, "Broken pipe"), OSError(errno.EIO, "I/O error")])
+def test_a_reader_who_leaves_does_not_stop_the_fleet(error):
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise error
+
+    screen = Screen(LastingConsole(file=Gone()), ["harper"])
+    screen.heard("harper", "one")
+    screen.heard("harper", "two")

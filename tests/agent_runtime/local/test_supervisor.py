@@ -1,0 +1,169 @@
+"""Start order, back-off and stopping, over hours of a clock that jumps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pallas_agent_runtime.local.keeper import Timing
+
+
+def test_starts_a_member_once_what_it_needs_is_ready(world, member):
+    code = world.run(
+        member("registry", stage=0, kind="registry"),
+        member("tech", stage=1),
+        member("research", "tech", stage=2),
+        member("harper", "research", stage=3),
+        until=60,
+    )
+    assert code == 0
+    assert world.order("start") == ["registry", "tech", "research", "harper"]
+    assert world.times("start", "tech") == [0.0]
+    assert world.times("start", "research") == [1.0]
+    assert world.times("start", "harper") == [2.0]
+    assert "all up; Ctrl-C stops all" in world.said
+
+
+def test_no_more_start_at_a_time_than_there_are_cores(world, member):
+    agents = [member(f"agent{i}") for i in range(10)]
+    world.run(*agents, until=60, cores=2)
+    starts = [world.times("start", agent.name)[0] for agent in agents]
+    assert starts == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]
+
+
+def test_the_deadline_does_not_shrink_with_the_size_of_the_fleet(world, member, life):
+    world.lives = {f"agent{i}": [life(ready=10)] for i in range(40)}
+    world.run(*(member(name) for name in world.lives), until=300, cores=2)
+    assert "not ready" not in world.said
+    assert "all up" in world.said
+
+
+def test_an_agent_that_is_late_is_reported_and_the_fleet_goes_on(world, member, life):
+    world.lives["slow"] = [life(ready=75, says=("one", "loading"))]
+    world.run(member("slow"), member("top", "slow", stage=2), until=100)
+    assert world.times("start", "top") == [60.0]
+    assert "slow   : not ready after 60 s (connection refused); the fleet goes on without it." in world.said
+    assert "It said last:\n  one\n  loading\n" in world.said
+    assert "up, but without slow" in world.said
+    assert "slow   : ready after 75.0 s" in world.said
+
+
+def test_a_late_agent_does_not_hold_up_the_queue_for_ever(world, member, life):
+    world.lives["slow"] = [life(ready=None)]
+    world.run(member("slow"), member("next"), until=100, cores=1)
+    assert world.times("start", "next") == [60.0]
+
+
+def test_a_dead_agent_starts_again_with_back_off(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=1.0)]
+    world.run(member("flaky"), until=160)
+    starts = world.times("start", "flaky")
+    pauses = [round(later - earlier - 1.0, 1) for earlier, later in pairwise(starts)]
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    assert "flaky  : exited with code 1; starting it again in 0.5 s" in world.said
+
+
+def test_the_back_off_starts_anew_after_a_healthy_minute(world, member, life):
+    world.lives["flaky"] = [life(ends=2), life(ends=2), life(ends=90), life(ends=2), life()]
+    world.run(member("flaky"), until=200)
+    assert world.times("start", "flaky") == [0.0, 2.5, 5.5, 96.0, 99.0]
+
+
+def test_a_restarted_agent_is_reported_ready_again(world, member, life):
+    world.lives["flaky"] = [life(ends=5, code=-9), life(ready=3)]
+    world.run(member("flaky"), until=30)
+    assert "flaky  : was ended by SIGKILL; starting it again in 0.5 s" in world.said
+    assert "flaky  : ready again after 3.0 s" in world.said
+
+
+def test_dependents_wait_for_an_agent_that_needs_a_second_start(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=2), life()]
+    world.run(member("flaky"), member("top", "flaky", stage=2), until=10)
+    assert world.times("start", "top") == [3.5]
+    assert "all up" in world.said
+
+
+def test_dependents_of_a_crashing_agent_start_when_its_time_is_over(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=2)]
+    world.run(member("flaky"), member("top", "flaky", stage=2), until=100)
+    assert world.times("start", "top") == [60.0]
+    assert "up, but without flaky" in world.said
+
+
+def test_an_agent_that_refuses_its_input_is_not_started_again(world, member, life):
+    world.lives["wrong"] = [life(ready=None, ends=1, code=2)]
+    code = world.run(member("wrong"), member("right"), until=120)
+    assert code == 0
+    assert world.times("start", "wrong") == [0.0]
+    assert "wrong  : exited with code 2: refused its input" in world.said
+    assert "up, but without wrong" in world.said
+
+
+def test_ends_when_no_agent_is_left(world, member, life):
+    world.lives["wrong"] = [life(ready=None, ends=1, code=2)]
+    code = world.run(member("registry", stage=0, kind="registry"), member("wrong"), until=120)
+    assert code == 2
+    assert world.times("term", "registry") == [1.0]
+    assert "no agent is left: stopping" in world.said
+
+
+def test_a_member_that_cannot_be_started_is_tried_again(world, member, life):
+    world.lives["odd"] = [life(code=127), life()]
+    world.run(member("odd"), until=10)
+    assert "odd    : cannot be started: no such interpreter; starting it again in 0.5 s" in world.said
+    assert "odd    : ready after 1.0 s" in world.said
+
+
+@pytest.fixture
+def tower(member):
+    return [
+        member("registry", stage=0, kind="registry"),
+        member("model", stage=0, kind="service"),
+        member("research", stage=1),
+        member("harper", "research", stage=2),
+    ]
+
+
+def test_stops_callers_before_those_they_call(world, tower):
+    assert world.run(*tower, until=30) == 0
+    assert world.order("term")[:2] == ["harper", "research"]
+    assert set(world.order("term")[2:]) == {"registry", "model"}
+    assert world.order("exit")[:2] == ["harper", "research"]
+    assert world.times("term", "research") == [30.1]
+
+
+def test_what_ignores_the_signal_is_killed_within_the_grace_period(world, tower, life):
+    world.lives["harper"] = [life(heeds=None)]
+    world.lives["model"] = [life(heeds=None)]
+    assert world.run(*tower, until=30) == 0
+    assert world.times("term", "research") == [33.3]
+    assert world.times("kill", "harper") == world.times("kill", "model") == [40.0]
+    assert world.order("kill") == ["model", "harper"]
+    assert "harper   : did not end: killed" in world.said
+
+
+def test_a_second_signal_kills_at_once(world, tower, life):
+    world.lives = {one.name: [life(heeds=None)] for one in tower}
+    assert world.run(*tower, until=30, again=30.5) == 130
+    assert sorted(world.order("kill")) == sorted(one.name for one in tower)
+    assert world.events[-1][0] == 30.5
+
+
+def test_stopping_during_the_start_leaves_nothing_running(world, tower, life):
+    world.lives["research"] = [life(ready=None)]
+    assert world.run(*tower, until=5) == 0
+    assert world.order("start") == ["registry", "model", "research"]
+    assert sorted(world.order("exit")) == ["model", "registry", "research"]
+
+
+def test_stopping_between_two_lives_starts_no_third(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=1)]
+    assert world.run(member("flaky"), until=3.7, timing=Timing(first_pause=20)) == 0
+    assert world.times("start", "flaky") == [0.0]
+
+
+def test_the_table_names_state_address_process_and_start_time(world, member):
+    world.run(member("research"), until=30)
+    row = next(line for line in world.said.splitlines() if "http://research/mcp" in line)
+    assert row.split() == ["research", "ready", "http://research/mcp", "1001", "1.0", "s"]

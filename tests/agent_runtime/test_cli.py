@@ -1,0 +1,141 @@
+"""`pallas --agent NAME`: what is wrong is said in one line, before anything expensive is done."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from pallas_agent_runtime import cli, listening, logs, serve
+
+FLEET = "name: demo\nagents:\n  jarvis: {module: agents.jarvis, port: 8201}\n"
+
+
+@pytest.fixture(autouse=True)
+def _restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No trace of the command stays in this process."""
+    environ, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    for key in [key for key in environ if key.startswith(("PALLAS_", "OPENAI_"))]:
+        monkeypatch.delenv(key)
+    monkeypatch.chdir(tmp_path)
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in ("", *logs._LEVELS)}
+    handlers = logging.getLogger().handlers[:]
+    yield
+    structlog.reset_defaults()
+    logging.getLogger().handlers[:] = handlers
+    for logger, level in levels.items():
+        logger.setLevel(level)
+    signal.signal(signal.SIGTERM, handler)
+    os.environ.clear()
+    os.environ.update(environ)
+
+
+def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--agent", "jarvis"]) == 2
+    assert capsys.readouterr().err.startswith("agents.yaml: no such file\n")
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_the_file_is_named_by_option_or_variable(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other.yaml").write_text(FLEET)
+    monkeypatch.setenv("PALLAS_AGENTS_CONFIG", "other.yaml" if way == "variable" else "wrong.yaml")
+    assert cli.main(["--agent", "jarvi", *(["--config", "other.yaml"] if way == "option" else [])]) == 2
+    said = "other.yaml:2:1 agents: there is no agent `jarvi`\n    did you mean `jarvis`?\n"
+    assert capsys.readouterr().err == said
+
+
+def test_all_problems_of_the_configuration_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: openai.m\nopenai: {organization: '${ORG}'}\n")
+    (tmp_path / "fastagent.secrets.yaml").write_text("openai: {api_key: '${A}', x: '${B}', base_url: '${C}'}\n")
+    assert cli.main(["--agent", "jarvis"]) == 2
+    said = capsys.readouterr().err
+    assert "fastagent.secrets.yaml:1:10 openai.api_key: the variable A is not set" in said
+    assert "fastagent.secrets.yaml:1:27 openai.x: the variable B is not set" in said
+    assert "variable C" not in said
+    assert "fastagent.config.yaml:2:10 openai.organization: the variable ORG is not set" in said
+
+
+def test_an_address_in_use_is_found_before_fast_agent_is_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pallas_agent_runtime.engine", None)
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("PALLAS_BIND", f"127.0.0.1:{port}")
+        assert cli.main(["--agent", "jarvis"]) == 1
+    assert capsys.readouterr().err == f"pallas: cannot listen on 127.0.0.1:{port}: address already in use\n"
+
+
+def test_an_address_that_is_not_ours(toolkit: Any) -> None:
+    with (
+        pytest.raises(listening.CannotListen, match=r"cannot listen on 203\.0\.113\.1:80: "),
+        listening.bound("203.0.113.1", 80),
+    ):
+        pass
+    with (
+        pytest.raises(listening.CannotListen, match=r"cannot listen on \[2001:db8::1\]:80: "),
+        listening.bound("2001:db8::1", 80),
+    ):
+        pass
+
+
+def test_nobody_is_kept_waiting_by_an_address_that_does_not_answer_yet(toolkit: Any) -> None:
+    port = toolkit.free_port()
+    with listening.bound("127.0.0.1", port), pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_names_of_the_host_replace_the_address_and_admit_no_other(
+    toolkit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"from.a": ["127.0.0.2"], "from.b": ["127.0.0.3", "203.0.113.1"]}
+    rows = {name: [(0, 0, 0, "", (address, 0)) for address in found] for name, found in known.items()}
+    monkeypatch.setattr(listening.socket, "getaddrinfo", lambda name, *_, **__: rows[name])
+    with listening.bound("0.0.0.0", toolkit.free_port(), ["from.a", "from.b"]) as sockets:
+        assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+
+
+def test_a_name_that_is_not_known_is_told(toolkit: Any) -> None:
+    said = r"cannot listen on from\.nobody\.invalid:\d+: the name is not known"
+    with (
+        pytest.raises(listening.CannotListen, match=said),
+        listening.bound("0.0.0.0", toolkit.free_port(), ["from.nobody.invalid"]),
+    ):
+        pass
+
+
+def test_the_private_home_is_only_for_this_user_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAST_AGENT_HOME", "before")
+    with serve.home({"openai": {"api_key": "ä"}}) as path:
+        assert os.environ["FAST_AGENT_HOME"] == str(path.parent)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        assert "ä" in path.read_text(encoding="utf-8")
+    assert not path.parent.exists()
+
+
+def test_without_an_agent_the_fleet_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pallas_agent_runtime.local import supervisor  # noqa: PLC0415
+
+    seen: list[Path] = []
+    monkeypatch.setattr(supervisor, "main", lambda path: seen.append(path) or 7)
+    assert cli.main(["--config", "x.yaml"]) == 7
+    assert seen == [Path("x.yaml")]
+
+
+def test_a_stop_before_the_agent_listens_is_a_clean_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    monkeypatch.setattr(serve, "run", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert cli.main(["--agent", "jarvis"]) == 0

@@ -1,0 +1,128 @@
+"""Two files and the fleet's peers become the one file that fast-agent reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime import config
+from pallas_contract import source
+from pallas_contract.problems import Refused
+
+
+def build(
+    written: str = "",
+    secrets: str = "",
+    provider: str = "passthrough",
+    peers: dict[str, str] | None = None,
+    environ: dict[str, str] | None = None,
+) -> config.Built:
+    trees = [
+        source.parse(text, name=name) if text else None
+        for text, name in ((written, "fastagent.config.yaml"), (secrets, "fastagent.secrets.yaml"))
+    ]
+    return config.build(trees[0], trees[1], provider, peers or {}, environ or {})
+
+
+def test_the_runtime_has_the_last_word_on_terminal_files_and_history() -> None:
+    data = build("logger: {type: file, level: debug}\nsession_history: true\nmodel_capabilities: {vision: true}").data
+    assert data["session_history"] is False
+    assert data["logger"]["type"] == "none"
+    assert data["logger"]["progress_display"] is False
+    assert data["logger"]["level"] == "debug"
+    assert "model_capabilities" not in data
+
+
+@pytest.mark.parametrize(("written", "kept"), [("", 1), ("llm_retries: 0", 0), ("llm_retries: 99", 3)])
+def test_retries_are_bounded(written: str, kept: int) -> None:
+    assert build(written).data["llm_retries"] == kept
+
+
+def test_secrets_are_merged_over_the_configuration_and_stay_references() -> None:
+    data = build(
+        "openai: {api_key: old, default_headers: {a: b}}",
+        "openai: {api_key: '${KEY}'}",
+        "openai",
+        environ={"KEY": "sk-real"},
+    ).data
+    assert data["openai"]["api_key"] == "${KEY}"
+    assert data["openai"]["default_headers"] == {"a": "b"}
+
+
+def test_peers_are_where_the_plan_says_and_no_server_is_loaded_at_start() -> None:
+    written = """
+mcp:
+  servers:
+    argos: {command: argos, args: [-x]}
+    research: {url: "http://localhost:1/mcp", headers: {a: b}, load_on_start: true}
+"""
+    built = build(written, peers={"research": "http://research:8080/mcp", "tech_research": "http://tech:8080/mcp"})
+    assert built.data["mcp"]["servers"] == {
+        "argos": {"command": "argos", "args": ["-x"], "load_on_start": False},
+        "research": {
+            "url": "http://research:8080/mcp",
+            "headers": {"a": "b"},
+            "transport": "http",
+            "load_on_start": False,
+        },
+        "tech_research": {"url": "http://tech:8080/mcp", "transport": "http", "load_on_start": False},
+    }
+    assert built.notes == (
+        "mcp.servers.research.url: http://localhost:1/mcp is replaced by the fleet's http://research:8080/mcp",
+    )
+
+
+def test_a_key_missing_for_the_active_provider_is_refused_with_its_place() -> None:
+    with pytest.raises(Refused) as refused:
+        build(secrets="openai:\n  api_key: ${OPENAI_API_KEY}\n", provider="openai")
+    assert str(refused.value) == (
+        "fastagent.secrets.yaml:2:3 openai.api_key: the variable OPENAI_API_KEY is not set\n"
+        "    set it in the environment or in .env"
+    )
+
+
+def test_what_is_unset_elsewhere_is_left_out_and_told() -> None:
+    written = "mcp: {servers: {argos: {url: '${ARGOS}', headers: {Authorization: 'Bearer ${T}', x: y}}}}"
+    built = build(written, "anthropic: {api_key: '${ANTHROPIC_API_KEY}'}", "openai", environ={"OPENAI_API_KEY": "k"})
+    assert built.data["anthropic"] == {}
+    assert built.data["mcp"]["servers"]["argos"]["headers"] == {"x": "y"}
+    assert built.data["mcp"]["servers"]["argos"]["url"] == "${ARGOS}"
+    assert [note.partition(": ")[2].split(" is ")[0] for note in built.notes] == [
+        "the variable ARGOS",
+        "the variable T",
+        "the variable ANTHROPIC_API_KEY",
+    ]
+
+
+def test_the_base_url_has_a_default() -> None:
+    data = build(secrets="openai: {api_key: k, base_url: '${OPENAI_BASE_URL}'}", provider="openai").data
+    assert data["openai"]["base_url"] == "${OPENAI_BASE_URL:https://api.openai.com/v1}"
+    assert build(secrets="openai: {base_url: 'http://mine'}").data["openai"]["base_url"] == "http://mine"
+    assert "openai" not in build(provider="anthropic").data
+
+
+@pytest.mark.parametrize(
+    ("environ", "section"),
+    [({}, {"api_key": config.NO_KEY}), ({"ANTHROPIC_API_KEY": "k"}, {})],
+)
+def test_without_any_key_the_agent_still_starts(environ: dict[str, str], section: dict[str, Any]) -> None:
+    assert build(provider="anthropic", environ=environ).data["anthropic"] == section
+
+
+def test_endpoints_are_expanded() -> None:
+    written = """
+mcp:
+  servers:
+    argos: {url: "http://${HOST}/mcp", headers: {X-Key: "${KEY}"}}
+    gitea: {url: "http://gitea/mcp", access_token: "${KEY}"}
+    own: {url: "http://own/mcp", access_token: "${KEY}", headers: {authorization: mine}}
+    local: {command: x}
+"""
+    environ = {"HOST": "argos", "KEY": "k"}
+    data = build(written, environ=environ).data
+    assert list(config.endpoints(data, environ)) == [
+        ("argos", "http://argos/mcp", {"X-Key": "k"}),
+        ("gitea", "http://gitea/mcp", {"Authorization": "Bearer k"}),
+        ("own", "http://own/mcp", {"authorization": "mine"}),
+    ]

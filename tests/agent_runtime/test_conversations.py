@@ -1,0 +1,89 @@
+"""Conversations: whose they are, how long they are kept, one turn at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pallas_agent_runtime.conversations import Conversations, MemoryStore, key
+
+
+@dataclass
+class Said:
+    role: str
+    text: str
+    tool_results: object = None
+
+
+def user(text: str) -> Said:
+    return Said("user", text)
+
+
+def test_a_key_depends_on_handle_and_caller_and_shows_neither() -> None:
+    keys = {key("a", ""), key("a", "token"), key("b", ""), key("", "a")}
+    assert len(keys) == 4
+    assert not any("token" in one for one in keys)
+    assert key("\ud800", "") == key("\ud800", "")
+
+
+async def test_a_turn_is_saved_unless_it_fails() -> None:
+    talks = Conversations[Said](MemoryStore())
+    async with talks.turn("k") as transcript:
+        transcript["harper"] = [user("one")]
+    with suppress(RuntimeError):
+        async with talks.turn("k") as transcript:
+            transcript["harper"].append(user("lost"))
+            transcript["other"] = [user("lost")]
+            raise RuntimeError
+    async with talks.turn(None) as transcript:
+        assert transcript == {}
+        transcript["harper"] = [user("nobody")]
+    assert [said.text for said in await talks.read("k", "harper")] == ["one"]
+    assert await talks.read("other", "harper") == []
+
+
+async def test_turns_of_one_conversation_wait_for_each_other() -> None:
+    talks, order = Conversations[Said](MemoryStore()), []
+
+    async def turn(name: str, key: str) -> None:
+        async with talks.turn(key):
+            order.append(f"{name} in")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            order.append(f"{name} out")
+
+    await asyncio.gather(turn("a", "1"), turn("b", "1"), turn("c", "2"))
+    assert order.index("a out") < order.index("b in")
+    assert order.index("c in") < order.index("a out")
+
+
+async def test_the_least_recently_used_goes_first() -> None:
+    store = MemoryStore[Said](limit=2)
+    for name in ("a", "b"):
+        await store.save(name, {"x": [user(name)]})
+    await store.save("a", {"x": [user("a again")]})
+    await store.save("c", {"x": [user("c")]})
+    assert [bool(await store.load(name)) for name in ("a", "b", "c")] == [True, False, True]
+
+
+async def test_an_idle_conversation_ages_out() -> None:
+    now = [0.0]
+    store = MemoryStore[Said](idle=10, clock=lambda: now[0])
+    await store.save("a", {"x": [user("a")]})
+    now[0] = 10
+    assert await store.load("a")
+    now[0] = 10.1
+    assert not await store.load("a")
+
+
+async def test_a_long_conversation_is_cut_where_a_user_speaks() -> None:
+    talks = Conversations[Said](MemoryStore(), length=4)
+    result = Said("user", "", tool_results={"call": 1})
+    said = [user("1"), Said("assistant", "calls"), result, Said("assistant", "done"), user("2"), Said("assistant", "x")]
+    async with talks.turn("k") as transcript:
+        transcript["harper"] = said
+    assert await talks.read("k", "harper") == said[4:]
+    async with talks.turn("k") as transcript:
+        transcript["harper"] = [user("0"), user("1"), *[Said("assistant", "x")] * 9]
+    assert [message.text for message in await talks.read("k", "harper")] == ["1", *"xxxxxxxxx"]

@@ -1,0 +1,130 @@
+"""From a module or a card to the agent that is served; and what is said when there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fast_agent.llm.model_database import ModelDatabase
+
+from pallas_agent_runtime import config, serve, settings
+from pallas_agent_runtime.engine import load, register_model
+from pallas_contract import check, source
+from pallas_contract.fastagent import Capabilities
+from pallas_contract.problems import Refused
+
+HEAD = "from fast_agent import FastAgent\nfast = FastAgent('X')\n"
+AGENT = "@fast.agent(name='{}', instruction='x', servers={}, default={})\nasync def {}(): ...\n"
+
+
+@pytest.fixture(autouse=True)
+def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A home for fast-agent and import paths of this test only."""
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "argv", ["pallas", "--agent", "jarvis"])
+    monkeypatch.setenv("FAST_AGENT_HOME", "")
+    before = set(sys.modules)
+    with serve.home(config.build(None, None, "passthrough", {"argos": "http://x/mcp"}, {}).data):
+        yield
+    for name in set(sys.modules) - before:
+        if name.split(".")[0].startswith("made_"):
+            del sys.modules[name]
+
+
+def own(folder: Path, **agent: Any) -> settings.Settings:
+    tree = source.parse(str({"name": "demo", "agents": {"jarvis": {"port": 8201, **agent}}}), name="agents.yaml")
+    return settings.resolve(check.parse(tree), tree, "jarvis", folder, {})
+
+
+def defined(*agents: tuple[str, list[str], bool]) -> str:
+    return HEAD + "".join(AGENT.format(name, servers, default, name) for name, servers, default in agents)
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [
+        (defined(("other", [], False)), "other"),
+        (defined(("other", [], False), ("jarvis", [], False)), "jarvis"),
+        (defined(("other", [], False), ("main", [], True)), "main"),
+    ],
+)
+def test_the_agent_of_that_name_or_the_only_or_the_default_one(
+    toolkit: Any, tmp_path: Path, code: str, target: str
+) -> None:
+    code += "import sys\nassert sys.argv == ['pallas'], sys.argv\n"
+    toolkit.write_files(tmp_path, {"made_one/__init__.py": "", "made_one/jarvis.py": code})
+    loaded = load(own(tmp_path, module="made_one.jarvis"))
+    assert loaded.target == target
+    assert sys.argv == ["pallas", "--agent", "jarvis"]
+
+
+def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -> None:
+    toolkit.write_files(tmp_path, {"made_two.py": defined(("jarvis", ["argos"], False), ("b", ["neo4j"], False))})
+    assert load(own(tmp_path, module="made_two")).servers == {"argos", "neo4j"}
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (None, "there is no module `made_bad`\n    create made_bad.py in {folder}, or correct the name"),
+        ("import made_up_package", "`made_bad` cannot be imported: No module named 'made_up_package' (made_bad.py:1)"),
+        ("\nx = (", "`made_bad` cannot be imported: SyntaxError: '(' was never closed (made_bad.py, line 2)"),
+        ("\n\n1 / 0", "`made_bad` cannot be imported: ZeroDivisionError: division by zero (made_bad.py:3)"),
+        ("raise SystemExit(3)", "`made_bad` cannot be imported: SystemExit: 3 (made_bad.py:1)"),
+        ("x = 1", '`made_bad` has no `fast`\n    define it: fast = FastAgent("name")'),
+        ("fast = 1", "`fast` in `made_bad` is no FastAgent"),
+        (HEAD, "defines no agent\n    decorate a function with @fast.agent(...)"),
+        (
+            defined(("a", [], False), ("b", [], False)),
+            "defines a, b, but not `jarvis`\n    rename one of them to `jarvis`, or mark one with default=True",
+        ),
+    ],
+)
+def test_a_module_that_is_of_no_use_is_refused(toolkit: Any, tmp_path: Path, code: str | None, message: str) -> None:
+    if code is not None:
+        toolkit.write_files(tmp_path, {"made_bad.py": code})
+    with pytest.raises(Refused) as refused:
+        load(own(tmp_path, module="made_bad"))
+    where = "agents.yaml:1:54 agents.jarvis.module: "
+    assert str(refused.value).startswith(where + message.format(folder=tmp_path))
+
+
+def test_a_card_is_an_agent_without_python(toolkit: Any, tmp_path: Path) -> None:
+    toolkit.write_files(tmp_path, {"cards/x.md": "---\ntype: agent\nname: cardy\nservers: [argos]\n---\nYou help.\n"})
+    loaded = load(own(tmp_path, card="cards/x.md"))
+    assert (loaded.target, loaded.servers) == ("cardy", {"argos"})
+
+
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        (None, "agents.jarvis.card: no such file: x.yaml"),
+        ("type: nonsense\nname: x\n", "agents.jarvis.card: fast-agent refuses it: "),
+        ("type: [", "agents.jarvis.card: "),
+    ],
+)
+def test_a_card_that_is_of_no_use_is_refused(toolkit: Any, tmp_path: Path, card: str | None, message: str) -> None:
+    if card is not None:
+        toolkit.write_files(tmp_path, {"x.yaml": card})
+    with pytest.raises(Refused) as refused:
+        load(own(tmp_path, card="x.yaml"))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("vision", "image"), [(True, True), (False, False)])
+def test_an_unknown_model_is_registered_as_declared(vision: bool, image: bool) -> None:
+    name = f"made-up-{vision}"
+    assert register_model(Capabilities(name, vision, 65536, 4096), "openai")
+    parameters = ModelDatabase.get_model_params(name)
+    assert parameters is not None
+    assert (parameters.context_window, parameters.max_output_tokens) == (65536, 4096)
+    assert ("image/png" in parameters.tokenizes) is image
+    assert not register_model(Capabilities(name), "openai")
+
+
+@pytest.mark.parametrize(("model", "provider"), [("x", "passthrough"), ("", "openai"), ("gpt-4o", "openai")])
+def test_known_models_and_offline_ones_are_left_alone(model: str, provider: str) -> None:
+    assert not register_model(Capabilities(model), provider)

@@ -1,0 +1,78 @@
+"""How an agent process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from pallas_agent_runtime import draining
+from pallas_agent_runtime.draining import Stop, background, drain
+
+
+class Calls:
+    def __init__(self) -> None:
+        self.idle, self.insisted, self.aborted = asyncio.Event(), asyncio.Event(), False
+
+    async def abort(self) -> None:
+        self.aborted = True
+
+    async def start(self) -> asyncio.Task[None]:
+        task = asyncio.create_task(drain(self.idle, self.insisted, self.abort))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return task
+
+
+@pytest.mark.parametrize("event", ["idle", "insisted"])
+async def test_it_waits_for_open_calls_until_told_again(event: str) -> None:
+    calls = Calls()
+    draining_task = await calls.start()
+    assert not calls.aborted
+    getattr(calls, event).set()
+    await draining_task
+    assert calls.aborted
+
+
+async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draining, "GRACE", 0.0)
+    calls = Calls()
+    await (await calls.start())
+    assert calls.aborted
+
+
+async def test_the_second_signal_insists() -> None:
+    stop = Stop()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await stop.asked.wait()
+    assert not stop.insisted.is_set()
+    os.kill(os.getpid(), signal.SIGINT)
+    await stop.insisted.wait()
+
+
+async def test_background_work_ends_with_the_body() -> None:
+    ended = asyncio.Event()
+
+    async def job() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with background(job()):
+        await asyncio.sleep(0)
+    assert ended.is_set()
+
+
+async def test_background_work_that_fails_is_not_overlooked() -> None:
+    async def job() -> None:
+        raise ValueError("a bug")
+
+    async def serve() -> None:
+        async with background(job()):
+            await asyncio.Event().wait()
+
+    with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="a bug")):
+        await serve()

@@ -1,0 +1,87 @@
+"""Every symbol of fast-agent that the engine relies on, by name: an upgrade that takes one away fails here, clearly."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import pallas_agent_runtime
+
+ROOM = Path(pallas_agent_runtime.__file__).parent
+
+SYMBOLS = {
+    "fast_agent": "AgentHarness FastAgent HarnessSession LlmStopReason PromptMessageExtended RequestParams",
+    "fast_agent.core.agent_app": "AgentApp",
+    "fast_agent.core.exceptions": "FastAgentError",
+    "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
+}
+MEMBERS = {
+    ("fast_agent", "FastAgent"): "harness load_agents",
+    ("fast_agent", "AgentHarness"): "session __aenter__ __aexit__",
+    ("fast_agent", "HarnessSession"): "agent_app generate clear delete",
+    ("fast_agent", "PromptMessageExtended"): "all_text from_multipart",
+    ("fast_agent", "LlmStopReason"): "ERROR TIMEOUT CANCELLED",
+    ("fast_agent.core.agent_app", "AgentApp"): "registered_agents attach_mcp_server list_attached_mcp_servers",
+    ("fast_agent", "LlmAgent"): "llm message_history load_message_history",
+    ("fast_agent.interfaces", "AgentProtocol"): "config llm message_history",
+    ("fast_agent.llm.model_database", "ModelDatabase"): (
+        "get_model_params register_runtime_model_params QWEN_MULTIMODAL TEXT_ONLY"
+    ),
+    ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
+}
+PARAMETERS = {
+    ("fast_agent", "FastAgent", "__init__"): "parse_cli_args quiet",
+    ("fast_agent", "AgentHarness", "session"): "session_id agent_name",
+    ("fast_agent", "HarnessSession", "generate"): "messages request_params",
+    ("fast_agent", "HarnessSession", "clear"): "agent_name",
+    ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name",
+}
+FIELDS = {
+    ("fast_agent", "RequestParams"): "tool_execution_handler emit_loop_progress",
+    ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_results",
+    ("fast_agent.llm.model_database", "ModelParameters"): "context_window max_output_tokens tokenizes",
+    ("fast_agent.config", "Settings"): "session_history llm_retries logger mcp openai anthropic",
+    ("fast_agent.config", "MCPServerSettings"): "url transport headers access_token load_on_start",
+}
+
+
+def find(module: str, *path: str) -> object:
+    found: object = importlib.import_module(module)
+    for name in path:
+        found = getattr(found, name)
+    return found
+
+
+def test_nothing_else_is_imported_from_fast_agent_and_only_by_the_engine() -> None:
+    imported: dict[str, set[str]] = {}
+    for path in ROOM.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fast_agent":
+                assert path.parent.name == "engine", f"{path} imports fast_agent"
+                imported.setdefault(str(node.module), set()).update(alias.name for alias in node.names)
+            if isinstance(node, ast.Import):
+                assert not any(alias.name.split(".")[0] == "fast_agent" for alias in node.names), path
+    assert imported == {module: set(names.split()) for module, names in SYMBOLS.items()}
+
+
+@pytest.mark.parametrize(("where", "names"), MEMBERS.items())
+def test_members(where: tuple[str, str], names: str) -> None:
+    holder = find(*where)
+    known = {*dir(holder), *getattr(holder, "__annotations__", {})}
+    assert set(names.split()) <= known
+
+
+@pytest.mark.parametrize(("where", "names"), PARAMETERS.items())
+def test_parameters(where: tuple[str, ...], names: str) -> None:
+    function = find(*where)
+    assert callable(function)
+    assert set(names.split()) <= inspect.signature(function).parameters.keys()
+
+
+@pytest.mark.parametrize(("where", "names"), FIELDS.items())
+def test_fields(where: tuple[str, str], names: str) -> None:
+    assert set(names.split()) <= dict(vars(find(*where))["__pydantic_fields__"]).keys()

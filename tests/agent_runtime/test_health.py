@@ -1,0 +1,73 @@
+"""The background view of downstream servers, and the one status made of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime.health import Downstream, combine
+from pallas_contract.probe import Result, Target
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("unreachable", "llm", "failure", "status", "message"),
+    [
+        ([], "", "", "ok", ""),
+        (["neo4j_cypher"], "", "", "degraded", "Unreachable: neo4j_cypher"),
+        (["a", "b"], "", "", "degraded", "Unreachable: a, b"),
+        ([], "openai: no API key", "", "degraded", "LLM: openai: no API key"),
+        (
+            ["neo4j_cypher"],
+            "openai: model 'bad-model' not found",
+            "",
+            "degraded",
+            "Unreachable: neo4j_cypher; LLM: openai: model 'bad-model' not found",
+        ),
+        (["a"], "", "no model", "error", "Cannot process requests: no model; Unreachable: a"),
+    ],
+)
+def test_the_status_is_that_of_the_seed(
+    unreachable: list[str], llm: str, failure: str, status: str, message: str
+) -> None:
+    health = combine(unreachable, llm, failure, NOW)
+    assert (health.status, health.message) == (status, message)
+
+
+class Servers:
+    def __init__(self, **states: str) -> None:
+        self.states, self.eras = states, []
+
+    async def __call__(self, target: Target, *, era: str = "") -> Result:
+        self.eras.append(era)
+        state: Any = self.states[target.url]
+        if state == "raises":
+            raise RuntimeError("header with a newline")
+        return Result(state, "" if state == "ok" else "connection refused", era="2026-07-28")
+
+
+async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
+    servers = Servers(a="ok", b="error", c="unauthenticated", d="raises")
+    downstream = Downstream({name: Target(name) for name in "bacd"}, servers, clock=lambda: 5.0)
+    assert downstream.unreachable() == []
+    assert downstream.reachable("b")
+    await downstream.refresh()
+    assert downstream.unreachable() == ["b", "d"]
+    assert [downstream.reachable(name) for name in "abcdz"] == [True, False, True, False, True]
+    assert downstream.seen["d"].result.reason == "RuntimeError"
+    servers.states["b"] = "ok"
+    await downstream.refresh()
+    assert downstream.unreachable() == ["d"]
+
+
+async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known() -> None:
+    now, servers = [5.0], Servers(a="ok")
+    downstream = Downstream({"a": Target("a")}, servers, clock=lambda: now[0])
+    await downstream.refresh()
+    await downstream.refresh()
+    assert servers.eras == ["", "2026-07-28"]
+    now[0] = 7.5
+    assert downstream.age(downstream.seen["a"]) == 2.5

@@ -1,0 +1,165 @@
+"""The MCP surface over an agent that only pretends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import mcp_types as t
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from prometheus_client import CollectorRegistry
+
+from pallas_agent_runtime import settings
+from pallas_agent_runtime.mcp_server import Surface
+from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.questions import Question
+from pallas_contract import check, source
+from pallas_contract.health import Health
+
+
+class Refusal(Exception):
+    pass
+
+
+class Pretended:
+    """Answers with the question; remembers the key of each call."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Question, str | None]] = []
+
+    async def ask(self, question: Question, key: str | None, report: Any) -> str:
+        self.asked.append((question, key))
+        if question.text == "refuse":
+            raise Refusal("the model is down")
+        if question.text == "crash":
+            raise ValueError("/secret/path")
+        return question.text
+
+    async def history(self, key: str) -> list[t.PromptMessage]:
+        return [t.PromptMessage(role="user", content=t.TextContent(type="text", text=key))]
+
+
+HEALTH = Health("degraded", datetime(2026, 3, 12, 15, 42, tzinfo=UTC), "Unreachable: argos")
+
+
+def surface(name: str = "tech_research", scope: str = "connection") -> tuple[Surface, Pretended, Metrics]:
+    data = {"name": "demo", "agents": {name: {"module": "agents.x", "port": 8201, "instance_scope": scope}}}
+    tree = source.parse(str(data), name="agents.yaml")
+    own = settings.resolve(check.parse(tree), tree, name, Path("/project"), {})
+    agent = Pretended()
+    made = Surface(own, agent, lambda: HEALTH, (Refusal,))
+    return made, agent, Metrics(name, [tool.name for tool in made.tools])
+
+
+async def call(tool: str, arguments: dict[str, Any], made: tuple[Surface, Pretended, Metrics]) -> t.CallToolResult:
+    async with Client(made[0].server(made[2])) as client:
+        result = await client.call_tool(tool, arguments)
+        assert isinstance(result, t.CallToolResult)
+        return result
+
+
+def text(result: t.CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, t.TextContent)
+    return block.text
+
+
+async def test_get_health_is_one_text_block_and_the_same_as_structured_content() -> None:
+    result = await call("get_health", {}, surface())
+    expected = '{"status": "degraded", "timestamp": "2026-03-12T15:42:00Z", "message": "Unreachable: argos"}'
+    assert text(result) == expected
+    assert result.structured_content == HEALTH.as_dict()
+
+
+async def test_get_health_takes_no_arguments() -> None:
+    result = await call("get_health", {"deep": True}, surface())
+    assert (text(result), result.is_error) == ("deep: unknown argument; get_health takes none", True)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [("hello", "hello"), ("refuse", "the model is down"), (1, "message: must be text, not a number")],
+)
+async def test_what_goes_wrong_in_the_agent_is_a_tool_error(message: Any, said: str) -> None:
+    result = await call("tech_research", {"message": message}, surface())
+    assert (text(result), result.is_error) == (said, message != "hello")
+
+
+async def test_a_crash_tells_the_caller_nothing_of_the_inside() -> None:
+    async with Client(surface()[0].server(surface()[2])) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("send_message", {"message": "crash"})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("tech_research", ["send_message", "tech_research", "get_health"]),
+        ("send_message", ["send_message", "get_health"]),
+        ("get_health", ["send_message", "get_health"]),
+    ],
+)
+def test_a_tool_named_after_the_agent_unless_the_name_is_taken(name: str, tools: list[str]) -> None:
+    assert [tool.name for tool in surface(name)[0].tools] == tools
+
+
+async def test_a_named_conversation_has_a_key_and_an_unnamed_one_has_not() -> None:
+    made = surface()
+    await call("send_message", {"message": "x", "session_id": "s"}, made)
+    await call("send_message", {"message": "x"}, made)
+    (_, named), (_, unnamed) = made[1].asked
+    assert named is not None
+    assert unnamed is None
+
+
+async def test_the_history_prompt_reads_the_same_conversation() -> None:
+    made = surface()
+    async with Client(made[0].server(made[2])) as client:
+        await client.call_tool("tech_research", {"message": "x", "session_id": "s"})
+        history = await client.get_prompt("tech_research_history", {"session_id": "s"})
+        empty = await client.get_prompt("tech_research_history", {})
+        with pytest.raises(MCPError, match="Unknown prompt: other"):
+            await client.get_prompt("other", {})
+    assert [message.content.text for message in history.messages] == [made[1].asked[0][1]]  # type: ignore[union-attr]
+    assert empty.messages == []
+
+
+async def test_an_agent_that_remembers_nothing_has_neither_prompt_nor_key() -> None:
+    made = surface(scope="request")
+    await call("send_message", {"message": "x", "session_id": "s"}, made)
+    assert made[1].asked[0][1] is None
+    async with Client(made[0].server(made[2])) as client:
+        with pytest.raises(MCPError, match="Method not found"):
+            await client.list_prompts()
+
+
+def sample(registry: CollectorRegistry, tool: str, error: str, method: str = "tools/call") -> float | None:
+    labels = {"mcp_method_name": method, "gen_ai_tool_name": tool, "error_type": error}
+    return registry.get_sample_value("mcp_server_operation_duration_seconds_count", labels)
+
+
+async def test_metrics_tell_outcomes_apart_and_clamp_names() -> None:
+    made = surface()
+    metrics = made[2]
+    async with Client(made[0].server(metrics)) as client:
+        await client.call_tool("tech_research", {"message": "x"})
+        await client.call_tool("send_message", {"message": "refuse"})
+        with pytest.raises(MCPError):
+            await client.call_tool("send_message", {"message": "crash"})
+        with pytest.raises(MCPError):
+            await client.call_tool("made_up", {})
+        with pytest.raises(MCPError):
+            await client.get_prompt("made_up", {})
+    registry = metrics.registry
+    assert sample(registry, "tech_research", "") == 1
+    assert sample(registry, "send_message", "tool_error") == 1
+    assert sample(registry, "send_message", "_OTHER") == 1
+    assert sample(registry, "_OTHER", "-32602") == 1
+    assert sample(registry, "", "-32602", "prompts/get") == 1
+    assert registry.get_sample_value("pallas_calls_in_flight") == 0
+    assert metrics.idle.is_set()
+    assert b"made_up" not in metrics.render()

@@ -1,0 +1,139 @@
+"""Seed 001, Startup Preflight: which providers are asked what, and how the answers read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from pallas_agent_runtime import config, preflight
+from pallas_agent_runtime.preflight import Outcome, Preflight, Provider, providers
+
+
+def active(name: Any = "openai", **changes: Any) -> Provider:
+    return Provider(**{"name": name, "base_url": "http://llm/v1", "key": "k", "model": "m", "active": True, **changes})
+
+
+async def answer(provider: Provider, respond: Any) -> tuple[str, list[httpx.Request]]:
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        reply: httpx.Response = respond(request) if callable(respond) else respond
+        return reply
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as http:
+        return await preflight.check(provider, http), seen
+
+
+def models(*names: str) -> httpx.Response:
+    return httpx.Response(200, json={"data": [{"id": name} for name in names]})
+
+
+def raising(error: Exception) -> Any:
+    def respond(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    return respond
+
+
+@pytest.mark.parametrize(
+    ("provider", "respond", "reason"),
+    [
+        (active(), models("x", "m"), ""),
+        (active(), models("x"), "model 'm' not found"),
+        (active(model=""), models(), ""),
+        (active(key=""), models("m"), ""),
+        (active(), httpx.Response(401), "API key rejected (HTTP 401)"),
+        (active(), httpx.Response(503), "HTTP 503"),
+        (active(), httpx.Response(302, headers={"location": "/x"}), "HTTP 302"),
+        (active(), httpx.Response(200, text="<html>"), "gave no valid answer"),
+        (active(), httpx.Response(200, json=["x"]), "gave no valid answer"),
+        (active(), httpx.Response(200, json={"data": [1]}), "gave no valid answer"),
+        (active(), raising(httpx.ConnectError("no")), "connection refused"),
+        (active(), raising(httpx.ReadError("no")), "connection lost"),
+        (active(), raising(TimeoutError()), "no answer in 5 s"),
+        (active(base_url="://bad"), models("m"), "gave no valid answer"),
+        (active("anthropic"), httpx.Response(200), ""),
+        (active("anthropic"), httpx.Response(404), "model 'm' not found"),
+        (active("anthropic"), httpx.Response(403), "API key rejected (HTTP 403)"),
+        (active("anthropic", key=""), httpx.Response(200), "no API key"),
+        (active(key="", base_url=config.OPENAI_BASE_URL), models("m"), "no API key"),
+    ],
+)
+async def test_the_reason_is_fit_for_a_tooltip(provider: Provider, respond: Any, reason: str) -> None:
+    assert (await answer(provider, respond))[0] == reason
+
+
+async def test_what_is_asked_of_openai() -> None:
+    _, (request,) = await answer(active(), models("m"))
+    assert (str(request.url), request.headers["authorization"]) == ("http://llm/v1/models", "Bearer k")
+    _, (request,) = await answer(active(key=""), models("m"))
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize(("model", "asked"), [("m", "m"), ("", "claude-sonnet-4-5")])
+@pytest.mark.parametrize("base_url", ["http://llm", "http://llm/v1"])
+async def test_what_is_asked_of_anthropic(model: str, asked: str, base_url: str) -> None:
+    _, (request,) = await answer(active("anthropic", model=model, base_url=base_url), httpx.Response(200))
+    assert str(request.url) == f"http://llm/v1/models/{asked}"
+    assert request.headers["x-api-key"] == "k"
+    assert request.headers["anthropic-version"] == "2023-06-01"
+
+
+@pytest.mark.parametrize(
+    ("data", "default_model", "environ", "found"),
+    [
+        ({}, "passthrough", {}, []),
+        ({}, "openai.m", {}, [Provider("openai", config.OPENAI_BASE_URL, "", "m", True)]),
+        (
+            {"openai": {"api_key": config.NO_KEY}},
+            "openai.m",
+            {},
+            [Provider("openai", config.OPENAI_BASE_URL, "", "m", True)],
+        ),
+        (
+            {"openai": {"api_key": "${K}", "base_url": "${U:http://d/v1/}"}},
+            "openai.org/m?temperature=1",
+            {"K": "k"},
+            [Provider("openai", "http://d/v1", "k", "org/m", True)],
+        ),
+        (
+            {"anthropic": {"base_url": "http://a"}},
+            "openai.m",
+            {"ANTHROPIC_API_KEY": "ak", "OPENAI_API_KEY": "ok", "OPENAI_BASE_URL": "http://o"},
+            [Provider("anthropic", "http://a", "ak"), Provider("openai", "http://o", "ok", "m", True)],
+        ),
+        (
+            {},
+            "passthrough",
+            {"ANTHROPIC_API_KEY": "ak", "ANTHROPIC_BASE_URL": "http://env"},
+            [Provider("anthropic", "http://env", "ak")],
+        ),
+    ],
+)
+def test_the_active_provider_and_those_with_a_key_are_checked(
+    data: dict[str, Any], default_model: str, environ: dict[str, str], found: list[Provider]
+) -> None:
+    assert providers(data, default_model, environ) == found
+
+
+async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen() -> None:
+    replies = [httpx.Response(500), models("m")]
+    checked = [active("anthropic", active=False), active()]
+    transport = httpx.MockTransport(
+        lambda request: httpx.Response(500) if "v1/models/" in str(request.url) else replies.pop(0)
+    )
+    async with httpx.AsyncClient(transport=transport) as http:
+        now = [1.0]
+        checks = Preflight(checked, http, clock=lambda: now[0])
+        assert checks.active_failure == ""
+        for provider in checked:
+            await checks.refresh(provider)
+        assert checks.active_failure == "openai: HTTP 500"
+        assert checks.outcomes["anthropic"] == Outcome("HTTP 500", 1.0)
+        now[0] = 4.0
+        assert checks.age(checks.outcomes["openai"]) == 3.0
+        assert (await checks.refresh(checked[1])).ok
+        assert checks.active_failure == ""

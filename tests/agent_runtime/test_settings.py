@@ -1,0 +1,86 @@
+"""What an agent process is told by its environment, and what it assumes on a laptop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime import settings
+from pallas_contract import check, source
+from pallas_contract.problems import Refused
+
+FLEET = """
+name: demo
+agents:
+  harper: {module: agents.harper, port: 8201, depends_on: [tech_research, argos]}
+  tech_research: {module: agents.tech, port: 8202, instance_scope: request}
+services:
+  argos: {module: standins.argos, port: 8203}
+"""
+
+
+def resolve(name: str, environ: dict[str, str]) -> settings.Settings:
+    tree = source.parse(FLEET, name="agents.yaml")
+    fleet = check.parse(tree)
+    settings.check_name(fleet, tree, name)
+    return settings.resolve(fleet, tree, name, Path("/project"), environ)
+
+
+def test_a_bare_start_is_as_on_one_machine() -> None:
+    own = resolve("harper", {})
+    assert (own.host, own.port) == ("127.0.0.1", 8201)
+    assert own.peers == {"argos": "http://127.0.0.1:8203/mcp", "tech_research": "http://127.0.0.1:8202/mcp"}
+    assert own.subagents == {"tech_research"}
+    assert {"harper", "harper:*", "localhost:*"} <= set(own.allowed_hosts)
+    assert own.remembers
+    assert not resolve("tech_research", {}).remembers
+    assert resolve("tech_research", {}).slug == "tech-research"
+
+
+def test_the_environment_decides() -> None:
+    own = resolve(
+        "harper",
+        {
+            "PALLAS_BIND": "0.0.0.0:8080",
+            "PALLAS_PEERS": '{"tech_research": "http://tech-research:8080/mcp"}',
+            "PALLAS_ALLOWED_HOSTS": "a, b:*,",
+        },
+    )
+    assert (own.host, own.port) == ("0.0.0.0", 8080)
+    assert own.peers == {"tech_research": "http://tech-research:8080/mcp"}
+    assert own.allowed_hosts == ("a", "b:*")
+
+
+def test_an_ipv6_address_is_bracketed() -> None:
+    assert settings.address("[::1]:80") == ("::1", 80)
+
+
+@pytest.mark.parametrize("bind", ["8080", "host:", "host:x", ":80", "h:99999", "h:²"])
+def test_a_bad_bind_address_is_refused(bind: str) -> None:
+    with pytest.raises(Refused, match=r"\$PALLAS_BIND: must be `address:port`"):
+        resolve("harper", {"PALLAS_BIND": bind})
+
+
+@pytest.mark.parametrize("peers", ["", "[]", '{"a": 1}', "{"])
+def test_bad_peers_are_refused(peers: str) -> None:
+    with pytest.raises(Refused, match=r"\$PALLAS_PEERS: must be a JSON object of names and URLs"):
+        resolve("harper", {"PALLAS_PEERS": peers})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("harpr", "did you mean `harper`?"), ("zzz", "there are: harper, tech_research")]
+)
+def test_an_unknown_agent_is_refused_with_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(Refused) as refused:
+        resolve(name, {})
+    assert str(refused.value) == f"agents.yaml:3:1 agents: there is no agent `{name}`\n    {hint}"
+
+
+def test_settings_are_not_changed_afterwards() -> None:
+    own: Any = resolve("harper", {})
+    with pytest.raises(AttributeError):
+        own.port = 1
+    with pytest.raises(TypeError):
+        own.peers["x"] = "y"

@@ -1,0 +1,97 @@
+"""The plain pages, as a probe sees them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from pallas_agent_runtime import settings, web
+from pallas_agent_runtime.health import Downstream, combine
+from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.preflight import Outcome, Preflight
+from pallas_contract import check, source
+from pallas_contract.probe import Result, Target
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Page:
+    """One agent's pages; `failure` is why it cannot process requests."""
+
+    def __init__(self, failure: str = "") -> None:
+        data = {"name": "demo", "agents": {"jarvis": {"module": "agents.x", "port": 8201}}}
+        tree = source.parse(str(data), name="agents.yaml")
+        own = settings.resolve(check.parse(tree), tree, "jarvis", Path("/project"), {})
+        self.now = 10.0
+        self.downstream = Downstream({"argos": Target("http://argos/mcp")}, self.probe, clock=lambda: self.now)
+        self.preflight = Preflight([], httpx.AsyncClient(), clock=lambda: self.now)
+        self.preflight.outcomes["openai"] = Outcome("no API key", 9.0)
+        metrics = Metrics("jarvis", ["jarvis"])
+        current = lambda: combine(self.downstream.unreachable(), "", failure, NOW)  # noqa: E731
+        metrics.watch(current, self.downstream, self.preflight)
+        self.pages = web.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
+
+    async def probe(self, target: Target, *, era: str = "") -> Result:
+        return Result("error", "connection refused")
+
+    async def get(self, path: str) -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=list(self.pages.routes())))
+        async with httpx.AsyncClient(transport=transport, base_url="http://10.0.0.7:8080") as http:
+            return await http.get(path)
+
+
+async def test_readiness_is_the_engines_alone() -> None:
+    page = Page(failure="no model")
+    await page.downstream.refresh()
+    assert (await page.get("/readyz")).status_code == 503
+    assert (await page.get("/livez")).status_code == 200
+    page.pages.ready = True
+    assert (await page.get("/readyz")).status_code == 200
+
+
+async def test_healthz_shows_what_the_status_is_made_of() -> None:
+    page = Page()
+    await page.downstream.refresh()
+    page.now = 12.5
+    reply = await page.get("/healthz")
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "status": "degraded",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "message": "Unreachable: argos",
+        "downstream": {"argos": {"state": "error", "reason": "connection refused", "age": 2.5}},
+        "llm": {"openai": {"ok": False, "reason": "no API key", "age": 3.5}},
+    }
+
+
+async def test_healthz_is_an_error_only_when_the_agent_is() -> None:
+    reply = await Page(failure="no model").get("/healthz")
+    assert (reply.status_code, reply.json()["message"]) == (503, "Cannot process requests: no model")
+
+
+@pytest.mark.parametrize(("failure", "value"), [("", 0.5), ("no model", 0.0)])
+async def test_metrics_are_read_at_every_scrape(failure: str, value: float) -> None:
+    page = Page(failure)
+    await page.downstream.refresh()
+    reply = await page.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=")
+    lines = reply.text.splitlines()
+    assert f'pallas_agent_health{{agent="jarvis"}} {value}' in lines
+    assert 'pallas_downstream_up{server="argos"} 0.0' in lines
+    assert 'pallas_llm_preflight_ok{provider="openai"} 0.0' in lines
+    assert any(line.startswith("pallas_build_info{version=") for line in lines)
+
+
+async def test_its_own_registry_entry() -> None:
+    reply = await Page(failure="no model").get("/.well-known/mcp/server.json")
+    (entry,) = json.loads(reply.text)["servers"]
+    assert entry["server"]["remotes"] == [{"type": "streamable-http", "url": "http://localhost:8201/mcp"}]
+    meta: dict[str, Any] = entry["_meta"]
+    assert meta["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-01-01T00:00:00Z"
+    assert meta["io.pallas-kit/health"]["status"] == "error"

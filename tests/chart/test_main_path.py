@@ -1,0 +1,148 @@
+"""What every fleet gets: one Deployment and Service per program, hardened, probed, in order, with its files."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.helm
+
+HARD = [
+    "$HOME ${X} $$ $(PATH)",
+    "{{ .Values }}",
+    "yes",
+    "0123",
+    "1e3",
+    "a: b # c",
+    "ünï ☃ 🦊",
+    "l1\nl2\n",
+    " x",
+    "~",
+    "",
+]
+HOSTS = {"top", "left-one", "right", "tools", "model", "registry"}
+
+
+def test_each_program_has_a_deployment_a_service_and_an_account_of_its_host_name(plain) -> None:
+    for kind in ("Deployment", "ServiceAccount"):
+        assert set(plain.of(kind)) == HOSTS
+    assert set(plain.of("Service")) == HOSTS | {"agents"}
+    for name, service in plain.of("Service").items():
+        (port,) = service["spec"]["ports"]
+        assert port["port"] == 8080, name
+        if name != "agents":
+            labels = plain.one("Deployment", name)["spec"]["template"]["metadata"]["labels"]
+            assert service["spec"]["selector"].items() <= labels.items()
+            assert port["targetPort"] == plain.main(name)["ports"][0]["name"]
+
+
+def test_one_headless_service_has_the_replicas_of_all_agents_under_their_names(plain) -> None:
+    service = plain.one("Service", "agents")
+    assert service["spec"]["clusterIP"] == "None"
+    selected = {name for name, pod in plain.pods.items() if _selects(service["spec"]["selector"], pod)}
+    assert selected == {"top", "left-one", "right"}
+    for name in selected:
+        assert (plain.pod(name)["hostname"], plain.pod(name)["subdomain"]) == (name, "agents")
+    env = {item["name"]: item["value"] for item in plain.main("registry")["env"]}
+    assert env["PALLAS_REPLICA_DOMAIN"] == "agents.space.svc.cluster.local."
+
+
+def _selects(selector: dict[str, str], pod: dict) -> bool:
+    return selector.items() <= pod["metadata"]["labels"].items()
+
+
+def test_every_pod_meets_the_restricted_standard_and_holds_no_token(plain) -> None:
+    assert set(plain.pods) == HOSTS | {"pallas-test"}
+    for name, pod in plain.pods.items():
+        spec = pod["spec"]
+        assert spec["automountServiceAccountToken"] is False, name
+        assert spec["enableServiceLinks"] is False
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert spec["securityContext"]["runAsUser"] == 10001
+        for container in [*spec["containers"], *spec.get("initContainers", [])]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "runAsNonRoot": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["resources"]["limits"].keys() >= {"cpu", "memory"}
+        assert all("hostPath" not in volume for volume in spec.get("volumes", []))
+    assert all(account["automountServiceAccountToken"] is False for account in plain.of("ServiceAccount").values())
+
+
+def test_probes_ask_http_where_it_answers_and_mcp_elsewhere(plain) -> None:
+    def asked(name: str) -> list[object]:
+        main = plain.main(name)
+        probes = [main[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")]
+        return [probe.get("httpGet", {}).get("path") or probe["exec"]["command"][-1] for probe in probes]
+
+    assert asked("top") == asked("registry") == ["/livez", "/livez", "/readyz"]
+    assert asked("model") == ["/v1/models"] * 3
+    assert asked("tools") == ["http://127.0.0.1:8080/mcp"] * 3
+
+
+def test_a_pod_may_finish_its_calls(plain) -> None:
+    assert plain.main("top")["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
+    assert plain.pod("top")["terminationGracePeriodSeconds"] == 45
+
+
+def test_a_hard_edge_holds_the_pod_and_a_soft_one_does_not(plain) -> None:
+    (wait,) = plain.pod("left-one")["initContainers"]
+    assert wait["args"][-1:] == ["http://tools:8080/mcp"]
+    assert wait["args"][:-1] == ["-P", "-m", "pallas_contract", "--wait", "300"]
+    assert plain.pod("top")["initContainers"][0]["args"][-1] == "http://left-one:8080/mcp"
+    assert not any("initContainers" in plain.pod(name) for name in ("right", "tools", "registry"))
+
+
+def test_code_and_configuration_arrive_at_their_paths(plain) -> None:
+    (project,) = (volume for volume in plain.pod("top")["volumes"] if volume["name"] == "project")
+    config, code = (source["configMap"] for source in project["projected"]["sources"])
+    assert config == {"name": "pallas-config"}
+    data = plain.one("ConfigMap", "pallas-code")["data"]
+    assert {item["path"]: data[item["key"]] for item in code["items"]} == {
+        f"agents/{name}.py": f"NAME = {name!r}\n" for name in ("scout", "other", "model")
+    }
+    assert "depends_on" in plain.one("ConfigMap", "pallas-config")["data"]["agents.yaml"]
+    (own,) = (volume for volume in plain.pod("registry")["volumes"] if volume["name"] == "project")
+    assert own["projected"]["sources"] == [{"configMap": {"name": "pallas-config"}}]
+
+
+def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:
+    made = compiled("name: x\nimage: ghcr.io/acme/fleet:1\nagents:\n  a: {module: agents.scout, port: 8101}\n").render()
+    assert set(made.of("ConfigMap")) == {"pallas-config"}
+    assert made.main("a")["image"] == "ghcr.io/acme/fleet:1"
+    assert [mount["name"] for mount in made.main("a")["volumeMounts"]] == ["tmp"]
+    assert {mount["name"] for mount in made.main("registry")["volumeMounts"]} == {"tmp", "project"}
+
+
+def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
+    text = "|".join(HARD)
+    quoted = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6).strip()
+    made = compiled(
+        f"name: {quoted}\nagents:\n  a: {{module: agents.scout, port: 8101, title: {quoted}, env: {{T: {quoted}}}}}\n"
+        f"services:\n  s: {{module: agents.model, port: 8102, args: [{quoted}]}}\n",
+        data__txt=text,
+    ).render()
+    env = {item["name"]: item["value"] for item in made.main("a")["env"]}
+    assert env["T"].replace("$$", "$") == text
+    assert made.main("s")["args"][-1].replace("$$", "$") == text
+    assert made.one("ConfigMap", "pallas-code")["data"]["data.txt"] == text
+    fleet = yaml.safe_load(made.one("ConfigMap", "pallas-config")["data"]["agents.yaml"])
+    assert fleet["agents"]["a"]["title"] == text
+
+
+def test_no_list_says_a_name_twice(plain) -> None:
+    """Server-side apply refuses such lists."""
+    for pod in plain.pods.values():
+        for container in pod["spec"]["containers"]:
+            for key, of in (("env", "name"), ("volumeMounts", "mountPath"), ("ports", "containerPort")):
+                seen = [item[of] for item in container.get(key, [])]
+                assert len(seen) == len(set(seen))
+
+
+def test_agents_whose_name_is_a_yaml_word_stay_text(compiled) -> None:
+    made = compiled(
+        "name: x\nagents:\n  'null': {module: agents.scout, port: 1}\n  'yes': {module: agents.scout, port: 2}\n"
+    )
+    assert {"null", "yes"} <= set(made.render().of("Deployment"))

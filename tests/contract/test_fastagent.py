@@ -1,0 +1,38 @@
+"""What fastagent.config.yaml and fastagent.secrets.yaml say about a deployment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pallas_contract import fastagent
+
+
+def test_defaults_of_model_capabilities_are_those_of_seed_001(tmp_path: Path) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: openai.my-model.v1\nmodel_capabilities: {}\n")
+    config, problems = fastagent.load(tmp_path)
+    assert problems == []
+    assert config.provider == "openai"
+    assert config.capabilities == fastagent.Capabilities("my-model.v1", False, 131072, 16384)
+
+
+def test_no_capabilities_unless_they_are_configured(tmp_path: Path) -> None:
+    assert fastagent.load(tmp_path)[0].capabilities is None
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: passthrough\n")
+    assert fastagent.load(tmp_path)[0].capabilities is None
+
+
+def test_variables_without_a_default_with_their_first_place(tmp_path: Path) -> None:
+    text = 'openai:\n  api_key: "${KEY}"\n  base_url: "${URL:http://x}"\nanthropic: {api_key: "${KEY}"}\n'
+    (tmp_path / "fastagent.secrets.yaml").write_text(text)
+    config, _ = fastagent.load(tmp_path)
+    assert {name: str(where) for name, where in config.variables.items()} == {
+        "KEY": "fastagent.secrets.yaml:2:3 openai.api_key"
+    }
+
+
+def test_servers_with_and_without_url(tmp_path: Path) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text(
+        "mcp: {servers: {argos: {url: 'http://argos/mcp'}, local: {command: python}}}\n"
+    )
+    config, _ = fastagent.load(tmp_path)
+    assert config.servers == {"argos": "http://argos/mcp", "local": None}

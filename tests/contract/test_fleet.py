@@ -1,0 +1,108 @@
+"""agents.yaml as written: the seed's keys, defaults and meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract import check, graph, launch, source
+from pallas_contract.fleet import Fleet, Need
+from pallas_contract.problems import Refused
+
+SEED = """\
+name: my-project
+version: "1.0.0"
+host: my-host.example.com
+namespace: com.example.project
+registry_port: 8200
+agents:
+  jarvis:
+    module: agents.jarvis
+    port: 8201
+    title: Jarvis
+    description: "My assistant"
+    depends_on: [research]
+  research:
+    module: agents.research
+    port: 8250
+    title: Research Agent
+    description: "Web search and knowledge graph"
+"""
+MINIMAL = "name: x\nagents:\n  tech_research: {module: agents.scout, port: 8101}\n"
+
+
+def parse(text: str) -> Fleet:
+    return check.parse(source.parse(text, name="agents.yaml"))
+
+
+def test_the_seeds_file_is_valid_as_it_stands() -> None:
+    fleet = parse(SEED)
+    assert fleet.registry_port == 8200
+    assert fleet.agents["jarvis"].depends_on == {"research": Need(required=True)}
+    assert not list(graph.problems(fleet, source.parse(SEED, name="agents.yaml")))
+
+
+def test_defaults_of_seed_001() -> None:
+    fleet = parse(MINIMAL)
+    agent = fleet.agent("tech_research")
+    assert (fleet.version, fleet.host, fleet.registry_port) == ("1.0.0", "localhost", 24200)
+    assert (agent.title, agent.description, agent.depends_on, agent.replicas) == (None, "", {}, 1)
+
+
+def test_namespace_falls_back_to_a_local_one() -> None:
+    assert parse(MINIMAL.replace("name: x", "name: My Project_2")).namespace_or_default == "local.my-project-2"
+
+
+def test_defaults_are_merged_key_by_key() -> None:
+    fleet = parse(
+        MINIMAL.replace("port: 8101", "port: 8101, env: {B: own}, publish: 0.0.0.0")
+        + "defaults: {env: {A: base, B: base}, publish: false, instance_scope: request, resources: {memory: 1Gi}}\n"
+    )
+    agent = fleet.agent("tech_research")
+    assert agent.env == {"A": "base", "B": "own"}
+    assert (agent.publish, agent.instance_scope) == ("0.0.0.0", "request")
+    assert agent.resources is not None
+    assert agent.resources.memory == "1Gi"
+
+
+def test_short_forms_of_image_and_networks() -> None:
+    fleet = parse(MINIMAL + "image: example/fleet:1\nnetworks: flat\n")
+    assert (fleet.image.agent, fleet.image.code) == ("example/fleet:1", "baked")
+    assert fleet.networks.mode == "flat"
+
+
+def test_soft_edges_do_not_order_the_start_and_may_close_a_circle() -> None:
+    text = """\
+name: x
+agents:
+  top: {module: a, port: 1, depends_on: [left, right]}
+  left: {module: a, port: 2, depends_on: [model]}
+  right: {module: a, port: 3, depends_on: {top: {required: false}}}
+services:
+  model: {module: m, port: 4, provides: openai}
+"""
+    fleet = parse(text)
+    assert not list(graph.problems(fleet, source.parse(text, name="agents.yaml")))
+    assert graph.waves(fleet) == [["model", "right"], ["left"], ["top"]]
+    assert graph.subagents(fleet) == {"left", "right", "top"}
+    assert launch.peers(fleet, "left", "container") == {}
+    assert launch.agent_env(fleet, "left", "container")["OPENAI_BASE_URL"] == "http://model:8080/v1"
+    assert launch.agent_env(fleet, "left", "local")["OPENAI_BASE_URL"] == "http://127.0.0.1:4/v1"
+
+
+def test_no_environment_key_can_be_forged_by_a_kubernetes_service() -> None:
+    fleet = parse(SEED)
+    keys = {*launch.agent_env(fleet, "jarvis", "container"), *launch.registry_env(fleet, "local")}
+    assert keys
+    assert not [key for key in keys if key.endswith(("_PORT", "_SERVICE_HOST", "_TCP", "_PROTO", "_ADDR"))]
+
+
+def test_what_a_user_sets_in_env_wins() -> None:
+    text = MINIMAL.replace("port: 8101", "port: 8101, env: {OPENAI_BASE_URL: 'http://gpu:1/v1'}, depends_on: [model]")
+    fleet = parse(text + "services: {model: {module: m, port: 4, provides: openai}}\n")
+    assert launch.agent_env(fleet, "tech_research", "container")["OPENAI_BASE_URL"] == "http://gpu:1/v1"
+
+
+def test_all_problems_of_a_stage_come_at_once() -> None:
+    with pytest.raises(Refused) as refused:
+        parse("name: 1\nagents: {a: {port: x}}\nzzz: 1\n")
+    assert len(refused.value.problems) == 3

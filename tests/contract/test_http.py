@@ -1,0 +1,186 @@
+"""One bounded exchange against servers that do not play by the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from pallas_contract import http
+
+STATUS = b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_a_plain_answer(serve, answer) -> None:
+    server = await serve(answer(200, b'{"a":1}', content_type="application/json"))
+    reply = await http.request("POST", f"{server.url}?x=1", headers={"X-Own": "yes"}, body=b"hello")
+    assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b'{"a":1}', "application/json")
+    (asked,) = server.asked
+    assert (asked.method, asked.path, asked.body) == ("POST", "/mcp?x=1", b"hello")
+    assert asked.headers["accept-encoding"] == "identity"
+    assert asked.headers["x-own"] == "yes"
+
+
+async def test_the_address_is_where_it_connects_and_the_url_is_what_it_says(serve, answer) -> None:
+    server = await serve(answer(200))
+    port = server.url.rsplit(":", 1)[1]
+    await http.request("GET", f"http://research:{port}", address="127.0.0.1")
+    assert server.asked[0].headers["host"].startswith("research:")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_an_answer_and_never_followed(serve, answer, status: int) -> None:
+    elsewhere = await serve(answer(200, b"secret"))
+    server = await serve(answer(status, location=elsewhere.url))
+    reply = await http.request("GET", server.url)
+    assert reply.status == status
+    assert elsewhere.asked == []
+
+
+async def test_a_compressed_answer_is_refused(serve, answer) -> None:
+    server = await serve(answer(200, b"\x1f\x8b" + b"\0" * 1000, content_encoding="gzip"))
+    with pytest.raises(http.Unreachable, match="compressed answer"):
+        await http.request("GET", server.url)
+
+
+async def test_a_body_over_the_limit_is_cut_and_the_connection_dropped(serve) -> None:
+    async def flood(_asked, writer) -> None:
+        writer.write(STATUS + b"content-length: 104857600\r\n\r\n")
+        for _ in range(1600):
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    server = await serve(flood)
+    with pytest.raises(http.Unreachable, match="answer larger than 64 KiB"):
+        await http.request("GET", server.url)
+    await server.closed.wait()
+
+
+async def test_a_body_of_exactly_the_limit_is_read(serve, answer) -> None:
+    server = await serve(answer(200, b"x" * http.LIMIT))
+    assert len((await http.request("GET", server.url)).body) == http.LIMIT
+
+
+async def test_headers_without_end_are_cut(serve) -> None:
+    async def flood(_asked, writer) -> None:
+        writer.write(STATUS)
+        while True:
+            writer.write(b"x-filler: " + b"x" * 1000 + b"\r\n")
+            await writer.drain()
+
+    server = await serve(flood)
+    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
+        await http.request("GET", server.url)
+
+
+async def test_an_endless_stream_ends_when_the_reader_has_enough(serve) -> None:
+    async def stream(_asked, writer) -> None:
+        writer.write(STATUS + b"content-type: text/event-stream\r\n\r\n")
+        while True:
+            writer.write(b"data: tick\n\n")
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    server = await serve(stream)
+    reply = await http.request("GET", server.url, enough=lambda reply: b"tick" in reply.body)
+    assert reply.body.startswith(b"data: tick\n\n")
+    await server.closed.wait()
+
+
+async def test_the_reader_may_have_enough_after_the_headers(serve) -> None:
+    async def silent(_asked, writer) -> None:
+        writer.write(STATUS + b"content-length: 5\r\n\r\n")
+        await asyncio.Event().wait()
+
+    server = await serve(silent)
+    assert (await http.request("GET", server.url, enough=lambda _: True)).status == 200
+
+
+@pytest.mark.parametrize("drip", [True, False], ids=["one byte at a time", "nothing at all"])
+async def test_the_deadline_is_for_the_whole_exchange_not_for_each_read(serve, drip: bool) -> None:
+    async def slow(_asked, writer) -> None:
+        writer.write(STATUS + b"content-length: 1000000\r\n\r\n")
+        while drip:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        await asyncio.Event().wait()
+
+    server = await serve(slow)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await http.request("GET", server.url)
+
+
+async def test_a_half_open_connection_meets_the_deadline() -> None:
+    """A backlog that nobody accepts from: the kernel completes the handshake, then silence."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await http.request("GET", f"http://127.0.0.1:{listener.getsockname()[1]}/")
+
+
+async def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(http.Unreachable, match="connection refused"):
+        await http.request("GET", f"http://127.0.0.1:{port}/")
+
+
+async def test_a_reset_in_the_middle(serve) -> None:
+    async def reset(_asked, writer) -> None:
+        writer.write(STATUS + b"content-length: 100\r\n\r\nhalf")
+        await writer.drain()
+        linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    server = await serve(reset)
+    with pytest.raises(http.Unreachable, match=r"connection reset|broken HTTP answer"):
+        await http.request("GET", server.url)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", STATUS + b"content-length: 10\r\n\r\nshort", STATUS + b"no colon\r\n\r\n"],
+    ids=["closes at once", "another protocol", "shorter than it says", "bad header"],
+)
+async def test_what_is_not_http_is_a_reason(serve, garbage: bytes) -> None:
+    async def say(_asked, writer) -> None:
+        writer.write(garbage)
+
+    server = await serve(say)
+    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
+        await http.request("GET", server.url)
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(socket.EAI_NONAME, "name not found"), (socket.EAI_AGAIN, "name resolution fails")],
+)
+async def test_a_name_that_is_not_there_and_a_resolver_that_fails(monkeypatch, number: int, reason: str) -> None:
+    def fail(*_args, **_options):
+        raise socket.gaierror(number, "whatever")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(http.Unreachable, match=reason):
+        await http.request("GET", "http://research:8080/mcp")
+
+
+@pytest.mark.parametrize("url", ["ftp://host/", "http:///mcp", "/mcp", "http://user@host/", "http://host:99999/"])
+async def test_what_is_no_url_of_ours_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"not an http\(s\) URL|[Pp]ort"):
+        await http.request("GET", url)
+
+
+async def test_a_header_that_would_break_the_request_is_not_sent(serve, answer) -> None:
+    server = await serve(answer(200))
+    with pytest.raises(ValueError, match="not an HTTP request"):
+        await http.request("GET", server.url, headers={"authorization": "a\r\nx: y"})
+    assert server.asked == []
+
+
+async def test_header_bytes_come_back_as_they_came(serve, answer) -> None:
+    server = await serve(answer(200, odd="\xff"))
+    odd = (await http.request("GET", server.url)).headers["odd"]
+    await http.request("GET", server.url, headers={"odd": odd})
+    assert server.asked[1].headers["odd"] == "\xff"

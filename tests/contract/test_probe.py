@@ -1,0 +1,290 @@
+"""The prober: right, with a reason, for servers of both eras and for those that lie."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+
+import pytest
+import uvicorn
+from mcp import types
+from mcp.server.lowlevel import Server as SdkServer
+
+from pallas_contract import health, probe
+from pallas_contract.probe import LEGACY, MODERN, Result, Target
+
+DISCOVERED = {
+    "supportedVersions": [MODERN],
+    "capabilities": {},
+    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "research", "version": "1.2.3"}},
+}
+INITIALIZED = {
+    "protocolVersion": LEGACY,
+    "capabilities": {},
+    "serverInfo": {"name": "research", "version": "1.2.3"},
+}
+
+
+def said(text: str, **more: bool) -> dict:
+    return {"content": [{"type": "text", "text": text}], **more}
+
+
+OK = said('{"status": "ok"}')
+
+
+def methods(server) -> list[str]:
+    return [asked.json["method"] if asked.method == "POST" else asked.method for asked in server.asked]
+
+
+async def test_the_current_era_is_asked_without_a_session(serve, mcp) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": OK}))
+    result = await probe.probe(Target(server.url, deep=True))
+    assert (result.state, result.reason, result.era) == ("ok", "", MODERN)
+    assert (result.name, result.version) == ("research", "1.2.3")
+    assert methods(server) == ["server/discover", "tools/call"]
+    call = server.asked[1]
+    assert call.headers["mcp-protocol-version"] == MODERN
+    assert (call.headers["mcp-method"], call.headers["mcp-name"]) == ("tools/call", "get_health")
+    assert call.json["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == MODERN
+
+
+async def test_an_earlier_era_is_asked_with_a_session_that_is_closed(serve, mcp) -> None:
+    server = await serve(mcp({"initialize": INITIALIZED, "tools/call": OK}, session="s1"))
+    result = await probe.probe(Target(server.url, deep=True))
+    assert (result.state, result.era, result.name) == ("ok", LEGACY, "research")
+    assert methods(server) == ["server/discover", "initialize", "notifications/initialized", "tools/call", "DELETE"]
+    assert [asked.headers.get("mcp-session-id") for asked in server.asked] == [None, None, "s1", "s1", "s1"]
+
+
+async def test_the_known_era_is_asked_first(serve, mcp) -> None:
+    server = await serve(mcp({"initialize": INITIALIZED}, session="s1"))
+    await probe.probe(Target(server.url), era=LEGACY)
+    assert methods(server) == ["initialize", "DELETE"]
+
+
+async def test_a_server_that_was_upgraded_is_found_again(serve, mcp) -> None:
+    server = await serve(mcp({"initialize": 404, "server/discover": DISCOVERED}))
+    assert (await probe.probe(Target(server.url), era=LEGACY)).era == MODERN
+
+
+async def test_answers_may_come_as_events(serve, mcp) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": OK}, stream=True))
+    assert (await probe.probe(Target(server.url, deep=True))).state == "ok"
+
+
+async def test_discover_without_the_version_is_not_the_current_era(serve, mcp) -> None:
+    """A shim in front of an old server may answer anything; only supportedVersions counts."""
+    shim = {**DISCOVERED, "supportedVersions": ["2025-06-18"]}
+    server = await serve(mcp({"server/discover": shim, "initialize": INITIALIZED}))
+    assert (await probe.probe(Target(server.url))).era == LEGACY
+
+
+async def test_a_session_opened_by_a_refused_question_is_closed_too(serve, mcp) -> None:
+    """Servers of the 1.x SDK open one for any first request and name it in the refusal."""
+    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Missing session ID"}}
+    server = await serve(mcp({"server/discover": refusal, "initialize": INITIALIZED}, session="s1"))
+    await probe.probe(Target(server.url))
+    assert methods(server) == ["server/discover", "DELETE", "initialize", "DELETE"]
+    assert "mcp-session-id" not in server.asked[2].headers
+
+
+async def test_a_session_whose_answer_never_ends_is_closed_too(serve) -> None:
+    async def endless(asked, writer) -> None:
+        if asked.method == "POST" and asked.json["method"] == "initialize":
+            writer.write(b"HTTP/1.1 200 OK\r\nmcp-session-id: s1\r\ncontent-type: text/event-stream\r\n\r\n")
+            await writer.drain()
+            await asyncio.Event().wait()
+        writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+    server = await serve(endless)
+    result = await probe.probe(Target(server.url), timeout=0.2)
+    assert (result.state, result.reason) == ("error", "no answer in 0.2 s")
+    assert methods(server)[-1] == "DELETE"
+
+
+STATUSES = [
+    (401, "unauthenticated", "reachable, needs credentials (HTTP 401)"),
+    (403, "unauthenticated", "reachable, needs credentials (HTTP 403)"),
+    (404, "error", "HTTP 404"),
+    (405, "error", "HTTP 405"),
+    (421, "error", "refuses this Host header (HTTP 421)"),
+    (429, "degraded", "asked to slow down (HTTP 429)"),
+    (500, "error", "HTTP 500"),
+    (503, "error", "HTTP 503"),
+    (307, "error", "HTTP 307"),
+]
+
+
+@pytest.mark.parametrize(("status", "state", "reason"), STATUSES)
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_a_status_is_a_finding(serve, answer, status: int, state: str, reason: str, era: str) -> None:
+    server = await serve(answer(status, location="http://169.254.169.254/", www_authenticate="Bearer"))
+    result = await probe.probe(Target(server.url, deep=True), era=era)
+    assert (result.state, result.reason) == (state, reason)
+
+
+async def test_a_server_that_answers_get_with_405_is_well(serve, mcp) -> None:
+    """The peers' commonest lie: a GET to an MCP endpoint that offers no stream says nothing about its health."""
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": OK}))
+    assert (await probe.probe(Target(server.url, deep=True))).state == "ok"
+    assert {asked.method for asked in server.asked} == {"POST"}
+
+
+LIES = {
+    "HTML": (b"<html>It works!</html>", "text/html"),
+    "empty": (b"", "application/json"),
+    "not JSON": (b'{"jsonrpc": "2.0", ', "application/json"),
+    "a list": (b"[]", "application/json"),
+    "deeply nested": (b"[" * 60000, "application/json"),
+    "wrong id": (json.dumps({"jsonrpc": "2.0", "id": 77, "result": INITIALIZED}).encode(), "application/json"),
+    "no id": (json.dumps({"jsonrpc": "2.0", "id": None, "result": INITIALIZED}).encode(), "application/json"),
+    "neither result nor error": (b'{"jsonrpc": "2.0", "id": 1}', "application/json"),
+    "event without data": (b"event: message\n\n", "text/event-stream"),
+    "not UTF-8": (b'{"\xff\xfe": 1}', "application/json"),
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), LIES.values(), ids=LIES)
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_http_200_alone_is_not_health(serve, answer, body: bytes, kind: str, era: str) -> None:
+    server = await serve(answer(200, body, content_type=kind))
+    result = await probe.probe(Target(server.url), era=era)
+    assert (result.state, result.reason) == ("error", "not an MCP answer")
+
+
+async def test_an_unknown_protocol_version_is_not_trusted(serve, mcp) -> None:
+    server = await serve(mcp({"initialize": {**INITIALIZED, "protocolVersion": "banana"}, "tools/call": OK}))
+    result = await probe.probe(Target(server.url, deep=True))
+    assert (result.state, result.reason) == ("degraded", "answers with protocol version 'banana'")
+
+
+async def test_an_rpc_error_is_named(serve, mcp) -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "boom"}}
+    server = await serve(mcp({"initialize": error}))
+    assert (await probe.probe(Target(server.url))).reason == "JSON-RPC error -32603"
+
+
+NO_TOOL = "reachable; no get_health tool"
+HEALTH = {
+    "ok": (OK, "ok", ""),
+    "degraded": (said('{"status": "degraded", "message": "neo4j slow"}'), "degraded", "neo4j slow"),
+    "error": (said('{"status": "error", "message": "no model"}'), "error", "no model"),
+    "no message": (said('{"status": "error"}'), "error", "get_health says error"),
+    "long message": (said(json.dumps({"status": "degraded", "message": "x" * 900})), "degraded", "x" * 500),
+    "half a surrogate": (said('{"status": "degraded", "message": "a\\ud800"}'), "degraded", "a?"),
+    "unknown status": (said('{"status": "fine"}'), "degraded", "get_health gave no valid answer"),
+    "not JSON": (said("I am well"), "degraded", "get_health gave no valid answer"),
+    "nested": (said("[" * 50000), "degraded", "get_health gave no valid answer"),
+    "no content": ({"content": []}, "degraded", "get_health gave no valid answer"),
+    "failed": (said("division by zero", isError=True), "degraded", "get_health failed: division by zero"),
+    "tools only, as result": (said("Unknown tool: get_health", isError=True), "ok", NO_TOOL),
+    "tools only, as error": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32602}}, "ok", NO_TOOL),
+    "no tools at all": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32601}}, "ok", NO_TOOL),
+}
+
+
+@pytest.mark.parametrize(("reply", "state", "reason"), HEALTH.values(), ids=HEALTH)
+async def test_what_the_agent_says_of_itself(serve, mcp, reply: dict, state: str, reason: str) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": reply}))
+    result = await probe.probe(Target(server.url, deep=True))
+    assert (result.state, result.reason) == (state, reason)
+    result.reason.encode()
+
+
+@pytest.mark.parametrize("step", ["server/discover", "tools/call"])
+async def test_a_probe_ends_at_its_deadline(serve, mcp, step: str) -> None:
+    well = mcp({"server/discover": DISCOVERED, "tools/call": OK})
+
+    async def frozen(asked, writer) -> None:
+        if asked.json["method"] == step:
+            await asyncio.Event().wait()
+        await well(asked, writer)
+
+    server = await serve(frozen)
+    result = await probe.probe(Target(server.url, deep=True), timeout=0.1)
+    assert (result.state, result.reason) == ("error", "no answer in 0.1 s")
+
+
+async def test_latency_is_read_from_the_clock_given(serve, mcp) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED}))
+    times = iter([10.0, 10.25])
+    assert (await probe.probe(Target(server.url), clock=lambda: next(times))).latency == 0.25
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [("http://localhost:1/mcp", "connection refused"), ("ftp://research/", "not an http(s) URL: ftp://research/")],
+)
+async def test_what_cannot_be_asked_is_a_finding_too(url: str, reason: str) -> None:
+    result = await probe.probe(Target(url, address="127.0.0.1"))
+    assert result == Result("error", reason, latency=result.latency)
+
+
+async def test_a_header_that_cannot_be_sent_is_a_finding_too(serve, answer) -> None:
+    server = await serve(answer(200))
+    result = await probe.probe(Target(server.url, headers={"authorization": "a\nb"}))
+    assert result.state == "error"
+
+
+# ---- real servers, made with the SDK ----------------------------------------------------------------------------
+
+
+async def _list_tools(_context, _params) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[types.Tool(name=health.TOOL, input_schema={"type": "object"})])
+
+
+async def _call_tool(_context, params) -> types.CallToolResult:
+    assert params.name == health.TOOL
+    return types.CallToolResult(content=[types.TextContent(type="text", text='{"status": "ok"}')])
+
+
+def _legacy_only(app):
+    """The SDK's server as it was before 2026-07-28: it refuses a version it has not heard of."""
+
+    async def old(scope, receive, send) -> None:
+        if scope["type"] == "http" and dict(scope["headers"]).get(b"mcp-protocol-version") == MODERN.encode():
+            await send({"type": "http.response.start", "status": 400, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await app(scope, receive, send)
+
+    return old
+
+
+@contextlib.asynccontextmanager
+async def _sdk(*, legacy_only: bool):
+    sdk = SdkServer("research", version="1.0", on_list_tools=_list_tools, on_call_tool=_call_tool)
+    app = sdk.streamable_http_app()
+    config = uvicorn.Config(_legacy_only(app) if legacy_only else app, log_config=None, ws="none", lifespan="on")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server._serve([listener]))
+        port = listener.getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}/mcp", sdk.session_manager
+        finally:
+            server.should_exit = True
+            await serving
+
+
+@pytest.mark.parametrize(
+    ("legacy_only", "era", "probes"), [(True, LEGACY, 1000), (False, MODERN, 100)], ids=["legacy", "dual-era"]
+)
+async def test_probes_leave_no_session_in_a_real_server(legacy_only: bool, era: str, probes: int) -> None:
+    async with _sdk(legacy_only=legacy_only) as (url, manager):
+        known = ""
+        for _ in range(probes):
+            result = await probe.probe(Target(url), era=known)
+            assert (result.state, result.era, result.name) == ("ok", era, "research")
+            known = result.era
+        deep = await probe.probe(Target(url, deep=True), era=known)
+        assert (deep.state, deep.reason) == ("ok", "")
+        assert manager._server_instances == {}
+
+
+async def test_an_answer_larger_than_the_limit_is_an_error(serve, answer) -> None:
+    server = await serve(answer(200, b" " * (1 << 20), content_type="application/json"))
+    result = await probe.probe(Target(server.url))
+    assert (result.state, result.reason) == ("error", "answer larger than 64 KiB")

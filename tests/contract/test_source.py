@@ -1,0 +1,71 @@
+"""Reading YAML: positions, limits and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pallas_contract import source
+from pallas_contract.problems import Refused
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(Refused) as refused:
+        source.parse(text, name="f.yaml")
+    return str(refused.value)
+
+
+def test_a_place_is_that_of_the_key_counted_from_one() -> None:
+    tree = source.parse("a:\n  b:\n    - x\n    - {c: 1}\n", name="f.yaml")
+    assert str(tree.where("a", "b", 1, "c")) == "f.yaml:4:8 a.b.1.c"
+
+
+def test_an_absent_path_is_placed_at_its_parent() -> None:
+    assert str(source.parse("a:\n  b: 1\n", name="f.yaml").where("a", "zzz")) == "f.yaml:1:1 a.zzz"
+
+
+def test_aliases_and_merge_keys_work() -> None:
+    tree = source.parse("a: &x {p: 1}\nb: {<<: *x, q: 2}\n", name="f.yaml")
+    assert tree.data["b"] == {"p": 1, "q": 2}
+
+
+def test_limits() -> None:
+    assert "nested deeper than 32" in refusal("[" * 40 + "]" * 40)
+    assert "more than 100 aliases" in refusal("a: &a 1\nb: [" + "*a, " * 101 + "]")
+    assert "more than 100000 values" in refusal("[" + "1," * 100_001 + "]")
+
+
+def test_a_hundred_thousand_brackets_neither_crash_nor_hang() -> None:
+    assert "nested deeper" in refusal("[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.mkdir(), "cannot be read: Is a directory"),
+        (lambda path: path.write_bytes(b"\xff\xfe\x00"), "is not UTF-8 text (byte 0)"),
+        (lambda path: path.write_bytes(b"#" * (source.MAX_BYTES + 1)), "is larger than 1 MiB"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, make, said: str) -> None:
+    path = tmp_path / "agents.yaml"
+    make(path)
+    with pytest.raises(Refused, match=r"agents\.yaml") as refused:
+        source.read(path)
+    assert said in str(refused.value)
+
+
+@given(st.text(alphabet="ab:{}[]&*!|>-#'\"\n\t \0\u202e%@`?,1", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    try:
+        source.parse(text, name="f.yaml")
+    except Refused as refused:
+        said = refused.problems
+    else:
+        return
+    assert said

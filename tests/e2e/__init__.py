@@ -1,0 +1,1 @@
+"""Fleets that really run."""

@@ -1,0 +1,140 @@
+"""What must be true of a running examples/02-pallas, whatever runs it: processes, compose or Kubernetes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcp import Client
+
+from pallas_contract import documents, http
+
+ALL_OK = {"harper": "ok", "research": "ok", "tech-research": "ok", "engineering": "ok"}
+ERAS = ("2026-07-28", "legacy")
+QUESTION = "Who looks after the repositories?"
+
+DELEGATION = [
+    "research/research__research",
+    "engineering/engineering__engineering",
+    "tech_research/tech_research__tech_research",
+    "argos/search_web",
+    "neo4j_cypher/read_graph",
+    "kernos/run",
+    "gitea/list_repos",
+]
+"""The calls behind one answer of harper: its own, and those its sub-agents make and pass on as progress."""
+
+
+class Fleet(Protocol):
+    """What can be done to the agents of a running fleet, by their names in agents.yaml."""
+
+    def kill(self, agent: str) -> None:
+        """End it as a crash would (SIGKILL)."""
+
+    def start(self, agent: str) -> None:
+        """Make it run again; nothing to do where somebody restarts it anyway."""
+
+    def freeze(self, agent: str) -> None:
+        """Let it run no further, with its port still open."""
+
+    def thaw(self, agent: str) -> None:
+        """Let a frozen one run on."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What harper said, and the progress on the way, as (value, total, message)."""
+
+    text: str
+    progress: list[tuple[float, float | None, str]]
+
+    @property
+    def messages(self) -> list[str]:
+        return [message for _, _, message in self.progress]
+
+
+async def catalogue(registry_url: str) -> dict[str, dict[str, Any]]:
+    """The registry's entries by the last part of their names; empty while it does not answer."""
+    try:
+        async with asyncio.timeout(3):
+            reply = await http.request("GET", f"{registry_url}/.well-known/mcp/server.json")
+    except (http.Unreachable, TimeoutError):
+        return {}
+    assert reply.status == 200
+    assert reply.headers["content-type"].startswith("application/json")
+    return {entry["server"]["name"].partition("/")[2]: entry for entry in json.loads(reply.body)["servers"]}
+
+
+async def states(registry_url: str) -> dict[str, str]:
+    """Slug -> state, as the registry last found it."""
+    return {
+        slug: entry["_meta"][documents.HEALTH_META]["status"] for slug, entry in (await catalogue(registry_url)).items()
+    }
+
+
+async def until_states(
+    registry_url: str, wanted: Mapping[str, str], *, within: float, alive: Callable[[], object] = lambda: None
+) -> None:
+    """Wait until the registry shows at least `wanted`; `alive` may fail the test early."""
+    seen: dict[str, str] = {}
+    try:
+        async with asyncio.timeout(within):
+            while not wanted.items() <= seen.items():
+                alive()
+                await asyncio.sleep(0.1)
+                seen = await states(registry_url)
+    except TimeoutError:
+        raise AssertionError(f"after {within:g} s the registry shows {seen}, not {dict(wanted)}") from None
+
+
+async def ask(agent_url: str, tool: str, message: str, era: str) -> Answer:
+    """Call an agent as a client of `era` does, with progress."""
+    progress: list[tuple[float, float | None, str]] = []
+
+    async def keep(value: float, total: float | None, text: str | None) -> None:
+        progress.append((value, total, text or ""))
+
+    async with Client(agent_url, mode=era) as client:
+        result = await client.call_tool(tool, {"message": message}, progress_callback=keep)
+    text = "\n".join(getattr(block, "text", "") for block in result.content)
+    assert not result.is_error, text
+    return Answer(text, progress)
+
+
+async def harper_delegates(agent_url: str, era: str) -> Answer:
+    """harper's answer quotes its sub-agents and their tools, and its progress shows every call behind it."""
+    answer = await ask(agent_url, "harper", QUESTION, era)
+    for colleague in ("Research", "Tech Research", "Engineering"):
+        assert f"{colleague}, asking from " in answer.text, answer.text
+    for server in ("argos", "neo4j_cypher", "kernos", "gitea"):
+        assert f"({server} on " in answer.text, answer.text
+    for call in DELEGATION:
+        assert f"{call}: started" in answer.messages, answer.messages
+        assert f"{call}: completed" in answer.messages, answer.messages
+    assert "harper step 1 (llm)" in answer.messages
+    values = [value for value, _, _ in answer.progress]
+    assert values == sorted(values), answer.progress
+    return answer
+
+
+async def registry_follows_a_crash(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 90) -> None:
+    """research is killed: the registry says so, and once it runs again, so does everything that needs it."""
+    fleet.kill("research")
+    await until_states(registry_url, {"research": "error"}, within=15)
+    fleet.start("research")
+    await until_states(registry_url, ALL_OK, within=patience)
+    await harper_delegates(agent_url, ERAS[0])
+
+
+async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 30) -> None:
+    """tech_research hangs: the registry says so within its deadlines, and takes it back once it runs on."""
+    fleet.freeze("tech_research")
+    try:
+        await until_states(registry_url, {"tech-research": "error"}, within=20)
+    finally:
+        fleet.thaw("tech_research")
+    await until_states(registry_url, ALL_OK, within=patience)
+    await harper_delegates(agent_url, ERAS[0])

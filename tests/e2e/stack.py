@@ -1,0 +1,113 @@
+"""A fleet in containers: the generated compose file brought up by testcontainers, and what can be done to it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.models.containers import Container
+from testcontainers.compose import DockerCompose
+
+from pallas_contract import names
+
+
+class Stack:
+    """A running compose project; agents are called by their names in agents.yaml."""
+
+    def __init__(self, compose: DockerCompose, config: Path, engine: docker.DockerClient) -> None:
+        self.compose, self.config, self._engine = compose, config, engine
+        self.project = re.search(r"^name: (\S+)$", config.read_text(), re.MULTILINE)[1]  # type: ignore[index]
+
+    def container(self, member: str) -> Container:
+        """The one container of a member, running or not."""
+        labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={names.slug(member)}"]
+        (found,) = self._engine.containers.list(all=True, filters={"label": labels})
+        return found
+
+    def containers(self) -> dict[str, Container]:
+        """Every container of the project by its service."""
+        label = f"com.docker.compose.project={self.project}"
+        found = self._engine.containers.list(all=True, filters={"label": label})
+        return {item.labels["com.docker.compose.service"]: item for item in found}
+
+    def url(self, member: str) -> str:
+        """Where the host reaches an agent or the registry."""
+        (binding,) = self.container(member).attrs["NetworkSettings"]["Ports"][f"{names.CONTAINER_PORT}/tcp"]
+        return f"http://{binding['HostIp']}:{binding['HostPort']}"
+
+    def addresses(self, member: str) -> set[str]:
+        """The member's address in each of its networks."""
+        networks: dict[str, Any] = self.container(member).attrs["NetworkSettings"]["Networks"]
+        return {network["IPAddress"] for network in networks.values()}
+
+    def network(self, name: str) -> dict[str, str]:
+        """Host name -> address on one network of the project."""
+        found = {}
+        for service, container in self.containers().items():
+            attached = container.attrs["NetworkSettings"]["Networks"].get(f"{self.project}_{name}")
+            if attached:
+                found[service] = attached["IPAddress"]
+        return found
+
+    def python(self, member: str, code: str) -> str:
+        """What `code` prints when it runs inside the member's container."""
+        done = self.container(member).exec_run(["python", "-c", code])
+        return done.output.decode().strip()
+
+    def generate(self) -> None:
+        """`pallas-gen compose` anew."""
+        generate(self.config)
+
+    def up(self) -> None:
+        """`docker compose up -d --wait --remove-orphans`, as a user does after a change."""
+        command = ["docker", "compose", "up", "-d", "--wait", "--remove-orphans"]
+        done = subprocess.run(command, check=False, cwd=self.config.parent, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{done.stderr}\n{self.logs()}"
+
+    def kill(self, agent: str) -> None:
+        self.container(agent).kill()
+
+    def start(self, agent: str) -> None:
+        self.container(agent).start()
+
+    def freeze(self, agent: str) -> None:
+        self.container(agent).pause()
+
+    def thaw(self, agent: str) -> None:
+        self.container(agent).unpause()
+
+    def logs(self) -> str:
+        out, err = self.compose.get_logs()
+        return out + err
+
+
+def generate(config: Path) -> None:
+    """Run `pallas-gen compose` in the project folder of `config`."""
+    command = [Path(sys.executable).with_name("pallas-gen"), "compose"]
+    done = subprocess.run(command, check=False, cwd=config.parent, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def running(config: Path) -> Iterator[Stack]:
+    """The project of `config` compiled and up; nothing of it is left afterwards."""
+    generate(config)
+    engine = docker.from_env()
+    compose = DockerCompose(config.parent, compose_file_name="compose.yaml", pull=False, wait=True, keep_volumes=False)
+    stack = Stack(compose, config, engine)
+    try:
+        compose.start()
+        yield stack
+    except subprocess.CalledProcessError as error:
+        error.add_note(error.stderr.decode("utf-8", "replace") if error.stderr else "")
+        error.add_note(stack.logs())
+        raise
+    finally:
+        compose.stop(down=True)
+        engine.close()

@@ -1,0 +1,196 @@
+"""The examples in containers, from the generated compose file, on the images of this checkout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pallas_contract import documents
+
+from . import scenario
+from .projects import copy_example, free_ports
+from .stack import Stack, running
+
+pytestmark = pytest.mark.docker
+
+CONNECT = """
+import socket
+try:
+    socket.create_connection(("{host}", 8080), timeout=2).close()
+    print("connected")
+except OSError as error:
+    print(type(error).__name__)
+"""
+REFUSED = {"gaierror", "ConnectionRefusedError", "TimeoutError", "OSError"}
+"""No such name; no way there."""
+
+SCOUT = """
+  scout:
+    card: agents/scout.md
+    port: {port}{more}
+"""
+SCOUT_CARD = """---
+type: agent
+name: scout
+model: passthrough
+---
+You are Scout.
+"""
+
+
+@pytest.fixture(scope="module")
+def fleet(root, tmp_path_factory) -> Iterator[Stack]:
+    """examples/02-pallas, isolated networks, up for all tests here."""
+    folder = tmp_path_factory.mktemp("compose")
+    config = copy_example(
+        root / "examples" / "02-pallas", folder, name="pallas-e2e", more="registry: {probe_interval: 1}\n"
+    )
+    with running(config) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def up(fleet: Stack) -> Stack:
+    """The fleet with every agent ok."""
+    await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=60)
+    return fleet
+
+
+async def test_the_registry_publishes_public_and_inner_addresses(up):
+    entries = await scenario.catalogue(up.url("registry"))
+    port = up.url("tech_research").rpartition(":")[2]
+    assert [remote["url"] for remote in entries["tech-research"]["server"]["remotes"]] == [
+        f"http://localhost:{port}/mcp",
+        "http://tech-research:8080/mcp",
+    ]
+
+
+@pytest.mark.parametrize("era", scenario.ERAS)
+async def test_harper_delegates_to_other_containers(up, era):
+    answer = await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
+    said = {"(?<!Tech )Research": "research", "Tech Research": "tech_research", "Engineering": "engineering"}
+    for name, agent in said.items():
+        (address,) = re.findall(rf"{name}, asking from ([0-9.]+)", answer.text)
+        assert address in up.addresses(agent)
+    assert f"(argos on {up.container('argos').id[:12]})" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("caller", "called"),
+    [
+        ("harper", "research"),
+        ("harper", "engineering"),
+        ("research", "tech-research"),
+        ("research", "argos"),
+        ("tech_research", "model"),
+        ("registry", "tech-research"),
+    ],
+)
+def test_a_declared_call_is_let_through(up, caller, called):
+    assert up.python(caller, CONNECT.format(host=called)) == "connected"
+
+
+def test_nobody_calls_back_on_the_network_of_a_call(up):
+    """harper and research share one, for harper to call research."""
+    shared = up.network("call.harper.research")
+    assert up.python("harper", CONNECT.format(host=shared["research"])) == "connected"
+    assert up.python("research", CONNECT.format(host=shared["harper"])) == "ConnectionRefusedError"
+
+
+@pytest.mark.parametrize(
+    ("caller", "called"),
+    [
+        ("harper", "tech_research"),
+        ("harper", "argos"),
+        ("tech_research", "research"),
+        ("research", "engineering"),
+        ("engineering", "harper"),
+        ("registry", "argos"),
+        ("registry", "model"),
+    ],
+)
+def test_an_undeclared_call_is_refused_by_name_and_by_address(up, caller, called):
+    assert up.python(caller, CONNECT.format(host=called.replace("_", "-"))) in REFUSED
+    for address in up.addresses(called) - {""}:
+        assert up.python(caller, CONNECT.format(host=address)) in REFUSED
+
+
+def test_containers_are_hardened(up):
+    for container in up.containers().values():
+        host = container.attrs["HostConfig"]
+        assert container.attrs["Config"]["User"] == "10001:10001"
+        assert (host["ReadonlyRootfs"], host["Privileged"], host["CapDrop"]) == (True, False, ["ALL"])
+        assert host["SecurityOpt"] == ["no-new-privileges:true"]
+        assert min(host["Memory"], host["NanoCpus"], host["PidsLimit"]) > 0
+        assert all(mount["RW"] is False for mount in container.attrs["Mounts"])
+        ports = [binding for bindings in host["PortBindings"].values() for binding in bindings]
+        assert {binding["HostIp"] for binding in ports} <= {"127.0.0.1"}
+
+
+async def test_the_registry_follows_a_crash(up):
+    await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+async def test_the_registry_follows_a_freeze(up):
+    await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+async def test_the_registry_follows_a_removed_and_recreated_container(up):
+    up.container("engineering").remove(force=True)
+    await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=20)
+    entry = (await scenario.catalogue(up.url("registry")))["engineering"]
+    assert entry["_meta"][documents.HEALTH_META]["message"] == "name not found"
+    up.up()
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
+    await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
+
+
+async def test_an_added_agent_appears_and_disturbs_no_other(up):
+    before = {service: container.id for service, container in up.containers().items()}
+    text = up.config.read_text()
+    (port,) = free_ports(1)
+    (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
+    up.config.write_text(
+        text.replace("\nservices:", SCOUT.format(port=port, more="\n    depends_on: [model]") + "\nservices:")
+    )
+    up.generate()
+    up.up()
+    await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "ok"}, within=60)
+    after = {service: container.id for service, container in up.containers().items()}
+    assert {service for service in before if before[service] != after[service]} == {"registry"}
+
+    up.config.write_text(text)
+    up.generate()
+    up.up()
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
+    assert "scout" not in await scenario.states(up.url("registry"))
+
+
+async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
+    config = copy_example(root / "examples" / "01-hello", tmp_path, name="hello-e2e", more="networks: flat\n")
+    keys = config.parent / "keys"
+    keys.mkdir()
+    (keys / "api.txt").write_text("canary-value\n")
+    text = config.read_text().replace("    card:", "    secrets: {API_KEY: {file: keys/api.txt}}\n    card:")
+    config.write_text(text)
+    with running(config) as stack:
+        await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
+        answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
+        assert "good morning" in answer.text
+
+        assert stack.python("hello", "print(open('/run/secrets/API_KEY').read())") == "canary-value"
+        for member in ("hello", "registry"):
+            assert stack.python(member, "print(repr(open('/project/keys/api.txt').read()))") == "''"
+            assert "canary-value" not in str(stack.container(member).attrs)
+
+        registry = stack.container("registry")
+        (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
+        (port,) = free_ports(1)
+        config.write_text(text.replace("agents:\n", "agents:" + SCOUT.format(port=port, more=""), 1))
+        stack.generate()
+        stack.up()
+        await scenario.until_states(stack.url("registry"), {"hello": "ok", "scout": "ok"}, within=60)
+        now = stack.container("registry")
+        assert (now.id, now.attrs["State"]["StartedAt"]) == (registry.id, registry.attrs["State"]["StartedAt"])

@@ -1,0 +1,41 @@
+"""A project folder to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pallas_gen import project
+from pallas_gen.plan import Plan, build_plan
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Write agents.yaml and other files; every module the file names is created empty."""
+
+    def write(agents_yaml: str, **files: str) -> Path:
+        (tmp_path / "agents").mkdir(exist_ok=True)
+        for name in ("scout", "other", "model"):
+            (tmp_path / "agents" / f"{name}.py").touch()
+        for name, text in files.items():
+            (tmp_path / name.replace("__", ".")).write_text(text)
+        path = tmp_path / "agents.yaml"
+        path.write_text(agents_yaml)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def plan(make: Make) -> Callable[..., Plan]:
+    """The plan of an agents.yaml text."""
+
+    def build(agents_yaml: str, **files: str) -> Plan:
+        loaded = project.load(make(agents_yaml, **files), {})
+        return build_plan(loaded.fleet, loaded.config, loaded.project)
+
+    return build

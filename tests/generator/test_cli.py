@@ -1,0 +1,144 @@
+"""`pallas-gen` as a user meets it: files, exit codes, warnings."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from pallas_gen import cli
+
+ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Call the command line; returns (exit code, stdout, stderr)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["pallas-gen", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        said = capsys.readouterr()
+        return int(exit_.value.code or 0), said.out, said.err
+
+    return call
+
+
+def test_writes_beside_the_fleet_file_and_again_changes_nothing(make, run) -> None:
+    path = make(ONE)
+    written = path.parent / "compose.yaml"
+    assert run("compose", "-f", str(path))[0] == 0
+    before = written.stat()
+    code, out, _ = run("compose", "-f", str(path))
+    assert (code, out.split()[0]) == (0, "unchanged")
+    assert written.stat().st_ino == before.st_ino
+    assert stat.S_IMODE(before.st_mode) == 0o644
+    assert sorted(item.name for item in path.parent.iterdir()) == ["agents", "agents.yaml", "compose.yaml"]
+
+
+def test_another_folder_points_back_to_the_project(make, run, tmp_path: Path) -> None:
+    path = make(ONE)
+    target = tmp_path / "deploy" / "here"
+    assert run("compose", "-f", str(path), "-o", str(target))[0] == 0
+    assert "source: ../.." in (target / "compose.yaml").read_text().replace('"', "")
+
+
+def test_check_and_diff_write_nothing(make, run) -> None:
+    path = make(ONE)
+    assert run("compose", "-f", str(path), "--check")[0] == 1
+    code, out, _ = run("compose", "-f", str(path), "--diff")
+    assert code == 1
+    assert "+name: x" in out
+    assert not (path.parent / "compose.yaml").exists()
+    run("compose", "-f", str(path))
+    assert run("compose", "-f", str(path), "--check")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda text: "mine\n", lambda text: text.replace("8101", "8102"), lambda text: text + "#"]
+)
+def test_a_file_of_the_user_is_never_overwritten_unasked(make, run, edit) -> None:
+    path = make(ONE)
+    run("compose", "-f", str(path))
+    written = path.parent / "compose.yaml"
+    written.write_text(edit(written.read_text()))
+    before = written.read_bytes()
+    code, _, err = run("compose", "-f", str(path))
+    assert code == 2
+    assert "exists and is not as pallas-gen left it" in err
+    assert written.read_bytes() == before
+    assert run("compose", "-f", str(path), "--force")[0] == 0
+    assert written.read_bytes() != before
+
+
+def test_a_bad_file_leaves_the_old_output_untouched(make, run) -> None:
+    path = make(ONE)
+    run("compose", "-f", str(path))
+    before = (path.parent / "compose.yaml").read_bytes()
+    path.write_text("name: [")
+    assert run("compose", "-f", str(path))[0] == 2
+    assert (path.parent / "compose.yaml").read_bytes() == before
+
+
+def test_an_unwritable_folder_is_the_worlds_fault(make, run, tmp_path: Path) -> None:
+    path = make(ONE)
+    (tmp_path / "file").touch()
+    code, _, err = run("compose", "-f", str(path), "-o", str(tmp_path / "file" / "sub"))
+    assert code == 1
+    assert "not a directory" in err
+    assert "Traceback" not in err
+
+
+def test_a_missing_fleet_file(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("compose")
+    assert code == 2
+    assert err.startswith("agents.yaml: no such file")
+
+
+def test_pallas_agents_config_names_the_file(make, run, monkeypatch) -> None:
+    path = make(ONE)
+    monkeypatch.setenv("PALLAS_AGENTS_CONFIG", str(path))
+    assert run("validate")[:2] == (0, f"{path}: 1 agent, no errors\n")
+
+
+def test_warnings_are_told_and_do_not_stop(make, run) -> None:
+    path = make(
+        "host: puck.example.com\n" + ONE.replace("8101}", "8101, replicas: 2, instance_scope: request}"),
+        fastagent__config__yaml="mcp: {servers: {scout: {url: 'http://localhost:1/mcp'}, argos: {url: 'http://localhost:2/'}}}",
+        fastagent__secrets__yaml='openai: {api_key: "${OPENAI_API_KEY}"}\n',
+    )
+    (path.parent / "fastagent.secrets.yaml").chmod(0o600)
+    code, _, err = run("validate", "-f", str(path))
+    assert code == 0
+    assert [line.split(": ", 2)[-1] for line in err.splitlines() if line.startswith("warning: ")] == [
+        "clients are told to call puck.example.com, but ports are published on 127.0.0.1 only",
+        "one host port cannot be shared by 2 containers: it is not published by compose",
+        "http://localhost:1/mcp is not used: `scout` is part of the fleet",
+        "in a container localhost is the container itself",
+        "fastagent.secrets.yaml cannot be read by the containers' user 10001",
+        "${OPENAI_API_KEY} is not set anywhere",
+    ]
+
+
+def test_image_bakes_the_project_without_its_secrets(make, run) -> None:
+    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
+    assert run("image", "-f", str(path))[0] == 0
+    assert "FROM pallas-agent:" in (path.parent / "Dockerfile.fleet").read_text()
+    ignored = (path.parent / "Dockerfile.fleet.dockerignore").read_text().splitlines()
+    assert {"fastagent.secrets.yaml", ".env", "**/.env"} <= set(ignored)
+
+
+def test_probe_says_what_is_wrong(run) -> None:
+    code, out, _ = run("probe", "http://127.0.0.1:1/mcp")
+    assert code == 1
+    assert out.startswith("error")
+    assert "connection refused" in out
+    assert run("probe", "ftp://x/")[0] == 1
+
+
+def test_usage_errors_are_input_errors(run) -> None:
+    assert run("compose", "--nope")[0] == 2
+    assert run("--version")[0] == 0

@@ -1,0 +1,163 @@
+"""The compose document: networks, secrets, hardening, and text that survives."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from pallas_gen import compose, subnets, yaml_out
+from pallas_gen.plan import Plan
+
+HERE = PurePosixPath()
+GRAPH = """\
+name: My Fleet!
+agents:
+  top: {module: agents.scout, port: 8101, depends_on: [left]}
+  left: {module: agents.scout, port: 8102, publish: false, depends_on: [tools]}
+  right: {module: agents.scout, port: 8103, publish: false, egress: true}
+services:
+  tools: {module: agents.model, port: 8104}
+"""
+HARD = ["$HOME ${X} $$", "{{ .Values }}", "yes", "0123", "1e3", "0o17", "a: b # c", "ünï ☃", "l1\nl2\n", " x", "~", ""]
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    return yaml.safe_load(compose.render(plan, HERE)[compose.FILE])
+
+
+def test_who_shares_a_network_with_whom(plan) -> None:
+    services = document(plan(GRAPH))["services"]
+    assert {name: sorted(service["networks"]) for name, service in services.items()} == {
+        "top": ["agent.top", "call.top.left"],
+        "left": ["agent.left", "call.left.tools", "call.top.left"],
+        "right": ["agent.right"],
+        "tools": ["call.left.tools"],
+        "registry": ["agent.left", "agent.right", "agent.top", "registry"],
+    }
+
+
+def test_an_agent_listens_only_where_its_callers_are(plan) -> None:
+    services = document(plan(GRAPH))["services"]
+    left = services["left"]
+    assert left["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.top"
+    assert left["networks"] == {
+        "agent.left": {"aliases": ["from.registry"]},
+        "call.left.tools": {},
+        "call.top.left": {"aliases": ["from.top"]},
+    }
+    assert services["top"]["networks"]["call.top.left"] == {}
+    assert "PALLAS_LISTEN_ON" not in services["registry"]["environment"] | services["tools"]["environment"]
+    flat = document(plan(GRAPH + "networks: flat\n"))["services"]
+    assert "PALLAS_LISTEN_ON" not in flat["left"]["environment"]
+
+
+def test_only_publishing_and_egress_open_a_network(plan) -> None:
+    networks = document(plan(GRAPH))["networks"]
+    assert sorted(name for name, network in networks.items() if not network.get("internal")) == [
+        "agent.right",
+        "agent.top",
+        "registry",
+    ]
+
+
+def test_flat_networks_are_the_opt_out(plan) -> None:
+    made = document(plan(GRAPH + "networks: flat\n"))
+    assert "networks" not in made
+    assert all("networks" not in service for service in made["services"].values())
+
+
+def test_every_service_is_hardened(plan) -> None:
+    for service in document(plan(GRAPH))["services"].values():
+        assert service["read_only"] is service["init"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["user"] == "10001:10001"
+        assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
+        assert all(port["host_ip"] == "127.0.0.1" for port in service.get("ports", []))
+        assert all(volume["read_only"] for volume in service["volumes"])
+
+
+def test_one_host_port_is_not_shared_by_replicas(plan) -> None:
+    made = document(plan(GRAPH.replace("port: 8101", "port: 8101, replicas: 2, instance_scope: request")))
+    assert "ports" not in made["services"]["top"]
+    assert made["networks"]["agent.top"] == {"internal": True}
+
+
+def test_start_is_gated_on_health_along_hard_edges(plan) -> None:
+    services = document(plan(GRAPH))["services"]
+    assert services["top"]["depends_on"] == {"left": {"condition": "service_healthy"}}
+    assert services["left"]["depends_on"] == {"tools": {"condition": "service_healthy"}}
+    assert "depends_on" not in services["registry"]
+
+
+def test_secrets_are_files_masked_in_the_mounted_folder(plan) -> None:
+    text = GRAPH.replace("port: 8103", "port: 8103, secrets: {API_KEY: {file: key.txt}}")
+    made = document(plan(text, fastagent__secrets__yaml="openai: {api_key: sk-canary}\n", key__txt="sk-canary"))
+    assert made["secrets"] == {
+        "fastagent.secrets.yaml": {"file": "fastagent.secrets.yaml"},
+        "key.txt": {"file": "key.txt"},
+    }
+    assert [item["target"] for item in made["services"]["right"]["secrets"]] == ["fastagent.secrets.yaml", "API_KEY"]
+    assert "secrets" not in made["services"]["registry"]
+    masked = {item["target"] for item in made["services"]["registry"]["volumes"] if item["source"] == "/dev/null"}
+    assert masked == {"/project/fastagent.secrets.yaml", "/project/key.txt"}
+    assert "sk-canary" not in str(made)
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_user_text_survives_the_way_through_yaml_and_compose(plan, text: str) -> None:
+    made = plan("name: x\nagents:\n  scout: {module: agents.scout, port: 8101, env: {T: " + yaml_flow(text) + "}}\n")
+    written = compose.render(made, HERE)[compose.FILE]
+    value = yaml.safe_load(written)["services"]["scout"]["environment"]["T"]
+    assert isinstance(value, str)
+    assert value.replace("$$", "$") == text
+    assert value.count("$") == 2 * text.count("$")
+
+
+def yaml_flow(text: str) -> str:
+    return yaml.safe_dump(text, default_style='"', width=10**6).strip()
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", "No", "1e3", "0o17", "0x1F", "1_000", "12:30", "null", "~", "-", "?", ".5", "="]
+)
+def test_text_that_other_parsers_read_as_something_else_is_quoted(text: str) -> None:
+    assert f'k: "{text}"' in yaml_out.dump({"k": text}, source="s", override="o")
+
+
+def test_bytes_are_a_function_of_input(plan) -> None:
+    assert compose.render(plan(GRAPH), HERE) == compose.render(plan(GRAPH), HERE)
+
+
+def test_many_networks_get_subnets_that_do_not_overlap(plan) -> None:
+    agents = "".join(f"  a{i}: {{module: agents.scout, port: {9000 + i}}}\n" for i in range(40))
+    networks = document(plan("name: x\nagents:\n" + agents))["networks"]
+    taken = [IPv4Network(network["ipam"]["config"][0]["subnet"]) for network in networks.values()]
+    assert len(taken) == 41
+    assert all(subnet.subnet_of(IPv4Network("10.213.0.0/16")) for subnet in taken)
+    assert not any(a.overlaps(b) for i, a in enumerate(taken) for b in taken[:i])
+
+
+def test_adding_a_network_leaves_the_others_where_they_were() -> None:
+    pool = IPv4Network("10.213.0.0/16")
+    members = {f"agent.a{i}": 2 for i in range(60)}
+    before = subnets.allocate("x", members, pool)
+    after = subnets.allocate("x", members | {"agent.new": 2}, pool)
+    assert sum(before[name] != after[name] for name in members) <= 1
+
+
+def test_a_network_is_as_large_as_its_members_need() -> None:
+    sizes = subnets.allocate("x", {"a": 2, "b": 5, "c": 6, "d": 13, "e": 14}, IPv4Network("10.0.0.0/16"))
+    assert [sizes[name].prefixlen for name in "abcde"] == [29, 29, 28, 28, 27]
+
+
+@pytest.mark.parametrize(
+    ("name", "project"), [("My Fleet!", "my-fleet"), ("ÄÖ", "pallas"), ("_x", "x"), ("a.b", "a-b")]
+)
+def test_project_name_is_one_compose_accepts(plan, name: str, project: str) -> None:
+    assert document(plan(GRAPH.replace("My Fleet!", name)))["name"] == project

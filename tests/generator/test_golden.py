@@ -1,0 +1,56 @@
+"""Every example, compiled: compared with tests/golden and read by the real tool. `--rewrite` writes the goldens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from pallas_gen import compose, project
+from pallas_gen.plan import Plan, build_plan
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/agents.yaml"))
+FIRST = ROOT / "examples" / "01-hello"
+
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+
+
+def plan_of(example: Path) -> Plan:
+    loaded = project.load(example / "agents.yaml", {})
+    assert loaded.warnings == []
+    return build_plan(loaded.fleet, loaded.config, loaded.project)
+
+
+@each_example
+def test_compose_is_what_it_was(example: Path, expected) -> None:
+    for name, text in compose.render(plan_of(example), PurePosixPath()).items():
+        expected(ROOT / "tests" / "golden" / example.name / name, text)
+
+
+def test_deploy_compose_is_the_first_example(expected) -> None:
+    way = PurePosixPath(os.path.relpath(FIRST, ROOT / "deploy" / "compose"))
+    for name, text in compose.render(plan_of(FIRST), way).items():
+        expected(ROOT / "deploy" / "compose" / name, text)
+
+
+@each_example
+@pytest.mark.docker
+def test_docker_compose_accepts_it(example: Path, tmp_path: Path) -> None:
+    assert shutil.which("docker")
+    copy = shutil.copytree(example, tmp_path / example.name)
+    (copy / "compose.yaml").write_text(compose.render(plan_of(example), PurePosixPath())[compose.FILE])
+    done = _config(copy)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _config(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = ["docker", "compose", "config", "-q"]
+    return subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 2

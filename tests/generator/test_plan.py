@@ -1,0 +1,89 @@
+"""What the plan decides from several keys together."""
+
+from __future__ import annotations
+
+import pytest
+
+ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101%s}\n"
+TWO = """\
+name: x
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: {tech_two: {}, model: {required: false}}}
+  tech_two: {module: agents.other, port: 8102}
+services:
+  model: {module: agents.model, port: 8103, provides: openai}
+"""
+CONFIG = {"fastagent__config__yaml": "default_model: openai.m\n"}
+
+
+def test_edges_use_host_names_and_only_hard_ones_wait(plan) -> None:
+    scout = plan(TWO).workload("scout")
+    assert scout.calls == ("model", "tech-two")
+    assert scout.waits_for == ("tech-two",)
+    assert scout.env["PALLAS_PEERS"] == '{"tech_two":"http://tech-two:8080/mcp"}'
+
+
+def test_the_registry_waits_for_nobody_and_calls_every_agent(plan) -> None:
+    registry = plan(TWO).workload("registry")
+    assert registry.waits_for == ()
+    assert registry.calls == ("scout", "tech-two")
+    assert registry.secrets == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "servers", "egress"),
+    [
+        ("", "", False),
+        ("default_model: passthrough\n", "", False),
+        ("default_model: openai.m\n", "", True),
+        ("", "mcp: {servers: {argos: {url: 'http://argos/mcp'}}}\n", True),
+        ("", "mcp: {servers: {local: {command: x}}}\n", False),
+    ],
+)
+def test_egress_follows_from_model_and_servers(plan, config: str, servers: str, egress: bool) -> None:
+    assert plan(ONE % "", fastagent__config__yaml=config + servers).workload("scout").egress is egress
+
+
+def test_a_model_brought_along_needs_no_egress(plan) -> None:
+    made = plan(TWO, **CONFIG)
+    assert made.workload("scout").egress is False
+    assert made.workload("tech-two").egress is True
+
+
+def test_what_the_file_says_about_egress_wins(plan) -> None:
+    assert plan(ONE % ", egress: false", **CONFIG).workload("scout").egress is False
+
+
+@pytest.mark.parametrize(
+    ("publish", "published"),
+    [("", ("127.0.0.1", 8101)), (", publish: false", None), (", publish: 0.0.0.0", ("0.0.0.0", 8101))],
+)
+def test_ports_are_published_on_loopback_unless_said_otherwise(plan, publish: str, published) -> None:
+    assert plan(ONE % publish).workload("scout").published == published
+
+
+@pytest.mark.parametrize(
+    ("edit", "same"),
+    [(", title: New", False), (", replicas: 2, instance_scope: request", False), (", env: {A: b}", True)],
+)
+def test_the_fingerprint_is_of_what_only_the_file_says(plan, edit: str, same: bool) -> None:
+    before = plan(ONE % "").workload("scout").fingerprint
+    assert (plan(ONE % edit).workload("scout").fingerprint == before) is same
+
+
+def test_secret_files_are_references_hidden_in_the_project_folder(plan) -> None:
+    made = plan(
+        ONE % ", secrets: {KEY: {file: ./keys/key.txt}, OUT: {file: /etc/key}}", fastagent__secrets__yaml="a: 1\n"
+    )
+    assert [(item.target, item.file) for item in made.workload("scout").secrets] == [
+        ("fastagent.secrets.yaml", "fastagent.secrets.yaml"),
+        ("KEY", "keys/key.txt"),
+        ("OUT", "/etc/key"),
+    ]
+    assert made.hidden == ("fastagent.secrets.yaml", "keys/key.txt")
+
+
+def test_a_baked_image_needs_no_mount_except_for_the_registry(plan) -> None:
+    made = plan("image: example/fleet:1\n" + ONE % "")
+    assert (made.workload("scout").image, made.workload("scout").needs_code) == ("example/fleet:1", False)
+    assert made.workload("registry").needs_code is True

@@ -1,0 +1,179 @@
+"""The HTTP side: the seed's path as HTTP wants it served, probes, metrics, and its own description."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry.app import create_app
+from pallas_registry.board import Board, Change
+from pallas_registry.catalogue import PATH
+from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry.metrics import Metrics
+from pallas_registry.prebuilt import Document, Prebuilt, matches
+
+A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
+
+
+class World:
+    """What the application shows, to be set by a test."""
+
+    def __init__(self, time) -> None:
+        self.document = Document(b'{"servers":[]}')
+        self.waiting = ""
+        self.config_ok = True
+        self.changes: list[Change] = []
+        self.board = Board(clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None)
+        self.metrics = Metrics(self.board, config_ok=lambda: self.config_ok)
+
+
+@pytest.fixture
+def world(time) -> World:
+    return World(time)
+
+
+@pytest.fixture
+async def client(world: World):
+    app = create_app(server_json=lambda: world.document, metrics=world.metrics, waiting=lambda: world.waiting)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry") as client:
+        yield client
+
+
+async def test_the_catalogue(client, world: World) -> None:
+    reply = await client.get(PATH)
+    assert (reply.status_code, reply.content) == (200, world.document.body)
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["cache-control"] == "no-cache"
+    assert reply.headers["access-control-allow-origin"] == "*"
+    assert reply.headers["etag"] == world.document.etag
+
+
+async def test_unchanged_is_304_until_it_changes(client, world: World) -> None:
+    tag = (await client.get(PATH)).headers["etag"]
+    same = await client.get(PATH, headers={"if-none-match": f'"other", W/{tag}'})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    assert "content-length" not in same.headers
+    world.document = Document(b'{"servers":[1]}')
+    assert (await client.get(PATH, headers={"if-none-match": tag})).status_code == 200
+
+
+async def test_head_says_what_get_would(client, world: World) -> None:
+    head, get = await client.head(PATH), await client.get(PATH)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers == get.headers
+
+
+async def test_head_sends_no_body_whatever_the_server_makes_of_it(world: World) -> None:
+    sent = []
+
+    async def send(message) -> None:
+        sent.append(message)
+
+    app = Prebuilt(None, {PATH: lambda: world.document})
+    await app({"type": "http", "path": PATH, "method": "HEAD", "headers": []}, None, send)
+    assert [message.get("body") for message in sent] == [None, b""]
+
+
+async def test_a_browsers_preflight(client) -> None:
+    reply = await client.options(PATH, headers={"origin": "http://x", "access-control-request-method": "GET"})
+    assert (reply.status_code, reply.content) == (204, b"")
+    assert reply.headers["access-control-allow-origin"] == "*"
+    assert "GET" in reply.headers["access-control-allow-methods"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_it_is_only_read(client, method: str) -> None:
+    reply = await client.request(method, PATH)
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([], False),
+        (['"a"'], True),
+        (['W/"a"'], True),
+        (['"b", "a"'], True),
+        (['"b"'], False),
+        (["*"], True),
+        ([""], False),
+    ],
+)
+def test_if_none_match(fields: list[str], expected: bool) -> None:
+    assert matches('"a"', fields) is expected
+
+
+def test_the_same_bytes_have_the_same_tag_in_every_process() -> None:
+    assert Document(b"{}").etag == '"44136fa355b3678a1146ad16f7e8649e"'
+
+
+async def test_livez_always_and_readyz_when_there_is_something_to_say(client, world: World) -> None:
+    world.waiting = "1 of 2 agents not probed yet"
+    assert (await client.get("/livez")).status_code == 200
+    reply = await client.get("/readyz")
+    assert reply.status_code == 503
+    assert reply.json() == {"status": "starting", "message": "1 of 2 agents not probed yet"}
+    world.waiting = ""
+    assert (await client.get("/readyz")).json() == {"status": "ok"}
+
+
+async def series(client) -> dict[str, float]:
+    lines = (await client.get("/metrics")).text.splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
+
+
+@pytest.mark.parametrize(("state", "value"), [("ok", 1.0), ("degraded", 0.5), ("unauthenticated", 0.5), ("error", 0.0)])
+async def test_health_as_a_number(client, world: World, state: str, value: float) -> None:
+    world.board.expect(["tech_research"])
+    world.board.sight("tech_research", Sighting((A,)))
+    world.board.report("tech_research", A, Result(state))
+    for change in world.changes:
+        world.metrics.count(change)
+    found = await series(client)
+    assert found['pallas_agent_health{agent="tech_research"}'] == value
+    assert found['pallas_agent_replicas{agent="tech_research"}'] == 1
+    assert found[f'pallas_registry_agents{{status="{state}"}}'] == 1
+    assert found[f'pallas_agent_state_changes_total{{agent="tech_research",new="{state}",old="unknown"}}'] == 1
+
+
+async def test_the_registry_measures_itself(client, world: World, time) -> None:
+    world.board.expect(["harper"])
+    world.board.sight("harper", Sighting((A,)))
+    world.board.report("harper", A, Result("ok"))
+    world.metrics.observe(0.02)
+    world.config_ok = False
+    await time.advance(7)
+    found = await series(client)
+    assert found['pallas_registry_last_probe_age_seconds{agent="harper"}'] == 7
+    assert found["pallas_registry_probe_duration_seconds_count"] == 1
+    assert found["pallas_registry_config_ok"] == 0
+    assert found['pallas_build_info{version="0.1.0"}'] == 1
+
+
+async def test_the_series_of_a_removed_agent_are_gone(client, world: World) -> None:
+    world.board.expect(["harper", "research"])
+    world.board.sight("harper", Sighting((A,)))
+    world.board.report("harper", A, Result("ok"))
+    world.metrics.count(world.changes[0])
+    world.board.expect(["research"])
+    assert not [name for name in await series(client) if "harper" in name]
+
+
+async def test_metrics_speak_openmetrics_when_asked(client) -> None:
+    reply = await client.get("/metrics", headers={"accept": "application/openmetrics-text; version=1.0.0"})
+    assert reply.headers["content-type"].startswith("application/openmetrics-text")
+    assert reply.text.endswith("# EOF\n")
+    assert (await client.get("/metrics")).headers["content-type"].startswith("text/plain")
+
+
+async def test_the_description_names_every_path(client) -> None:
+    schema = (await client.get("/openapi.json")).json()
+    assert set(schema["paths"]) == {PATH, "/livez", "/readyz", "/metrics"}
+    assert schema["info"]["title"] == "pallas registry"
+    assert (await client.get("/docs")).status_code == 200
+
+
+async def test_an_unknown_path_is_404(client) -> None:
+    assert (await client.get("/nothing")).status_code == 404

@@ -1,0 +1,134 @@
+"""The live model: facts in, changes out, each once and in order."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry.board import Board, Change
+from pallas_registry.discovery import Endpoint, Sighting
+
+A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
+OK, REFUSED = Result("ok"), Result("error", "connection refused")
+
+
+@dataclass
+class Heard:
+    changes: list[Change] = field(default_factory=list)
+    updates: int = 0
+
+    def update(self) -> None:
+        self.updates += 1
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def board(time, heard: Heard) -> Board:
+    board = Board(clock=time.clock, now=time.now, on_change=heard.changes.append, on_update=heard.update)
+    board.expect(["harper", "research"])
+    heard.updates = 0
+    return board
+
+
+async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> None:
+    board.sight("harper", Sighting((A,)))
+    assert (heard.changes, heard.updates) == ([], 0)
+    board.report("harper", A, OK)
+    await time.advance(5)
+    board.report("harper", A, REFUSED)
+    first, second = heard.changes
+    assert (first.agent, first.old, first.new, first.reason) == ("harper", "unknown", "ok", "")
+    assert (second.old, second.new, second.reason) == ("ok", "error", "connection refused")
+    assert second.at - first.at == timedelta(seconds=5)
+    assert heard.updates == 2
+
+
+def test_the_same_again_is_no_change(board: Board, heard: Heard) -> None:
+    board.sight("harper", Sighting((A,)))
+    for _ in range(3):
+        board.report("harper", A, OK)
+        board.sight("harper", Sighting((A,)))
+    assert (len(heard.changes), heard.updates) == (1, 1)
+
+
+def test_another_reason_is_an_update_but_no_change_of_state(board: Board, heard: Heard) -> None:
+    board.sight("harper", Sighting((A,)))
+    board.report("harper", A, REFUSED)
+    board.report("harper", A, Result("error", "no answer in 3 s"))
+    assert (len(heard.changes), heard.updates) == (1, 2)
+
+
+def test_only_the_file_removes_an_agent(board: Board) -> None:
+    board.sight("harper", Sighting((A,)))
+    board.report("harper", A, REFUSED)
+    board.sight("harper", Sighting(problem="name not found"))
+    assert board.agents == ("harper", "research")
+    board.expect(["research", "new"])
+    assert board.agents == ("research", "new")
+
+
+def test_what_is_known_outlives_a_reload(board: Board, heard: Heard) -> None:
+    board.sight("harper", Sighting((A,)))
+    board.report("harper", A, OK)
+    board.expect(["new", "harper"])
+    assert board.verdict("harper").state == "ok"
+    assert len(heard.changes) == 1
+
+
+def test_a_container_that_comes_back_elsewhere_keeps_its_state_until_it_answers(board: Board, heard: Heard) -> None:
+    for gone in (Sighting((A,)), Sighting(problem="name not found"), Sighting((B,))):
+        board.sight("harper", gone)
+    board.report("harper", B, OK)
+    assert [(change.old, change.new) for change in heard.changes] == [("unknown", "error"), ("error", "ok")]
+
+
+def test_late_words_about_what_is_gone_are_ignored(board: Board) -> None:
+    board.sight("harper", Sighting((A,)))
+    board.report("harper", A, REFUSED)
+    board.sight("harper", Sighting((B,)))
+    board.report("harper", A, OK)
+    assert board.verdict("harper").state == "error"
+    assert board.age("harper") is None
+    board.expect(["research"])
+    board.report("harper", B, OK)
+    board.sight("harper", Sighting((B,)))
+    assert board.agents == ("research",)
+
+
+async def test_age_is_that_of_the_replica_probed_longest_ago(board: Board, time) -> None:
+    assert board.age("harper") is None
+    board.sight("harper", Sighting((A, B)))
+    board.report("harper", A, OK)
+    await time.advance(3)
+    board.report("harper", B, OK)
+    await time.advance(1)
+    assert board.age("harper") == 4
+    assert board.endpoints("harper") == (A, B)
+
+
+def test_waiting_are_those_nothing_is_known_about(board: Board) -> None:
+    assert board.waiting == ("harper", "research")
+    board.sight("harper", Sighting(problem="name not found"))
+    assert board.waiting == ("research",)
+
+
+def test_10000_injected_changes_are_heard_complete_and_in_order(board: Board, heard: Heard) -> None:
+    """An independent recorder: what the last probe said is what was last heard, and nothing else was."""
+    dice = random.Random(5)
+    board.sight("harper", Sighting((A,)))
+    recorded, last = [], "unknown"
+    for _ in range(10_000):
+        state = dice.choice(["ok", "degraded", "error", "unauthenticated"])
+        board.report("harper", A, Result(state, "why"))
+        if state != last:
+            recorded.append((last, state))
+        last = state
+    assert [(change.old, change.new) for change in heard.changes] == recorded

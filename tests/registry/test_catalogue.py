@@ -1,0 +1,117 @@
+"""The seed's catalogue (seed 000 section 1, seed 001 Registry Server), to the letter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pallas_registry import fleet_file
+from pallas_registry.catalogue import Catalogue
+from pallas_registry.fleet_file import Loaded
+from pallas_registry.verdict import NOT_PROBED, Verdict
+
+
+@pytest.fixture
+def loaded(folder: Path) -> Loaded:
+    return fleet_file.load(folder / "agents.yaml")
+
+
+@pytest.fixture
+def catalogue(time) -> Catalogue:
+    return Catalogue(now=time.now, placement="local")
+
+
+def well(_agent: str) -> Verdict:
+    return Verdict("ok")
+
+
+def entries(catalogue: Catalogue) -> list[dict]:
+    return json.loads(catalogue.document.body)["servers"]
+
+
+def test_an_entry_is_the_seeds(catalogue: Catalogue, loaded: Loaded) -> None:
+    catalogue.publish(loaded, well)
+    harper, research = entries(catalogue)
+    assert harper == {
+        "server": {
+            "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+            "name": "com.example.project/harper",
+            "title": "Harper",
+            "description": "My assistant",
+            "version": "1.0.0",
+            "remotes": [{"type": "streamable-http", "url": "http://my-host.example.com:8201/mcp"}],
+            "capabilities": {
+                "model": "my-model-name",
+                "vision": False,
+                "context_window": 200000,
+                "max_output_tokens": 32000,
+            },
+        },
+        "_meta": {
+            "io.modelcontextprotocol.registry/official": {
+                "status": "active",
+                "updatedAt": "2026-03-12T10:00:00Z",
+                "isLatest": True,
+            },
+            "io.pallas-kit/health": {"status": "ok"},
+        },
+    }
+    assert research["server"]["name"] == "com.example.project/tech-research"
+
+
+def test_in_containers_the_address_inside_the_network_follows(time, loaded: Loaded) -> None:
+    catalogue = Catalogue(now=time.now, placement="container")
+    catalogue.publish(loaded, well)
+    assert [remote["url"] for remote in entries(catalogue)[1]["server"]["remotes"]] == [
+        "http://my-host.example.com:8250/mcp",
+        "http://tech-research:8080/mcp",
+    ]
+
+
+def test_without_a_model_there_are_no_capabilities(catalogue: Catalogue, folder: Path) -> None:
+    (folder / "fastagent.config.yaml").unlink()
+    catalogue.publish(fleet_file.load(folder / "agents.yaml"), well)
+    assert "capabilities" not in entries(catalogue)[0]["server"]
+
+
+async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Loaded, time) -> None:
+    catalogue.publish(loaded, lambda _: NOT_PROBED)
+    await time.advance(60)
+    catalogue.publish(loaded, lambda agent: Verdict("error", "refused") if agent == "harper" else NOT_PROBED)
+    harper, research = (entry["_meta"] for entry in entries(catalogue))
+    assert harper["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:01:00Z"
+    assert harper["io.pallas-kit/health"] == {"status": "error", "message": "refused"}
+    assert research["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:00:00Z"
+
+
+async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loaded, time) -> None:
+    catalogue.publish(loaded, well)
+    before = catalogue.document
+    await time.advance(60)
+    catalogue.publish(loaded, well)
+    assert catalogue.document is before
+
+
+def test_added_removed_and_reordered_agents_show(catalogue: Catalogue, loaded: Loaded, folder: Path) -> None:
+    tags = []
+    for swap in (["harper", "tech_research"], ["tech_research", "harper"], ["tech_research"]):
+        fleet = loaded.fleet.model_copy(update={"agents": {name: loaded.fleet.agents[name] for name in swap}})
+        catalogue.publish(Loaded(fleet, loaded.capabilities), well)
+        names = [entry["server"]["name"].split("/")[1].replace("-", "_") for entry in entries(catalogue)]
+        assert names == swap
+        tags.append(catalogue.document.etag)
+    assert len(set(tags)) == 3
+
+
+def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> None:
+    catalogue.publish(loaded, well)
+    fleet = loaded.fleet.model_copy(update={"version": "2.0.0", "host": "elsewhere"})
+    catalogue.publish(Loaded(fleet, None), well)
+    server = entries(catalogue)[0]["server"]
+    assert (server["version"], server["remotes"][0]["url"]) == ("2.0.0", "http://elsewhere:8201/mcp")
+
+
+def test_a_registry_that_knows_nothing_yet_has_a_valid_document(catalogue: Catalogue) -> None:
+    assert entries(catalogue) == []

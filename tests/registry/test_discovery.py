@@ -1,0 +1,158 @@
+"""Names to endpoints: every record a replica, and a resolver that fails is not a fleet that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pallas_registry import discovery
+from pallas_registry.discovery import NOT_FOUND, STALE, UNRESOLVED, Dns, Endpoint, Listed, Sighting
+from pallas_registry.resolver import NotFound, Unresolved
+
+HARPER = "http://harper:8080/mcp"
+
+
+class Resolver:
+    """Answers from a table of lists: each look-up takes the next, the last one stays."""
+
+    def __init__(self, **answers) -> None:
+        self.answers = {name: list(each) for name, each in answers.items()}
+        self.asked: list[str] = []
+
+    def set(self, name: str, *each) -> None:
+        self.answers[name] = list(each)
+
+    async def __call__(self, host: str) -> frozenset[str]:
+        self.asked.append(host)
+        each = self.answers.get(host, [NotFound])
+        answer = each.pop(0) if len(each) > 1 else each[0]
+        if isinstance(answer, str):
+            return frozenset(answer.split())
+        raise answer
+
+
+async def look(source, *agents: str) -> dict[str, Sighting]:
+    found: dict[str, Sighting] = {}
+    await source.sweep(agents, found.__setitem__)
+    return found
+
+
+def dns(resolver: Resolver) -> Dns:
+    return Dns(resolver, sleep=lambda _: asyncio.sleep(0))
+
+
+async def test_every_record_is_a_replica() -> None:
+    found = await look(dns(Resolver(harper=["10.0.0.3 10.0.0.2 fd00::2"])), "harper")
+    assert found["harper"] == Sighting(
+        (Endpoint(HARPER, "10.0.0.2"), Endpoint(HARPER, "10.0.0.3"), Endpoint(HARPER, "fd00::2"))
+    )
+
+
+async def test_the_name_asked_is_the_slug() -> None:
+    resolver = Resolver(**{"tech-research": ["10.0.0.2"]})
+    found = await look(dns(resolver), "tech_research")
+    assert resolver.asked == ["tech-research"]
+    assert found["tech_research"].endpoints[0].url == "http://tech-research:8080/mcp"
+
+
+async def test_a_name_that_is_not_there() -> None:
+    assert await look(dns(Resolver()), "harper") == {"harper": Sighting(problem=NOT_FOUND)}
+
+
+async def test_losing_a_name_takes_two_confirmations() -> None:
+    resolver = Resolver(harper=["10.0.0.2"])
+    source = dns(resolver)
+    await look(source, "harper")
+    resolver.set("harper", NotFound, NotFound, "10.0.0.2")
+    assert (await look(source, "harper"))["harper"].endpoints
+    resolver.set("harper", NotFound)
+    assert (await look(source, "harper"))["harper"] == Sighting(problem=NOT_FOUND)
+    assert resolver.asked == ["harper"] * 7
+    await look(source, "harper")
+    assert resolver.asked == ["harper"] * 8, "a name known to be gone is asked for once"
+
+
+@pytest.mark.parametrize("others", ["10.0.0.9", NotFound], ids=["resolves", "is said not to exist"])
+async def test_servfail_for_one_name_while_another_is_answered_means_not_there(others) -> None:
+    """What Docker's DNS says on an internal network for a container that was removed."""
+    resolver = Resolver(harper=["10.0.0.2"], research=["10.0.0.9"])
+    source = dns(resolver)
+    await look(source, "harper", "research")
+    resolver.set("harper", Unresolved)
+    resolver.set("research", others)
+    found = await look(source, "harper", "research")
+    assert found["harper"] == Sighting(problem=NOT_FOUND)
+    assert resolver.asked.count("registry") == 0
+
+
+async def test_the_registrys_own_name_decides_when_no_agent_resolves() -> None:
+    resolver = Resolver(harper=[Unresolved], registry=["10.0.0.4"])
+    assert await look(dns(resolver), "harper") == {"harper": Sighting(problem=NOT_FOUND)}
+
+
+async def test_a_resolver_that_is_down_keeps_the_last_known_set() -> None:
+    resolver = Resolver(harper=["10.0.0.2"], research=["10.0.0.3"], registry=["10.0.0.4"])
+    source = dns(resolver)
+    await look(source, "harper", "research")
+    for name in ("harper", "research", "engineering", "registry"):
+        resolver.set(name, Unresolved)
+    for _ in range(3):
+        found = await look(source, "harper", "research", "engineering")
+        assert found["harper"] == Sighting((Endpoint(HARPER, "10.0.0.2"),), STALE, unsure=True)
+        assert found["research"].endpoints
+        assert found["engineering"] == Sighting((), UNRESOLVED, unsure=True)
+
+
+async def test_a_look_up_that_hangs_is_given_up(monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "TIMEOUT", 0.01)
+
+    async def hang(host: str) -> frozenset[str]:
+        await asyncio.Event().wait()
+        raise AssertionError(host)
+
+    assert await look(Dns(hang), "harper") == {"harper": Sighting((), UNRESOLVED, unsure=True)}
+
+
+async def test_an_answer_is_told_without_waiting_for_the_others() -> None:
+    told, slow = asyncio.Event(), asyncio.Event()
+
+    async def resolve(host: str) -> frozenset[str]:
+        if host == "slow":
+            await slow.wait()
+        return frozenset({"10.0.0.2"})
+
+    sweep = asyncio.create_task(Dns(resolve).sweep(["slow", "harper"], lambda agent, _: told.set()))
+    await told.wait()
+    assert not sweep.done()
+    slow.set()
+    await sweep
+
+
+async def test_what_the_file_dropped_is_forgotten() -> None:
+    resolver = Resolver(harper=["10.0.0.2"], registry=[Unresolved])
+    source = dns(resolver)
+    await look(source, "harper")
+    await look(source)
+    resolver.set("harper", Unresolved)
+    assert (await look(source, "harper"))["harper"] == Sighting((), UNRESOLVED, unsure=True)
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "224.0.0.1"])
+async def test_a_metadata_service_is_never_an_agent(address: str) -> None:
+    found = await look(dns(Resolver(harper=[address])), "harper")
+    assert found["harper"] == Sighting(problem="resolves to link-local addresses only")
+    found = await look(dns(Resolver(harper=[f"{address} 10.0.0.2"])), "harper")
+    assert [endpoint.ip for endpoint in found["harper"].endpoints] == ["10.0.0.2"]
+
+
+async def test_processes_are_where_the_supervisor_says_or_the_file() -> None:
+    source = Listed({"harper": "127.0.0.1:9001"}, lambda agent: f"127.0.0.1:{len(agent)}")
+    found = await look(source, "harper", "new")
+    assert found["harper"].endpoints == (Endpoint("http://127.0.0.1:9001/mcp"),)
+    assert found["new"].endpoints == (Endpoint("http://127.0.0.1:3/mcp"),)
+
+
+def test_people_see_the_address() -> None:
+    assert Endpoint(HARPER, "10.0.0.2").label == "10.0.0.2"
+    assert Endpoint("http://127.0.0.1:8201/mcp").label == "127.0.0.1:8201"

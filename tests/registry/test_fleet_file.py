@@ -1,0 +1,116 @@
+"""The mounted files: followed through edits, renames and mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.problems import Refused
+from pallas_registry import fleet_file
+from pallas_registry.fleet_file import Follower
+
+
+def names(loaded) -> list[str]:
+    return list(loaded.fleet.agents)
+
+
+def settled(follower: Follower):
+    """Two polls: the change is noticed, then it has stood still."""
+    assert follower.poll() is None
+    return follower.poll()
+
+
+def test_the_first_reading(folder: Path) -> None:
+    follower = Follower(folder / "agents.yaml")
+    loaded = follower.first()
+    assert names(loaded) == ["harper", "tech_research"]
+    assert loaded.capabilities is not None
+    assert loaded.capabilities.model == "my-model-name"
+    assert follower.ok
+
+
+def test_errors_of_both_files_come_at_once(folder: Path) -> None:
+    (folder / "agents.yaml").write_text("name: demo\nagentz: {}\n")
+    (folder / "fastagent.config.yaml").write_text("- a list\n")
+    with pytest.raises(Refused) as refused:
+        fleet_file.load(folder / "agents.yaml")
+    assert {problem.where.file for problem in refused.value.problems} == {"agents.yaml", "fastagent.config.yaml"}
+
+
+def test_the_model_file_may_be_missing(folder: Path) -> None:
+    (folder / "fastagent.config.yaml").unlink()
+    assert fleet_file.load(folder / "agents.yaml").capabilities is None
+
+
+def test_nothing_changed_nothing_read(folder: Path) -> None:
+    follower = Follower(folder / "agents.yaml")
+    follower.first()
+    assert [follower.poll() for _ in range(3)] == [None, None, None]
+
+
+def test_an_edit_in_place(folder: Path) -> None:
+    file = folder / "agents.yaml"
+    follower = Follower(file)
+    follower.first()
+    file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
+    assert names(settled(follower)) == ["harper", "tech_research", "engineering"]
+    assert follower.poll() is None
+
+
+def test_an_editors_rename_over_the_file(folder: Path) -> None:
+    file = folder / "agents.yaml"
+    follower = Follower(file)
+    follower.first()
+    new = folder / ".agents.yaml.swp"
+    new.write_text(file.read_text().replace("tech_research", "web_research"))
+    stat = file.stat()
+    new.rename(file)
+    assert file.stat().st_ino != stat.st_ino
+    assert names(settled(follower)) == ["harper", "web_research"]
+
+
+def test_the_model_file_is_followed_too(folder: Path) -> None:
+    follower = Follower(folder / "agents.yaml")
+    follower.first()
+    config = folder / "fastagent.config.yaml"
+    config.write_text(config.read_text().replace("my-model-name", "another"))
+    assert settled(follower).capabilities.model == "another"
+
+
+def test_a_file_being_written_is_left_alone(folder: Path) -> None:
+    """Half of a fleet file can be a valid, shorter fleet: agents would vanish for a second."""
+    file = folder / "agents.yaml"
+    whole = file.read_text()
+    follower = Follower(file)
+    follower.first()
+    half = whole[: whole.index("  tech_research")].replace(", depends_on: [tech_research]", "")
+    file.write_text(half)
+    assert follower.poll() is None
+    file.write_text(whole.replace("port: 8250", "port: 8251"))
+    assert names(settled(follower)) == ["harper", "tech_research"]
+
+
+def test_a_broken_file_is_refused_once_and_a_fixed_one_read(folder: Path) -> None:
+    file = folder / "agents.yaml"
+    whole = file.read_text()
+    follower = Follower(file)
+    follower.first()
+    file.write_text("name: [unclosed\n")
+    with pytest.raises(Refused):
+        settled(follower)
+    assert not follower.ok
+    assert follower.poll() is None
+    assert not follower.ok
+    file.write_text(whole)
+    assert names(settled(follower)) == ["harper", "tech_research"]
+    assert follower.ok
+
+
+def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
+    follower = Follower(folder / "agents.yaml")
+    follower.first()
+    (folder / "agents.yaml").unlink()
+    with pytest.raises(Refused, match="no such file"):
+        settled(follower)
+    assert not follower.ok

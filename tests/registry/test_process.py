@@ -1,0 +1,172 @@
+"""The program as it is started: exit codes, messages, and a fleet of real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pallas_registry.__main__ import main
+from pallas_registry.catalogue import PATH
+
+DEADLINE = 20.0
+"""Seconds until a test that waits for something gives up: generous, for a machine that does other work."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@asynccontextmanager
+async def registry(folder: Path, **env: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A running `python -m pallas_registry` in `folder`, killed at the end if it is still there."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "pallas_registry",
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def ended(folder: Path, **env: str) -> tuple[int | None, str, str]:
+    async with registry(folder, **env) as process, asyncio.timeout(DEADLINE):
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+
+async def until[T](ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
+    """The first answer that is good; httpx errors are answers of a server that is not there yet."""
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            try:
+                answer = await ask()
+                if good(answer):
+                    return answer
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.02)
+
+
+async def test_what_the_user_wrote_is_answered_with_all_problems_and_2(folder: Path) -> None:
+    (folder / "agents.yaml").write_text("name: demo\nagents: {harper: {module: a, prt: 1}}\n")
+    code, out, err = await ended(folder)
+    assert (code, out) == (2, "")
+    assert "agents.yaml:2:30 agents.harper.prt: unknown key\n    did you mean `port`?" in err
+    assert "agents.harper.port: is required" in err
+    assert "Traceback" not in err
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, folder: Path) -> Callable[..., tuple[int, str]]:
+    """`run(VARIABLE=...)`: exit code and stderr of the program, in this process."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def run(**env: str) -> tuple[int, str]:
+        return main(env), capsys.readouterr().err
+
+    return run
+
+
+def test_no_file(run) -> None:
+    code, err = run(PALLAS_AGENTS_CONFIG="nowhere/agents.yaml")
+    assert (code, err.splitlines()[0]) == (2, "agents.yaml: no such file")
+
+
+def test_a_bad_variable(run) -> None:
+    assert run(PALLAS_BIND="everywhere") == (2, "PALLAS_BIND: must be `address:port`, not 'everywhere'\n")
+
+
+def test_an_address_that_is_not_ours(run) -> None:
+    code, err = run(PALLAS_BIND="192.0.2.1:8200")
+    assert code == 1
+    assert err == "pallas-registry: cannot listen on 192.0.2.1:8200: cannot assign requested address\n"
+
+
+async def test_a_port_in_use_is_one_line_and_1(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = await ended(folder, PALLAS_BIND=f"127.0.0.1:{port}")
+    assert (code, out) == (1, "")
+    assert err == f"pallas-registry: cannot listen on 127.0.0.1:{port}: address already in use\n"
+
+
+async def test_a_fleet_of_processes_from_start_to_sigterm(folder: Path, agent) -> None:
+    harper, research = await agent("harper"), await agent("tech-research")
+    file = folder / "agents.yaml"
+    file.write_text(file.read_text().replace("8200", str(free_port())) + "registry: {probe_interval: 0.5}\n")
+    addresses = {"harper": f"127.0.0.1:{harper.port}", "tech_research": f"127.0.0.1:{research.port}"}
+    port = int(file.read_text().partition("registry_port: ")[2].split()[0])
+    async with (
+        registry(folder, PALLAS_ADDRESSES=json.dumps(addresses)) as process,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+
+        async def states() -> dict[str, dict[str, str]]:
+            servers = (await client.get(PATH)).json()["servers"]
+            return {each["server"]["name"].split("/")[1]: each["_meta"]["io.pallas-kit/health"] for each in servers}
+
+        await until(lambda: client.get("/readyz"), lambda reply: reply.status_code == 200)
+        assert await states() == {"harper": {"status": "ok"}, "tech-research": {"status": "ok"}}
+
+        tag = (await client.get(PATH)).headers["etag"]
+        assert (await client.get(PATH, headers={"if-none-match": tag})).status_code == 304
+
+        harper.health = {"status": "degraded", "message": "tech_research: neo4j unreachable"}
+        await until(states, lambda found: found["harper"]["status"] == "degraded")
+        assert (await client.get(PATH, headers={"if-none-match": tag})).status_code == 200
+
+        await research.stop()
+        found = await until(states, lambda found: found["tech-research"]["status"] == "error")
+        assert found["tech-research"]["message"] == "connection refused"
+        await research.start()
+        await until(states, lambda found: found["tech-research"]["status"] == "ok")
+
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE):
+            out, err = await process.communicate()
+        assert (process.returncode, err.decode()) == (0, "")
+    lines = [json.loads(line) for line in out.decode().splitlines()]
+    assert lines[0]["event"] == "registry listening"
+    changes = [(each["old"], each["new"]) for each in lines if each.get("agent") == "tech_research"]
+    assert changes == [("unknown", "ok"), ("ok", "error"), ("error", "ok")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_stopping_does_not_wait_for_a_frozen_agent(folder: Path, number: signal.Signals) -> None:
+    """The agent accepts and stays silent, so a probe is under way when the signal comes."""
+    port, asked = free_port(), asyncio.Event()
+
+    async def frozen(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        with suppress(ConnectionError):
+            await _reader.read(-1)
+        writer.close()
+
+    server = await asyncio.start_server(frozen, "127.0.0.1", 0)
+    addresses = json.dumps({"harper": f"127.0.0.1:{server.sockets[0].getsockname()[1]}"})
+    async with server, registry(folder, PALLAS_BIND=f"127.0.0.1:{port}", PALLAS_ADDRESSES=addresses) as process:
+        async with asyncio.timeout(DEADLINE):
+            await asked.wait()
+            process.send_signal(number)
+            _, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (0, "")

@@ -1,0 +1,217 @@
+"""When and how often replicas are probed, in a time of the tests' own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
+
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry.discovery import Endpoint
+from pallas_registry.scheduler import Check, Prober, Scheduler, next_due, phase
+
+OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")
+
+
+def endpoint(number: int = 1) -> Endpoint:
+    return Endpoint("http://harper:8080/mcp", f"10.0.{number // 250}.{number % 250}")
+
+
+class Asked:
+    """A probe that gives the answers of a list, then the last one again, and remembers how it was called."""
+
+    def __init__(self, *answers: Result) -> None:
+        self.answers, self.calls = list(answers), []
+
+    async def __call__(self, target, *, era: str, timeout: float) -> Result:
+        self.calls.append((target, era, timeout))
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.mark.parametrize("confirmations", [[OK], [REFUSED, OK]], ids=["first", "second"])
+async def test_one_lost_packet_flips_nothing(time, confirmations: list[Result]) -> None:
+    ask = Asked(Result("error", "no answer in 3 s"), *confirmations)
+    check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), OK))
+    await time.advance(0.5)
+    assert await check == OK
+    assert len(ask.calls) == 1 + len(confirmations)
+
+
+async def test_an_error_needs_two_fast_confirmations_and_keeps_its_first_reason(time) -> None:
+    ask = Asked(Result("error", "no answer in 3 s"), Result("error", "no answer in 1 s"))
+    check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), OK))
+    await time.advance(0.25)
+    assert not check.done()
+    await time.advance(0.25)
+    assert (await check).reason == "no answer in 3 s"
+    assert [timeout for _, _, timeout in ask.calls] == [3.0, 1.0, 1.0]
+
+
+async def test_what_was_an_error_before_needs_no_confirmation() -> None:
+    ask = Asked(REFUSED)
+    assert await Prober(ask).check(endpoint(), REFUSED) == REFUSED
+    assert len(ask.calls) == 1
+
+
+async def test_a_probe_is_deep_and_told_the_era_and_the_address() -> None:
+    ask = Asked(OK)
+    await Prober(ask).check(endpoint(), None)
+    await Prober(ask).check(endpoint(), OK)
+    (target, before, _), (_, after, _) = ask.calls
+    assert (target.url, target.address, target.deep) == ("http://harper:8080/mcp", "10.0.0.1", True)
+    assert (before, after) == ("", "2026-07-28")
+
+
+class Watched:
+    """A check that records when it ran, how many at once, and takes as long as told."""
+
+    def __init__(self, time) -> None:
+        self.time, self.takes = time, 0.0
+        self.at: list[tuple[float, Endpoint]] = []
+        self.running = self.most = 0
+
+    async def __call__(self, where: Endpoint, _before: Result | None) -> Result:
+        self.at.append((self.time.seconds, where))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            if self.takes:
+                await self.time.sleep(self.takes)
+        finally:
+            self.running -= 1
+        return OK
+
+
+@pytest.fixture
+def check(time) -> Watched:
+    return Watched(time)
+
+
+@pytest.fixture
+async def scheduler(time, check: Watched) -> AsyncIterator[Callable[..., Scheduler]]:
+    async with asyncio.TaskGroup() as group:
+        made: list[Scheduler] = []
+
+        def make(*, concurrency: int = 64, instead: Check = check) -> Scheduler:
+            made.append(
+                Scheduler(
+                    instead,
+                    lambda *_: None,
+                    spawn=group.create_task,
+                    interval=lambda: 5.0,
+                    clock=time.clock,
+                    sleep=time.sleep,
+                    concurrency=concurrency,
+                )
+            )
+            return made[-1]
+
+        yield make
+        for each in made:
+            each.retain([])
+
+
+async def test_the_first_probe_is_at_once_then_one_per_interval(scheduler, check: Watched, time) -> None:
+    scheduler().follow("harper", [endpoint()])
+    await time.advance(101)
+    times = [at for at, _ in check.at]
+    assert times[0] == 0.0
+    assert 0 < times[1] <= 5.0
+    assert [round(after - before, 6) for before, after in pairwise(times[1:])] == [5.0] * 19
+
+
+async def test_probes_are_spread_over_the_interval(scheduler, check: Watched, time) -> None:
+    scheduler().follow("harper", [endpoint(number) for number in range(200)])
+    await time.advance(60)
+    by_second = Counter(int(at) for at, _ in check.at if at >= 10)
+    assert len(by_second) == 50
+    assert max(by_second.values()) < 3 * 200 / 5
+
+
+async def test_never_more_at_once_than_allowed(scheduler, check: Watched, time) -> None:
+    check.takes = 1.0
+    scheduler(concurrency=8).follow("harper", [endpoint(number) for number in range(40)])
+    await time.advance(20)
+    assert check.most == 8
+
+
+async def test_a_slow_endpoint_is_not_probed_twice_at_once_nor_caught_up_with(scheduler, check: Watched, time) -> None:
+    check.takes = 12.0
+    scheduler().follow("harper", [endpoint()])
+    await time.advance(100)
+    assert check.most == 1
+    assert 5 <= len(check.at) <= 9
+
+
+async def test_one_that_hangs_delays_no_other(scheduler, check: Watched, time) -> None:
+    hanging, healthy = endpoint(1), endpoint(2)
+
+    async def hang(where: Endpoint, _before: Result | None) -> Result:
+        check.at.append((time.seconds, where))
+        if where == hanging:
+            await time.sleep(1000)
+        return OK
+
+    scheduler(instead=hang).follow("harper", [hanging, healthy])
+    await time.advance(100)
+    counted = Counter(where for _, where in check.at)
+    assert counted[hanging] == 1
+    assert counted[healthy] >= 20
+
+
+async def test_following_the_same_again_starts_nothing(scheduler, check: Watched, time) -> None:
+    plan = scheduler()
+    for _ in range(3):
+        plan.follow("harper", [endpoint(1)])
+        await time.advance()
+    assert len(check.at) == 1
+
+
+async def test_a_new_address_is_probed_at_once_and_an_old_one_no_more(scheduler, check: Watched, time) -> None:
+    plan = scheduler()
+    plan.follow("harper", [endpoint(1)])
+    await time.advance(2)
+    check.at.clear()
+    plan.follow("harper", [endpoint(2)])
+    await time.advance()
+    assert check.at == [(2.0, endpoint(2))]
+    await time.advance(30)
+    assert {where for _, where in check.at} == {endpoint(2)}
+
+
+async def test_what_the_file_dropped_is_no_longer_probed(scheduler, check: Watched, time) -> None:
+    plan = scheduler()
+    plan.follow("harper", [endpoint(1)])
+    plan.follow("research", [endpoint(2)])
+    await time.advance()
+    plan.retain(["research"])
+    check.at.clear()
+    await time.advance(30)
+    assert {where for _, where in check.at} == {endpoint(2)}
+
+
+async def test_a_bug_in_a_watch_reaches_the_owner(time) -> None:
+    async def broken(_where: Endpoint, _before: Result | None) -> Result:
+        raise ZeroDivisionError
+
+    with pytest.RaisesGroup(ZeroDivisionError):
+        async with asyncio.TaskGroup() as group:
+            plan = Scheduler(broken, lambda *_: None, spawn=group.create_task, interval=lambda: 5.0, clock=time.clock)
+            plan.follow("harper", [endpoint()])
+
+
+def test_the_phase_is_the_same_in_every_run() -> None:
+    assert phase("harper", endpoint()) == phase("harper", endpoint())
+    assert all(0 < phase("harper", endpoint(number)) <= 1 for number in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("due", "now", "expected"),
+    [(0.0, 0.1, 5.0), (0.0, 4.9, 5.0), (0.0, 5.0, 10.0), (0.0, 12.0, 15.0), (2.0, 3607.5, 3612.0)],
+    ids=["in time", "just in time", "on the dot", "two missed", "after an hour asleep"],
+)
+def test_missed_rounds_are_left_out(due: float, now: float, expected: float) -> None:
+    assert next_due(due, 5.0, 5.0, now) == pytest.approx(expected)

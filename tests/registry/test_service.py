@@ -1,0 +1,247 @@
+"""All parts together in a time of the tests' own: the set follows the file, the states follow the world."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from pallas_contract.probe import Result
+from pallas_registry import settings
+from pallas_registry.discovery import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
+from pallas_registry.fleet_file import Follower
+from pallas_registry.service import Service, World
+
+
+class Fake:
+    """A discovery and a prober: where each agent is, and what each endpoint answers."""
+
+    def __init__(self) -> None:
+        self.where: dict[str, tuple[Endpoint, ...]] = {}
+        self.answers: dict[Endpoint, Result] = {}
+
+    def put(self, agent: str, ip: str, result: Result | None = None) -> Endpoint:
+        endpoint = Endpoint(f"http://{agent}/mcp", ip)
+        self.where[agent] = (endpoint,)
+        self.answers[endpoint] = result or Result("ok")
+        return endpoint
+
+    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        for agent in agents:
+            found = self.where.get(agent)
+            tell(agent, Sighting(found) if found else Sighting(problem=NOT_FOUND))
+
+    async def check(self, endpoint: Endpoint, _before: Result | None) -> Result:
+        return self.answers[endpoint]
+
+
+@pytest.fixture
+def fake() -> Fake:
+    fake = Fake()
+    fake.put("harper", "10.0.0.1")
+    fake.put("tech_research", "10.0.0.2")
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def _no_threads(monkeypatch) -> None:
+    """Reading the file in a thread would take real time, and time is the tests' own."""
+
+    async def at_once(work):
+        return work()
+
+    monkeypatch.setattr(asyncio, "to_thread", at_once)
+
+
+@asynccontextmanager
+async def running(folder: Path, time, fake: Fake, discovery: Discovery | None = None) -> AsyncIterator[Service]:
+    follower = Follower(folder / "agents.yaml")
+    loaded = follower.first()
+    addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
+    world = World(time.clock, time.now, time.sleep, discovery, fake.check)
+    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, world)
+    task = asyncio.create_task(service.run())
+    try:
+        yield service
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def states(service: Service) -> dict[str, tuple[str, str]]:
+    found = {}
+    for entry in json.loads(service.catalogue.document.body)["servers"]:
+        health = entry["_meta"]["io.pallas-kit/health"]
+        found[entry["server"]["name"].split("/")[1]] = (health["status"], health.get("message", ""))
+    return found
+
+
+async def test_every_agent_is_listed_before_the_first_probe(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        assert states(service) == {
+            "harper": ("unknown", "not probed yet"),
+            "tech-research": ("unknown", "not probed yet"),
+        }
+        assert service.waiting() == "2 of 2 agents not probed yet"
+
+
+async def test_ready_after_the_first_sweep(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance()
+        assert service.waiting() == ""
+        assert states(service) == {"harper": ("ok", ""), "tech-research": ("ok", "")}
+
+
+async def test_ready_after_five_seconds_whatever_the_agents_do(folder: Path, time, fake: Fake) -> None:
+    async def hang(_endpoint: Endpoint, _before: Result | None) -> Result:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    fake.check = hang
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(4.9)
+        assert service.waiting() == "2 of 2 agents not probed yet"
+        await time.advance(0.1)
+        assert service.waiting() == ""
+
+
+async def test_a_dead_agent_is_red_within_an_interval_and_stays_listed(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(20)
+        fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+        await time.advance(5)
+        assert states(service)["harper"] == ("error", "connection refused")
+        fake.put("harper", "10.0.0.1")
+        await time.advance(5)
+        assert states(service)["harper"] == ("ok", "")
+
+
+async def test_a_removed_container_is_not_found_within_an_interval(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(20)
+        del fake.where["harper"]
+        await time.advance(5)
+        assert states(service)["harper"] == ("error", "name not found")
+
+
+async def test_a_container_with_a_new_address_is_found_within_an_interval(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(20)
+        fake.answers[fake.where["harper"][0]] = Result("error", "no route to host")
+        fake.put("harper", "10.0.0.7")
+        await time.advance(5)
+        assert states(service)["harper"] == ("ok", "")
+
+
+async def test_changes_are_logged_and_counted(folder: Path, time, fake: Fake) -> None:
+    with capture_logs() as lines:
+        async with running(folder, time, fake, fake) as service:
+            await time.advance()
+            fake.put("harper", "10.0.0.1", Result("degraded", "neo4j slow"))
+            await time.advance(5)
+            text = service.metrics.render("")[0].decode()
+    changes = [line for line in lines if line["event"] == "agent state changed" and line["agent"] == "harper"]
+    assert changes[-1] == {
+        "event": "agent state changed",
+        "log_level": "warning",
+        "agent": "harper",
+        "old": "ok",
+        "new": "degraded",
+        "reason": "neo4j slow",
+    }
+    assert 'pallas_agent_state_changes_total{agent="harper",new="degraded",old="ok"} 1.0' in text
+
+
+async def test_an_agent_added_to_the_file_is_found(folder: Path, time, fake: Fake) -> None:
+    file = folder / "agents.yaml"
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(10)
+        fake.put("engineering", "10.0.0.3")
+        file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
+        await time.advance(2)
+        assert list(states(service)) == ["harper", "tech-research", "engineering"]
+        assert states(service)["engineering"] == ("ok", "")
+
+
+async def test_an_agent_removed_from_the_file_is_gone(folder: Path, time, fake: Fake) -> None:
+    file = folder / "agents.yaml"
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(10)
+        file.write_text(file.read_text().replace(", depends_on: [tech_research]", "").split("  tech_research")[0])
+        await time.advance(2)
+        assert list(states(service)) == ["harper"]
+        assert "tech_research" not in service.metrics.render("")[0].decode()
+        before = _probes(service)
+        await time.advance(50)
+        assert _probes(service) - before == 10, "one agent is left to probe"
+
+
+async def test_a_broken_file_changes_nothing_but_is_said_once(folder: Path, time, fake: Fake) -> None:
+    file = folder / "agents.yaml"
+    whole = file.read_text()
+    with capture_logs() as lines:
+        async with running(folder, time, fake, fake) as service:
+            await time.advance(10)
+            before = service.catalogue.document
+            file.write_text("name: demo\nagents: {harper: {port: x}}\n")
+            await time.advance(10)
+            assert service.catalogue.document is before
+            assert "pallas_registry_config_ok 0.0" in service.metrics.render("")[0].decode()
+            file.write_text(whole)
+            await time.advance(3)
+            assert "pallas_registry_config_ok 1.0" in service.metrics.render("")[0].decode()
+            assert service.catalogue.document is before
+    (line,) = [line for line in lines if line["event"].startswith("fleet file refused")]
+    assert any("agents.harper.port" in problem for problem in line["problems"])
+
+
+async def test_a_new_interval_is_used(folder: Path, time, fake: Fake) -> None:
+    file = folder / "agents.yaml"
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(10)
+        file.write_text(file.read_text() + "registry: {probe_interval: 60}\n")
+        await time.advance(10)
+        before = _probes(service)
+        await time.advance(55)
+        assert _probes(service) - before <= 2
+
+
+def _probes(service: Service) -> float:
+    text = service.metrics.render("")[0].decode()
+    return float(text.partition("pallas_registry_probe_duration_seconds_count ")[2].split()[0])
+
+
+async def test_processes_added_to_the_file_are_asked_on_the_files_port(folder: Path, time, fake: Fake) -> None:
+    asked: list[str] = []
+
+    async def check(endpoint: Endpoint, _before: Result | None) -> Result:
+        asked.append(endpoint.url)
+        return Result("ok")
+
+    fake.check = check
+    file = folder / "agents.yaml"
+    async with running(folder, time, fake) as service:
+        await time.advance()
+        assert asked == ["http://127.0.0.1:9001/mcp", "http://127.0.0.1:8250/mcp"]
+        file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
+        await time.advance(2)
+        assert "http://127.0.0.1:8260/mcp" in asked
+        assert states(service)["engineering"] == ("ok", "")
+
+
+async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time, fake: Fake) -> None:
+    class Broken(Fake):
+        async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+            raise ZeroDivisionError
+
+    follower = Follower(folder / "agents.yaml")
+    world = World(time.clock, time.now, time.sleep, Broken(), fake.check)
+    service = Service(settings.read({}), follower.first(), follower, world)
+    with pytest.RaisesGroup(ZeroDivisionError):
+        await service.run()

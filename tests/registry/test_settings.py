@@ -1,0 +1,59 @@
+"""The environment, read with all its mistakes at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.problems import Refused
+from pallas_registry import settings
+
+
+def test_defaults_are_the_seeds() -> None:
+    chosen = settings.read({})
+    assert chosen.config == Path("agents.yaml")
+    assert (chosen.bind, chosen.addresses, chosen.placement, chosen.log_format) == (None, None, "container", "json")
+
+
+def test_everything_can_be_said() -> None:
+    chosen = settings.read(
+        {
+            "PALLAS_AGENTS_CONFIG": "/project/agents.yaml",
+            "PALLAS_BIND": "0.0.0.0:8080",
+            "PALLAS_ADDRESSES": '{"harper": "127.0.0.1:8201"}',
+            "PALLAS_LOG_FORMAT": "text",
+        }
+    )
+    assert chosen.config == Path("/project/agents.yaml")
+    assert chosen.bind == ("0.0.0.0", 8080)
+    assert chosen.addresses == {"harper": "127.0.0.1:8201"}
+    assert (chosen.placement, chosen.log_format) == ("local", "text")
+
+
+def test_no_addresses_yet_is_still_one_machine() -> None:
+    assert settings.read({"PALLAS_ADDRESSES": "{}"}).placement == "local"
+
+
+@pytest.mark.parametrize(("text", "bind"), [("[::]:8080", ("::", 8080)), ("::1:24200", ("::1", 24200))])
+def test_ipv6(text: str, bind: tuple[str, int]) -> None:
+    assert settings.read({"PALLAS_BIND": text}).bind == bind
+
+
+@pytest.mark.parametrize("text", ["8080", ":8080", "host:", "host:0", "host:65536", "host:http", "host:²"])
+def test_a_bad_bind_is_named(text: str) -> None:
+    with pytest.raises(Refused) as refused:
+        settings.read({"PALLAS_BIND": text})
+    assert str(refused.value) == f"PALLAS_BIND: must be `address:port`, not {text!r}"
+
+
+@pytest.mark.parametrize("text", ["[]", '{"harper": 8201}', '{"harper": "nowhere"}'])
+def test_bad_addresses_are_named(text: str) -> None:
+    with pytest.raises(Refused, match="PALLAS_ADDRESSES: must be a JSON object of agents"):
+        settings.read({"PALLAS_ADDRESSES": text})
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    with pytest.raises(Refused) as refused:
+        settings.read({"PALLAS_BIND": "x", "PALLAS_ADDRESSES": "{"})
+    assert [problem.where.file for problem in refused.value.problems] == ["PALLAS_ADDRESSES", "PALLAS_BIND"]
