@@ -3,7 +3,8 @@
 Removed, and why nothing misses it:
 - test suites that packages ship in themselves: imported by their own test runs only;
 - sources of compiled extensions (.c, .pyx, .pxd, .h): the compiled module is beside them;
-- hf_xet: a download accelerator that huggingface_hub finds by its metadata and does without; agents load no models;
+- hf_xet: a transfer accelerator; huggingface_hub asks whether it is there before a download and does without. Some of
+  its uploads may need it, and agents upload nothing;
 - what follows the last loaded segment of a shared library: symbol tables and debug sections, which the dynamic linker
   never reads (it works from program headers; exported symbols are inside the segments).
 """

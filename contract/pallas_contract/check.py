@@ -34,8 +34,8 @@ _BY_KEY = {
     "pool": "an IPv4 network such as 10.213.0.0/16",
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
-_VARIANTS = frozenset({"bool", "constrained-str", "str", "list[str]"})
-"""Names pydantic puts into a location for the branch of a union it tried; they are no keys of the file."""
+_VARIANTS = frozenset({"bool", "constrained-str", "str"})
+"""Names pydantic puts into a location for the branch of a union it tried, besides those with brackets."""
 
 
 def load(path: Path) -> tuple[Fleet, Source, list[Problem]]:
@@ -67,7 +67,7 @@ def parse(tree: Source) -> Fleet:
 
 
 def _problem(tree: Source, detail: ErrorDetails) -> Problem:
-    path = tuple(part for part in detail["loc"] if part not in _VARIANTS and part != "[key]")
+    path = tuple(part for part in detail["loc"] if part not in _VARIANTS and "[" not in str(part))
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1])

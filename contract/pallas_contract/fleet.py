@@ -5,12 +5,17 @@ Every default that can be said in one file is here; what follows from several ke
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from pallas_contract import names
+
+
+def _is_address(text: str) -> str:
+    ip_address(text)
+    return text
 
 
 def _inside(path: str) -> str:
@@ -23,7 +28,6 @@ _ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
-_ADDRESS = r"^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$"
 _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
 
 PATTERNS = {
@@ -31,7 +35,6 @@ PATTERNS = {
     _MODULE: "a dotted module path such as agents.scout",
     _MEMORY: "a size such as 512Mi or 2Gi",
     _HOST: "a host name",
-    _ADDRESS: "an IP address",
     _NAMESPACE: "a reverse domain such as com.example.project",
 }
 """Each pattern in words, for messages."""
@@ -43,7 +46,7 @@ ModulePath = Annotated[str, StringConstraints(pattern=_MODULE)]
 RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
 Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
-Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
+Address = Annotated[str, AfterValidator(_is_address)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 
 
@@ -202,7 +205,7 @@ class Networks(_Written):
     mode: Literal["isolated", "flat"] = "isolated"
     """`isolated`: only what `depends_on` declares can be reached; `flat`: everything reaches everything."""
     pool: Annotated[IPv4Network, BeforeValidator(_pool, json_schema_input_type=str)] = IPv4Network("10.213.0.0/16")
-    """Address range cut into subnets when the fleet has more networks than Docker's default pools hold."""
+    """Address range that the subnets of the isolated networks are cut from."""
 
 
 class Fleet(_Written):

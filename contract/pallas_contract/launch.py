@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Literal
 
 from pallas_contract import names
@@ -23,8 +24,7 @@ def authority(fleet: Fleet, name: str, placement: Placement) -> str:
     """`host:port` under which the rest of the fleet reaches an agent or service."""
     if placement == "container":
         return f"{names.slug(name)}:{names.CONTAINER_PORT}"
-    member = fleet.agents.get(name) or fleet.services[name]
-    return f"{LOOPBACK}:{member.port}"
+    return f"{_local_address(fleet, name)}:{_port(fleet, name)}"
 
 
 def mcp_url(fleet: Fleet, name: str, placement: Placement) -> str:
@@ -34,10 +34,22 @@ def mcp_url(fleet: Fleet, name: str, placement: Placement) -> str:
 
 def health_url(fleet: Fleet, name: str, placement: Placement) -> str:
     """What a probe on the same host asks: the MCP endpoint, or the model list of an OpenAI-compatible service."""
-    port = names.CONTAINER_PORT if placement == "container" else (fleet.agents.get(name) or fleet.services[name]).port
+    at = f"{LOOPBACK}:{names.CONTAINER_PORT}" if placement == "container" else authority(fleet, name, placement)
     service = fleet.services.get(name)
     path = MODELS_PATH if service and service.provides == "openai" else names.MCP_PATH
-    return f"http://{LOOPBACK}:{port}{path}"
+    return f"http://{at}{path}"
+
+
+def _port(fleet: Fleet, name: str) -> int:
+    return (fleet.agents.get(name) or fleet.services[name]).port
+
+
+def _local_address(fleet: Fleet, name: str) -> str:
+    """Loopback, unless a process listens on one particular other address."""
+    publish = fleet.agent(name).publish if name in fleet.agents else None
+    if not isinstance(publish, str) or ip_address(publish).is_unspecified:
+        return LOOPBACK
+    return f"[{publish}]" if ":" in publish else publish
 
 
 def bind_address(publish: bool | str | None) -> str:
@@ -75,7 +87,7 @@ def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
     env = {
         names.ENV_BIND: _bind(agent.port, agent.publish, placement),
         names.ENV_PEERS: _json(peers(fleet, name, placement)),
-        names.ENV_ALLOWED_HOSTS: ",".join(allowed_hosts(fleet, names.slug(name))),
+        names.ENV_ALLOWED_HOSTS: ",".join(allowed_hosts(fleet, names.slug(name), _local_address(fleet, name))),
     }
     models = [
         peer
@@ -106,14 +118,17 @@ def registry_env(fleet: Fleet, placement: Placement) -> dict[str, str]:
     return env
 
 
-def allowed_hosts(fleet: Fleet, host_name: str) -> list[str]:
-    """Host headers an endpoint accepts: its DNS name, loopback, and the host people reach it by; any port."""
-    hosts = sorted({host_name, "localhost", LOOPBACK, fleet.host})
+def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK) -> list[str]:
+    """Host headers an endpoint accepts: its DNS name, its addresses, and the host people reach it by; any port."""
+    hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host})
     return [pattern for host in hosts for pattern in (host, f"{host}:*")]
 
 
 def _bind(port: int, publish: bool | str | None, placement: Placement) -> str:
-    return f"0.0.0.0:{names.CONTAINER_PORT}" if placement == "container" else f"{bind_address(publish)}:{port}"
+    if placement == "container":
+        return f"0.0.0.0:{names.CONTAINER_PORT}"
+    address = bind_address(publish)
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _json(value: Mapping[str, str]) -> str:

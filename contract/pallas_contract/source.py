@@ -51,7 +51,7 @@ def read(path: Path) -> Source:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise _refused(
-            path, "no such file", f"create it, or name another one: -f PATH (looked in {path.parent})"
+            path, "no such file", f"create it, or name another file (looked in {path.resolve().parent})"
         ) from None
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from None

@@ -75,11 +75,10 @@ def helm(
     _tell(refuse_errors(helm_target.problems(plan)))
     read = delivery.read(folder, plan)
     if values_only:
-        files: output.Files = helm_target.render_values(plan, read)
+        files = helm_target.render_values(plan, read)
     else:
-        copies = chart.read()
-        rendered = helm_target.render(plan, read, copies)
-        files = rendered | {output.SUMS: output.sums({path: copies[path] for path in copies if path in rendered})}
+        files = helm_target.render(plan, read, chart.read())
+        files = files | {output.SUMS: output.sums({path: files[path] for path in files if path != helm_target.FILE})}
     target = (output_dir or folder / "chart").resolve()
     _deliver(files, target, check=check, diff=diff, stdout=stdout, force=force)
     if not (check or diff or stdout):

@@ -144,17 +144,14 @@ def _members(plan: Plan) -> dict[str, list[str]]:
 
 def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:
     """A network is open to the outside only for a workload that publishes a port or needs the world."""
-    explicit: dict[str, IPv4Network] = {}
-    if len(members) > subnets.DEFAULT_POOLS:
-        sizes = {network: sum(plan.workload(host).replicas for host in hosts) for network, hosts in members.items()}
-        explicit = subnets.allocate(plan.name, sizes, IPv4Network(plan.pool))
+    sizes = {network: sum(plan.workload(host).replicas for host in hosts) for network, hosts in members.items()}
+    ranges = subnets.allocate(plan.name, sizes, IPv4Network(plan.pool))
     out: Tree = {}
     for network, hosts in sorted(members.items()):
         owner = plan.workload(hosts[-1])
         open_ = not network.startswith("call.") and (_published(owner) is not None or owner.egress)
         out[network] = {} if open_ else {"internal": True}
-        if network in explicit:
-            out[network]["ipam"] = {"config": [{"subnet": str(explicit[network])}]}
+        out[network]["ipam"] = {"config": [{"subnet": str(ranges[network])}]}
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -79,20 +80,23 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     images = {kind: items[0].image for kind, items in by_kind.items() if items}
     baked = not any(item.needs_code for item in by_kind["agent"])
     project: dict[str, Any] = {"config": delivery.config, "code": delivery.code}
+
+    prints = fingerprints(plan, delivery.code)
+
+    def program(item: Workload) -> dict[str, Any]:
+        return {**_workload(plan, item, sources), "fingerprint": prints[item.host]}
+
     out: dict[str, Any] = {
         "project": Project(name=label(plan.name), delivery="image" if baked else "configMap", **project),
         "images": Images(agent=image(images["agent"]), registry=image(images["registry"])),
         "defaults": Pod(grace_seconds=GRACE_SECONDS),
-        "agents": {
-            item.name: Agent(**_workload(plan, item, sources), fingerprint=item.fingerprint)
-            for item in by_kind["agent"]
-        },
+        "agents": {item.name: Agent(**program(item)) for item in by_kind["agent"]},
         "registry": WorkloadValues(**_workload(plan, by_kind["registry"][0], sources)),
         "network_policy": {"enabled": plan.isolated},
     }
     if by_kind["service"]:
         out["services"] = {
-            item.name: Companion(**_workload(plan, item, sources), protocol="http" if item.health_paths else "mcp")
+            item.name: Companion(**program(item), protocol="http" if item.health_paths else "mcp")
             for item in by_kind["service"]
         }
     if sources:
@@ -119,6 +123,37 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
         "port": item.published and item.published[1],
     }
     return out | {key: value for key, value in optional.items() if value}
+
+
+def fingerprints(plan: Plan, code: Mapping[str, str]) -> dict[str, str]:
+    """Host -> fingerprint of all that a program reads at its start and that its pod does not say.
+
+    A file that is one member's own module or card concerns no other member.
+    """
+    owners: dict[str, set[str]] = {}
+    for item in plan.workloads:
+        for file in item.own_files:
+            owners.setdefault(file, set()).add(item.host)
+    shared: dict[str, str] = {}
+    own: dict[str, dict[str, str]] = {item.host: {} for item in plan.workloads}
+
+    for path, text in code.items():
+        whose = [owners[place] for place in _places(path) if place in owners]
+        if not whose:
+            shared[path] = text
+        for host in set().union(*whose):
+            own[host][path] = text
+    common = _digest(shared)
+    return {item.host: _digest([item.fingerprint, common, own[item.host]])[:16] for item in plan.workloads}
+
+
+def _places(path: str) -> list[str]:
+    """A file, and every folder it is in."""
+    return [path, *(f"{folder}/" for folder in PurePosixPath(path).parents)]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _resources(limits: Limits) -> Resources:

@@ -62,6 +62,8 @@ class Workload:
     secrets: tuple[Secret, ...] = ()
     needs_code: bool = True
     """Whether the project folder must be put into /project."""
+    own_files: tuple[str, ...] = ()
+    """Its module or card in the project folder; a folder ends in a slash. All other files may be anybody's."""
     egress: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
@@ -137,6 +139,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         needs_code=fleet.image.code == "mounted",
         egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
         labels=agent.labels,
+        own_files=(agent.card,) if agent.card else _module_files(agent.module or ""),
         fingerprint=_fingerprint(fleet, name),
     )
 
@@ -155,6 +158,7 @@ def _service(fleet: Fleet, name: str) -> Workload:
         resources=service.resources,
         secrets=_secrets(service.secrets),
         needs_code=fleet.image.code == "mounted",
+        own_files=_module_files(service.module),
         egress=service.egress,
     )
 
@@ -175,6 +179,11 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
         published=(launch.bind_address(publish), fleet.registry_port) if publish else None,
         resources=fleet.registry.resources,
     )
+
+
+def _module_files(module: str) -> tuple[str, ...]:
+    path = module.replace(".", "/")
+    return f"{path}.py", f"{path}/"
 
 
 def _agents_path(project: Project) -> str:

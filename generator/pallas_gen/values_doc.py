@@ -13,7 +13,9 @@ from pallas_gen import helm
 from pallas_gen.values import Secret, Values
 from pallas_gen.values_workload import Agent, Companion, HealthPaths, Pod
 
-_HEAD = "# What the chart takes, and its defaults; `pallas-gen helm` writes the part that is a fleet. Made from the model.\n"
+_HEAD = (
+    "# What the chart takes, and its defaults; written by `make schema`. The part that is a fleet: `pallas-gen helm`.\n"
+)
 
 
 def commented() -> str:

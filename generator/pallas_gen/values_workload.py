@@ -175,6 +175,8 @@ class Workload(Pod):
     """Its port outside of the fleet, where the Service's type opens one."""
     stateless: bool = True
     """Whether replicas can take over from each other."""
+    fingerprint: str = ""
+    """Changes with the files it reads at its start; its pods are then replaced."""
     image: Image | None = None
     """An image of its own; what it leaves out comes from `images`."""
 
@@ -190,9 +192,6 @@ class Agent(Workload):
     """One agent."""
 
     model_config = ConfigDict(json_schema_extra=_one_replica)
-
-    fingerprint: str = ""
-    """Changes with what the agent reads about itself from agents.yaml; its pods are then replaced."""
 
 
 class Companion(Workload):

@@ -66,51 +66,67 @@ class Model:
     broken: bool = False
     entered: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
-    """A request for `slow` sets the first and waits for the second."""
+    """A request whose text is `slow` sets the first and waits for the second ..."""
+    abandoned: threading.Event = field(default_factory=threading.Event)
+    """... or for its client to hang up, which sets this."""
 
 
-def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
+class _Handler(BaseHTTPRequestHandler):
+    """What the stand-in answers; `model` is set by a subclass."""
 
-        def do_GET(self) -> None:
-            self._json(500 if model.broken else 200, {"data": [{"id": name} for name in model.models]})
+    model: Model
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            model.requests.append(body)
-            if model.broken:
-                self._json(500, {"error": {"message": "the stand-in is broken"}})
-                return
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._stream(body["model"], model.answer(body))
+    def log_message(self, *_: object) -> None:
+        pass
 
-        def _json(self, status: int, data: dict[str, Any]) -> None:
-            body = json.dumps(data).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def do_GET(self) -> None:
+        self._json(500 if self.model.broken else 200, {"data": [{"id": name} for name in self.model.models]})
 
-        def _stream(self, name: str, delta: dict[str, Any]) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("connection", "close")
-            self.end_headers()
-            finish = "tool_calls" if "tool_calls" in delta else "stop"
-            for part, reason in (({"role": "assistant", **delta}, None), ({}, finish)):
-                choice = {"index": 0, "delta": part, "finish_reason": reason}
-                chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": name, "choices": [choice]}
-                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-            self.wfile.write(b"data: [DONE]\n\n")
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.model.requests.append(body)
+        if body["messages"][-1]["content"] == "slow" and not self._waited():
+            return
+        if self.model.broken:
+            self._json(500, {"error": {"message": "the stand-in is broken"}})
+            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._stream(body["model"], self.model.answer(body))
 
-    return Handler
+    def _waited(self) -> bool:
+        self.model.entered.set()
+        self.connection.settimeout(0.05)
+        while not self.model.released.is_set():
+            with contextlib.suppress(TimeoutError):
+                if not self.connection.recv(1, socket.MSG_PEEK):
+                    self.model.abandoned.set()
+                    return False
+        self.connection.settimeout(None)
+        return True
+
+    def _json(self, status: int, data: dict[str, Any]) -> None:
+        body = json.dumps(data).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, name: str, delta: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        finish = "tool_calls" if "tool_calls" in delta else "stop"
+        for part, reason in (({"role": "assistant", **delta}, None), ({}, finish)):
+            choice = {"index": 0, "delta": part, "finish_reason": reason}
+            chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": name, "choices": [choice]}
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
 
 
 def serve_model(model: Model) -> Iterator[Model]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(model)) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": model})) as server:
         model.url = f"http://127.0.0.1:{server.server_port}/v1"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -53,14 +53,26 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     servers = Servers(a="ok", b="error", c="unauthenticated", d="raises")
     downstream = Downstream({name: Target(name) for name in "bacd"}, servers, clock=lambda: 5.0)
     assert downstream.unreachable() == []
-    assert downstream.reachable("b")
+    assert downstream.worth_trying("b")
     await downstream.refresh()
     assert downstream.unreachable() == ["b", "d"]
-    assert [downstream.reachable(name) for name in "abcdz"] == [True, False, True, False, True]
     assert downstream.seen["d"].result.reason == "RuntimeError"
     servers.states["b"] = "ok"
     await downstream.refresh()
     assert downstream.unreachable() == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("state", "latency", "worth"), [("ok", 2.9, True), ("error", 0.1, True), ("error", 3.0, False)]
+)
+async def test_only_a_server_that_hangs_is_not_worth_trying(state: Any, latency: float, worth: bool) -> None:
+    async def probe(target: Target, *, era: str = "") -> Result:
+        return Result(state, latency=latency)
+
+    downstream = Downstream({"a": Target("a")}, probe)
+    await downstream.refresh()
+    assert downstream.worth_trying("a") is worth
+    assert downstream.worth_trying("another")
 
 
 async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known() -> None:

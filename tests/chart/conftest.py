@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -79,7 +80,7 @@ class Chart:
         files = [self.folder / "values.yaml"]
         if overlay:
             files.append(self.folder / "overlay.yaml")
-            files[1].write_text(yaml.safe_dump(overlay))
+            files[1].write_text(json.dumps(overlay))  # YAML 1.2 reads a `1e3` of PyYAML's as a number
         return template(files, *options)
 
     def render(self, overlay: Object | None = None, *options: str) -> Manifests:
@@ -116,6 +117,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Chart]:
             (folder / name.replace("__", ".")).write_text(text)
         (folder / "agents.yaml").write_text(agents_yaml)
         return compile_fleet(folder / "agents.yaml", tmp_path_factory.mktemp("values"))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def example(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Chart]:
+    """Compile one of the examples, by name."""
+
+    def build(name: str) -> Chart:
+        return compile_fleet(root / "examples" / name / "agents.yaml", tmp_path_factory.mktemp("values"))
 
     return build
 

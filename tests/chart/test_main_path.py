@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 import yaml
 
@@ -88,24 +92,38 @@ def test_a_pod_may_finish_its_calls(plain) -> None:
 
 
 def test_a_hard_edge_holds_the_pod_and_a_soft_one_does_not(plain) -> None:
-    (wait,) = plain.pod("left-one")["initContainers"]
+    _, wait = plain.pod("left-one")["initContainers"]
     assert wait["args"][-1:] == ["http://tools:8080/mcp"]
     assert wait["args"][:-1] == ["-P", "-m", "pallas_contract", "--wait", "300"]
-    assert plain.pod("top")["initContainers"][0]["args"][-1] == "http://left-one:8080/mcp"
-    assert not any("initContainers" in plain.pod(name) for name in ("right", "tools", "registry"))
+    assert plain.pod("top")["initContainers"][1]["args"][-1] == "http://left-one:8080/mcp"
+    assert [len(plain.pod(name).get("initContainers", [])) for name in ("right", "tools", "registry")] == [1, 1, 0]
 
 
 def test_code_and_configuration_arrive_at_their_paths(plain) -> None:
-    (project,) = (volume for volume in plain.pod("top")["volumes"] if volume["name"] == "project")
-    config, code = (source["configMap"] for source in project["projected"]["sources"])
-    assert config == {"name": "pallas-config"}
     data = plain.one("ConfigMap", "pallas-code")["data"]
-    assert {item["path"]: data[item["key"]] for item in code["items"]} == {
+    assert {path: data[key] for key, path in json.loads(data[".paths.json"]).items()} == {
         f"agents/{name}.py": f"NAME = {name!r}\n" for name in ("scout", "other", "model")
     }
     assert "depends_on" in plain.one("ConfigMap", "pallas-config")["data"]["agents.yaml"]
-    (own,) = (volume for volume in plain.pod("registry")["volumes"] if volume["name"] == "project")
-    assert own["projected"]["sources"] == [{"configMap": {"name": "pallas-config"}}]
+    for name, kind in {"top": "emptyDir", "registry": "configMap"}.items():
+        (project,) = (volume for volume in plain.pod(name)["volumes"] if volume["name"] == "project")
+        (mount,) = (mount for mount in plain.main(name)["volumeMounts"] if mount["name"] == "project")
+        assert kind in project
+        assert mount == {"name": "project", "mountPath": "/project", "readOnly": True}
+
+
+def test_the_copy_has_every_file_at_its_path(plain, tmp_path) -> None:
+    copy, *_ = plain.pod("top")["initContainers"]
+    assert copy["args"][:2] == ["-P", "-c"]
+    for name in ("config", "code"):
+        (tmp_path / "delivered" / name).mkdir(parents=True)
+        for key, text in plain.one("ConfigMap", f"pallas-{name}")["data"].items():
+            (tmp_path / "delivered" / name / key).write_text(text)
+    script = copy["args"][2].replace('"/delivered"', repr(str(tmp_path / "delivered")))
+    subprocess.run([sys.executable, "-c", script.replace('"/project"', repr(str(tmp_path / "project")))], check=True)
+    made = {str(path.relative_to(tmp_path / "project")) for path in (tmp_path / "project").rglob("*") if path.is_file()}
+    assert made == {"agents.yaml", "agents/scout.py", "agents/other.py", "agents/model.py"}
+    assert (tmp_path / "project" / "agents" / "scout.py").read_text() == "NAME = 'scout'\n"
 
 
 def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:

@@ -106,3 +106,23 @@ def test_all_problems_of_a_stage_come_at_once() -> None:
     with pytest.raises(Refused) as refused:
         parse("name: 1\nagents: {a: {port: x}}\nzzz: 1\n")
     assert len(refused.value.problems) == 3
+
+
+def test_a_process_on_one_particular_address_is_called_there() -> None:
+    fleet = parse(SEED.replace("port: 8250", "port: 8250\n    publish: 192.0.2.7"))
+    env = launch.agent_env(fleet, "jarvis", "local")
+    assert env["PALLAS_PEERS"] == '{"research":"http://192.0.2.7:8250/mcp"}'
+    own = launch.agent_env(fleet, "research", "local")
+    assert own["PALLAS_BIND"] == "192.0.2.7:8250"
+    assert "192.0.2.7:*" in own["PALLAS_ALLOWED_HOSTS"]
+    assert launch.health_url(fleet, "research", "local") == "http://192.0.2.7:8250/mcp"
+    assert (
+        launch.authority(parse(SEED.replace("port: 8250", "port: 8250\n    publish: 0.0.0.0")), "research", "local")
+        == "127.0.0.1:8250"
+    )
+
+
+def test_an_ipv6_address_is_written_in_brackets() -> None:
+    fleet = parse(SEED.replace("port: 8250", 'port: 8250\n    publish: "::1"'))
+    assert launch.agent_env(fleet, "research", "local")["PALLAS_BIND"] == "[::1]:8250"
+    assert launch.mcp_url(fleet, "research", "local") == "http://[::1]:8250/mcp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -45,7 +46,10 @@ def fleet(root, tmp_path_factory) -> Iterator[Stack]:
     """examples/02-pallas, isolated networks, up for all tests here."""
     folder = tmp_path_factory.mktemp("compose")
     config = copy_example(
-        root / "examples" / "02-pallas", folder, name="pallas-e2e", more="registry: {probe_interval: 1}\n"
+        root / "examples" / "02-pallas",
+        folder,
+        name=f"pallas-e2e-{os.getpid()}",
+        more="registry: {probe_interval: 1}\n",
     )
     with running(config) as stack:
         yield stack
@@ -169,7 +173,9 @@ async def test_an_added_agent_appears_and_disturbs_no_other(up):
 
 
 async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
-    config = copy_example(root / "examples" / "01-hello", tmp_path, name="hello-e2e", more="networks: flat\n")
+    config = copy_example(
+        root / "examples" / "01-hello", tmp_path, name=f"hello-e2e-{os.getpid()}", more="networks: flat\n"
+    )
     keys = config.parent / "keys"
     keys.mkdir()
     (keys / "api.txt").write_text("canary-value\n")

@@ -131,6 +131,47 @@ def test_image_bakes_the_project_without_its_secrets(make, run) -> None:
     assert {"fastagent.secrets.yaml", ".env", "**/.env"} <= set(ignored)
 
 
+def test_helm_writes_a_chart_beside_the_fleet_file_and_says_how_to_install_it(make, run) -> None:
+    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
+    code, out, _ = run("helm", "-f", str(path))
+    assert code == 0
+    assert "helm upgrade --install x " in out
+    assert "--set-file secrets.fastagent-secrets-yaml.content=" in out
+    chart = path.parent / "chart"
+    assert {"Chart.yaml", "values.yaml", "values.schema.json", "templates", ".pallas-gen.sums"} <= {
+        item.name for item in chart.iterdir()
+    }
+    assert run("helm", "-f", str(path), "--check")[0] == 0
+    path.write_text(ONE.replace("8101", "8102"))
+    assert run("helm", "-f", str(path), "--check")[0] == 1
+    assert run("helm", "-f", str(path))[0] == 0
+    assert "8102" in (chart / "values.yaml").read_text()
+
+
+def test_helm_leaves_an_edited_template_alone(make, run) -> None:
+    path = make(ONE)
+    run("helm", "-f", str(path))
+    template = path.parent / "chart" / "templates" / "fleet.yaml"
+    template.write_text("mine")
+    code, _, err = run("helm", "-f", str(path))
+    assert (code, template.read_text()) == (2, "mine")
+    assert "templates/fleet.yaml: exists and is not as pallas-gen left it" in err
+
+
+def test_helm_values_only(make, run) -> None:
+    path = make(ONE)
+    assert run("helm", "-f", str(path), "--values-only", "-o", str(path.parent / "out"))[0] == 0
+    assert [item.name for item in (path.parent / "out").iterdir()] == ["values.yaml"]
+
+
+def test_helm_refuses_what_kubernetes_would(make, run) -> None:
+    path = make(ONE.replace("8101", "8101, labels: {team: two words}"))
+    code, _, err = run("helm", "-f", str(path))
+    assert code == 2
+    assert "agents.scout.labels.team: team='two words' cannot be a Kubernetes label" in err
+    assert not (path.parent / "chart").exists()
+
+
 def test_probe_says_what_is_wrong(run) -> None:
     code, out, _ = run("probe", "http://127.0.0.1:1/mcp")
     assert code == 1

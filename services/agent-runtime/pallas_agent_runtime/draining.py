@@ -17,8 +17,10 @@ log = structlog.get_logger(__name__)
 
 GRACE = 30.0
 """Seconds that open calls get to finish after SIGTERM; a container needs a longer `stop_grace_period`."""
-LINGER = 2
-"""Seconds that connections without a call, such as a session's event stream, get after that."""
+LAST_WORDS = 0.5
+"""Seconds that answers get to leave before the event streams of idle sessions are ended."""
+LINGER = 3
+"""Seconds after which a connection that is still open is cut."""
 
 
 class Stop:

@@ -19,6 +19,9 @@ log = structlog.get_logger(__name__)
 INTERVAL = 5.0
 """Seconds between two rounds of probes."""
 
+HANGING = 1.0
+"""Seconds after which a probe that found nothing is taken for a server that hangs."""
+
 Probe = Callable[..., Awaitable[Result]]
 
 
@@ -47,9 +50,10 @@ class Downstream:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
         return sorted(name for name, seen in self.seen.items() if not seen.result.reachable)
 
-    def reachable(self, name: str) -> bool:
-        """False only when the last probe says so: an unknown server is worth a try."""
-        return name not in self.seen or self.seen[name].result.reachable
+    def worth_trying(self, name: str) -> bool:
+        """False only for a server that let the last probe wait: one that refused may be back, and asking is cheap."""
+        seen = self.seen.get(name)
+        return seen is None or seen.result.reachable or seen.result.latency < HANGING
 
     def age(self, seen: Seen) -> float:
         return self._clock() - seen.checked

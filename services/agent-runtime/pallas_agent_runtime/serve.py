@@ -19,7 +19,7 @@ import yaml
 
 from pallas_agent_runtime import config, listening, mcp_server, preflight, web
 from pallas_agent_runtime.conversations import Conversations, MemoryStore
-from pallas_agent_runtime.draining import HttpServer, Stop, background, drain
+from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.preparation import Prepared
@@ -70,7 +70,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     loaded = load(settings)
     used = loaded.servers | settings.peers.keys()
     downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
-    engine = Engine(loaded, settings, Conversations(MemoryStore()), downstream.reachable)
+    engine = Engine(loaded, settings, Conversations(MemoryStore()), downstream.worth_trying)
     try:
         async with engine.running():
             await _answer(prepared, engine, (EngineFailed,), downstream, sockets, stop)
@@ -101,16 +101,19 @@ async def _answer(
         metrics.watch(current, downstream, checks)
         pages = web.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
         manager = web.session_manager(surface.server(metrics), settings)
-        async with background(downstream.run(), checks.run()), manager.run():
-            server = HttpServer(web.app(manager, pages))
-            for listener in sockets:
-                listening.start(listener)
-            pages.ready = True
-            log.info("ready", address=f"{settings.host}:{settings.port}", tools=[tool.name for tool in surface.tools])
-            serving = asyncio.create_task(server.serve(sockets))
-            await stop.asked.wait()
-            pages.ready = False
-            engine.stop_accepting()
-            await drain(metrics.idle, stop.insisted, engine.abort)
-            server.should_exit = True
-            await serving
+        async with background(downstream.run(), checks.run()):
+            async with manager.run():
+                server = HttpServer(web.app(manager, pages))
+                for listener in sockets:
+                    listening.start(listener)
+                pages.ready = True
+                address = f"{settings.host}:{settings.port}"
+                log.info("ready", address=address, tools=[tool.name for tool in surface.tools])
+                serving = asyncio.create_task(server.serve(sockets))
+                await stop.asked.wait()
+                pages.ready = False
+                engine.stop_accepting()
+                await drain(metrics.idle, stop.insisted, engine.abort)
+                server.should_exit = True
+                await asyncio.wait([serving], timeout=LAST_WORDS)
+            await serving  # the event streams of sessions ended with the manager

@@ -6,7 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.keeper import Timing
+from pallas_contract import check
 
 
 def test_starts_a_member_once_what_it_needs_is_ready(world, member):
@@ -167,3 +169,12 @@ def test_the_table_names_state_address_process_and_start_time(world, member):
     world.run(member("research"), until=30)
     row = next(line for line in world.said.splitlines() if "http://research/mcp" in line)
     assert row.split() == ["research", "ready", "http://research/mcp", "1001", "1.0", "s"]
+
+
+def test_replicas_of_one_port_are_told(tmp_path):
+    text = "name: x\nagents: {a: {module: a, port: 1, replicas: 3, instance_scope: request}, b: {module: b, port: 2}}\n"
+    (tmp_path / "agents.yaml").write_text(text)
+    fleet, tree, _ = check.load(tmp_path / "agents.yaml")
+    (told,) = supervisor.replicas(fleet, tree)
+    said = "3 replicas share one port: as processes one of them runs"
+    assert str(told) == f"warning: agents.yaml:2:34 agents.a.replicas: {said}"

@@ -28,16 +28,14 @@ spec:
 
 {{/*
 Checksums of what a process reads once, at its start: a change replaces the pods it concerns. The registry follows its
-files by itself. The fleet file is not among them, since it changes with every other agent: `fingerprint` is its part.
+files by itself. `fingerprint` stands for the program's part of the fleet file and of the code: neither as a whole,
+since both change with every other agent.
 */}}
 {{- define "pallas.annotations" -}}
 {{- $values := .root.Values }}
 {{- $own := dict }}
 {{- if ne .kind "registry" }}
-{{- with .it.fingerprint }}{{ $_ := set $own "checksum/agent" . }}{{ end }}
-{{- if eq $values.project.delivery "configMap" }}
-{{- $_ := set $own "checksum/code" (toJson $values.project.code | sha256sum) }}
-{{- end }}
+{{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
 {{- $configs := omit $values.project.config (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
 {{- end }}

@@ -28,24 +28,44 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels: {{- include "pallas.selector" . | nindent 8 }}
 {{- end }}
-{{- if $it.waitsFor }}
+{{- if or $it.waitsFor (include "pallas.copies" .) }}
 initContainers:
+  {{- if include "pallas.copies" . }}
+  - name: project
+    image: {{ include "pallas.image" . | quote }}
+    imagePullPolicy: {{ .root.Values.images.pullPolicy }}
+    args: {{ list "-P" "-c" (.root.Files.Get "files/place.py") | toJson }}
+    resources: {{- include "pallas.initResources" . | nindent 6 }}
+    securityContext: {{- include "pallas.securityContext" . | nindent 6 }}
+    volumeMounts:
+      - {name: project, mountPath: /project}
+      - {name: config, mountPath: /delivered/config, readOnly: true}
+      {{- if .root.Values.project.code }}
+      - {name: code, mountPath: /delivered/code, readOnly: true}
+      {{- end }}
+  {{- end }}
+  {{- if $it.waitsFor }}
   - name: wait
     image: {{ include "pallas.image" . | quote }}
     imagePullPolicy: {{ .root.Values.images.pullPolicy }}
     args: {{ concat (list "-P" "-m" "pallas_contract" "--wait" (toString $it.waitSeconds)) $it.waitsFor | toJson }}
-    resources:
-      limits: {cpu: 500m, memory: 64Mi, ephemeral-storage: 16Mi}
-      requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
+    resources: {{- include "pallas.initResources" . | nindent 6 }}
     securityContext: {{- include "pallas.securityContext" . | nindent 6 }}
+  {{- end }}
 {{- end }}
 containers:
   - {{- include "pallas.container" . | nindent 4 }}
 volumes: {{- include "pallas.volumes" . | nindent 2 }}
 {{- end }}
 
+{{- define "pallas.initResources" -}}
+limits: {cpu: 500m, memory: 64Mi, ephemeral-storage: 16Mi}
+requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
+{{- end }}
+
 {{- define "pallas.container" -}}
 {{- $it := .it }}
+{{- $env := $it.env | default dict }}
 name: {{ .kind }}
 image: {{ include "pallas.image" . | quote }}
 imagePullPolicy: {{ .root.Values.images.pullPolicy }}
@@ -55,11 +75,11 @@ args:
   - {{ include "pallas.literal" . }}
   {{- end }}
 env:
-  {{- range $key, $value := omit $it.env "PALLAS_ALLOWED_HOSTS" }}
+  {{- range $key, $value := omit $env "PALLAS_ALLOWED_HOSTS" }}
   - name: {{ $key }}
     value: {{ include "pallas.literal" $value }}
   {{- end }}
-  {{- if hasKey $it.env "PALLAS_ALLOWED_HOSTS" }}
+  {{- if hasKey $env "PALLAS_ALLOWED_HOSTS" }}
   - name: PALLAS_ALLOWED_HOSTS
     value: {{ include "pallas.literal" (include "pallas.allowedHosts" .) }}
   {{- end }}

@@ -1,11 +1,11 @@
-{{/* A ConfigMap key has no slash in it; the path is given again where it is mounted. */}}
+{{/* A ConfigMap key has no slash in it; `.paths.json` there says which path each stands for. */}}
 {{- define "pallas.key" -}}
 {{- . | replace "/" "." }}
 {{- end }}
 
 {{- define "pallas.mounts" -}}
 - {name: tmp, mountPath: /tmp}
-{{- if include "pallas.hasProject" . }}
+{{- if or (eq .kind "registry") (include "pallas.copies" .) }}
 - {name: project, mountPath: /project, readOnly: true}
 {{- end }}
 {{- if .it.secrets }}
@@ -16,26 +16,25 @@
 {{- end }}
 {{- end }}
 
-{{- define "pallas.hasProject" -}}
-{{- if or (eq .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
+{{/*
+Agents and services get a copy of the project as it was when the pod started: a list of mounted files would be part of
+the pod, and a new file would replace every pod. The registry sees the ConfigMap itself, and so its changes.
+*/}}
+{{- define "pallas.copies" -}}
+{{- if and (ne .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
 {{- end }}
 
 {{- define "pallas.volumes" -}}
 - name: tmp
   emptyDir: {sizeLimit: {{ .it.tmpSize }}}
-{{- if include "pallas.hasProject" . }}
-- name: project
-  projected:
-    sources:
-      - configMap: {name: pallas-config}
-      {{- if and (ne .kind "registry") .root.Values.project.code }}
-      - configMap:
-          name: pallas-code
-          items:
-            {{- range $path, $_ := .root.Values.project.code }}
-            - {key: {{ include "pallas.key" $path | quote }}, path: {{ $path | quote }}}
-            {{- end }}
-      {{- end }}
+{{- if eq .kind "registry" }}
+- {name: project, configMap: {name: pallas-config}}
+{{- else if include "pallas.copies" . }}
+- {name: project, emptyDir: {sizeLimit: 8Mi}}
+- {name: config, configMap: {name: pallas-config}}
+{{- if .root.Values.project.code }}
+- {name: code, configMap: {name: pallas-code}}
+{{- end }}
 {{- end }}
 {{- if .it.secrets }}
 - name: secrets

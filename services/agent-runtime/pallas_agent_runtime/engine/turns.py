@@ -55,7 +55,7 @@ class Engine:
     """Answers questions with a pool of warm instances; conversations live outside them.
 
     So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
-    conversation as it was. `reachable` says whether connecting to a server is worth trying now.
+    conversation as it was. `worth_trying` says of a server whether to connect to it now.
     """
 
     def __init__(
@@ -63,10 +63,11 @@ class Engine:
         loaded: Loaded,
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
-        reachable: Callable[[str], bool],
+        worth_trying: Callable[[str], bool],
         limit: int = LIMIT,
     ) -> None:
-        self._loaded, self._settings, self._conversations, self._reachable = loaded, settings, conversations, reachable
+        self._loaded, self._settings, self._conversations = loaded, settings, conversations
+        self._worth_trying = worth_trying
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
@@ -168,8 +169,8 @@ class Engine:
         users = {name: agent.config.servers for name, agent in registered.items() if agent.config.servers}
         for agent, wanted in users.items():  # only those that use servers can be asked what is attached
             missing = set(wanted) - set(await app.list_attached_mcp_servers(agent))
-            reachable = sorted(server for server in missing if self._reachable(server))
-            await asyncio.gather(*(self._attach_one(app, agent, server) for server in reachable))
+            tried = sorted(server for server in missing if self._worth_trying(server))
+            await asyncio.gather(*(self._attach_one(app, agent, server) for server in tried))
 
     async def _attach_one(self, app: AgentApp, agent: str, server: str) -> None:
         try:

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from pallas_agent_runtime.local.process import Spawn, spawn
 from pallas_agent_runtime.local.screen import OWN_NAME, LastingConsole, Screen
 from pallas_contract import check, fastagent
 from pallas_contract.__main__ import check as answers
+from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.source import Source
 
 OK, WORLD, INPUT, KILLED = 0, 1, 2, 130
 GRACE = 10.0
@@ -38,7 +40,7 @@ def main(config: Path) -> int:
     config = config.absolute()
     try:
         fleet, tree, warnings = check.load(config)
-        warnings += refuse_errors(fastagent.load(config.parent)[1])
+        warnings += refuse_errors([*fastagent.load(config.parent)[1], *replicas(fleet, tree)])
         fleet_members = members(fleet, tree, config, os.environ)
     except Refused as refused:
         _complain(refused.problems)
@@ -56,6 +58,15 @@ def main(config: Path) -> int:
         fleet_members, spawn=spawn, check=answers, screen=screen, cores=os.process_cpu_count() or 1, timing=Timing()
     )
     return asyncio.run(_until_signalled(supervisor))
+
+
+def replicas(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    """Agents that ask for several replicas: on one machine they have one port, so one process."""
+    for name in fleet.agents:
+        count = fleet.agent(name).replicas or 1
+        if count > 1:
+            message = f"{count} replicas share one port: as processes one of them runs"
+            yield tree.problem("agents", name, "replicas", message=message, level="warning")
 
 
 def missing_parts(parts: Iterable[str], find: Callable[[str], object] = importlib.util.find_spec) -> str:

@@ -1,0 +1,40 @@
+"""Which lines an agent logs."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from pallas_agent_runtime import logs
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    known = [logging.getLogger(name) for name in ("", "pallas_agent_runtime", "fast_agent")]
+    before = [(logger, logger.level, logger.handlers[:]) for logger in known]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+    structlog.reset_defaults()
+
+
+def test_our_own_news_and_the_troubles_of_others() -> None:
+    stream = io.StringIO()
+    logs.configure("harper", "json", stream)
+    structlog.get_logger("pallas_agent_runtime.serve").info("ready", address="0.0.0.0:8080")
+    logging.getLogger("mcp.server").info("new session 0123")
+    logging.getLogger("mcp.server").warning("trouble")
+    logging.getLogger("fast_agent.tools").warning("the tool said: something private")
+    logging.getLogger("fast_agent.tools").error("broken")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line["event"], line["agent"]) for line in lines] == [
+        ("ready", "harper"),
+        ("trouble", "harper"),
+        ("broken", "harper"),
+    ]

@@ -1,0 +1,210 @@
+"""Each switch of the chart, alone: what it adds, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.helm
+
+PROMETHEUS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+
+
+def test_nothing_optional_is_there_unasked(plain) -> None:
+    kinds = {item["kind"] for item in plain.objects}
+    assert kinds == {"ConfigMap", "Deployment", "NetworkPolicy", "Pod", "Service", "ServiceAccount"}
+
+
+@pytest.fixture(scope="module")
+def scaled(graph):
+    """`right` with three replicas, the registry scaled by load."""
+    return graph.render(
+        {"agents": {"right": {"replicas": 3}}, "registry": {"autoscaling": {"enabled": True, "maxReplicas": 4}}}
+    )
+
+
+def test_replicas_get_a_disruption_budget_and_are_spread(scaled, plain) -> None:
+    assert scaled.one("Deployment", "right")["spec"]["replicas"] == 3
+    assert set(scaled.of("PodDisruptionBudget")) == {"right", "registry"}
+    assert scaled.one("PodDisruptionBudget", "right")["spec"]["maxUnavailable"] == 1
+    assert scaled.pod("right")["topologySpreadConstraints"][0]["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert "topologySpreadConstraints" not in scaled.pod("top")
+
+
+def test_autoscaling_owns_the_number_of_replicas(scaled) -> None:
+    assert "replicas" not in scaled.one("Deployment", "registry")["spec"]
+    spec = scaled.one("HorizontalPodAutoscaler", "registry")["spec"]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 4)
+    assert spec["scaleTargetRef"]["name"] == "registry"
+
+
+def test_spread_can_be_switched_off(graph) -> None:
+    """And with it the question whether `false` wins over a default of true."""
+    made = graph.render({"agents": {"right": {"replicas": 2, "topologySpread": False}}})
+    assert "topologySpreadConstraints" not in made.pod("right")
+
+
+@pytest.mark.parametrize(
+    ("overlay", "message"),
+    [
+        ({"agents": {"top": {"replicas": 3}}}, "/agents/top/replicas"),
+        ({"agents": {"top": {"autoscaling": {"enabled": True}}}}, "/agents/top/autoscaling/enabled"),
+        ({"agents": {"top": {"replica": 1}}}, "replica"),
+        ({"agents": {"top": {"replicas": "3"}}}, "/agents/top/replicas"),
+        ({"agents": {"a" * 41: {}}}, "a" * 41),
+        ({"nonsense": 1}, "nonsense"),
+        ({"ingress": {"enabled": True}}, "ingress.enabled needs ingress.domain"),
+        ({"httpRoute": {"enabled": True, "domain": "x.y"}}, "httpRoute.enabled needs httpRoute.parentRefs"),
+        ({"secrets": {"key": {"file": "k.txt"}}}, "--set-file secrets.key.content=k.txt"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_rendered(graph, overlay: dict[str, Any], message: str) -> None:
+    assert message in graph.refused(overlay)
+
+
+def test_the_bare_chart_says_what_it_needs(graph) -> None:
+    done = graph.run(None, "--set-json", "agents=null")
+    assert done.returncode != 0
+    assert "there are no agents" in done.stderr
+
+
+def test_an_old_kubernetes_is_refused(graph) -> None:
+    done = graph.run(None, "--kube-version", "1.29.4")
+    assert done.returncode != 0
+    assert "chart requires kubeVersion: >=1.30.0-0" in done.stderr
+
+
+def test_ingress_publishes_by_host_what_is_published(graph) -> None:
+    made = graph.render({"ingress": {"enabled": True, "domain": "ai.example.com", "className": "c", "tlsSecret": "t"}})
+    spec = made.one("Ingress", "pallas")["spec"]
+    assert {rule["host"] for rule in spec["rules"]} == {"top.ai.example.com", "registry.ai.example.com"}
+    assert (spec["ingressClassName"], spec["tls"][0]["hosts"]) == ("c", ["*.ai.example.com"])
+    hosts = {item["name"]: item["value"] for item in made.main("top")["env"]}["PALLAS_ALLOWED_HOSTS"].split(",")
+    assert {"top", "top.space.svc.cluster.local", "top.ai.example.com", "top.ai.example.com:*"} <= set(hosts)
+    hidden = {item["name"]: item["value"] for item in made.main("right")["env"]}["PALLAS_ALLOWED_HOSTS"]
+    assert "ai.example.com" not in hidden
+
+
+def test_routes_attach_to_the_gateways_named(graph) -> None:
+    made = graph.render({"httpRoute": {"enabled": True, "domain": "ai.example.com", "parentRefs": [{"name": "gw"}]}})
+    assert set(made.of("HTTPRoute")) == {"top", "registry"}
+    spec = made.one("HTTPRoute", "top")["spec"]
+    assert (spec["hostnames"], spec["parentRefs"]) == (["top.ai.example.com"], [{"name": "gw"}])
+
+
+def test_monitoring(graph) -> None:
+    on = {"enabled": True, "labels": {"release": "prom"}}
+    made = graph.render({"serviceMonitor": on, "prometheusRule": on, "dashboard": {"enabled": True}})
+    assert made.one("ServiceMonitor", "pallas")["spec"]["endpoints"][0]["path"] == "/metrics"
+    rules = made.one("PrometheusRule", "pallas")["spec"]["groups"][0]["rules"]
+    assert [rule["alert"] for rule in rules] == ["PallasAgentDown", "PallasAgentDegraded", "PallasFleetFileBroken"]
+    assert "{{ $labels.agent }}" in rules[0]["annotations"]["summary"]
+    board = made.one("ConfigMap", "pallas-dashboard")
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(board["data"]["pallas.json"])["uid"] == "pallas-fleet"
+    assert PROMETHEUS[0] in made.one("NetworkPolicy", "right")["spec"]["ingress"][0]["from"]
+
+
+def test_images_of_an_air_gapped_site(graph) -> None:
+    made = graph.render(
+        {
+            "global": {"imageRegistry": "mirror.local:5000"},
+            "images": {"agent": {"digest": "sha256:" + "ab" * 32}, "pullSecrets": ["pull"], "pullPolicy": "Always"},
+            "agents": {"top": {"image": {"repository": "acme/top"}}},
+        }
+    )
+    digest = "sha256:" + "ab" * 32
+    assert made.main("right")["image"] == f"mirror.local:5000/pallas-agent:0.1.0@{digest}"
+    assert made.main("top")["image"] == f"mirror.local:5000/acme/top:0.1.0@{digest}"
+    assert made.main("registry")["image"] == "mirror.local:5000/pallas-registry:0.1.0"
+    for pod in made.pods.values():
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+        assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+
+
+def test_gateways_find_mcp_services(graph) -> None:
+    made = graph.render(
+        {
+            "kagent": {"enabled": True},
+            "defaults": {"service": {"appProtocol": "agentgateway.dev/mcp", "labels": {"a": "b"}}},
+        }
+    )
+    service = made.one("Service", "top")
+    assert service["spec"]["ports"][0]["appProtocol"] == "agentgateway.dev/mcp"
+    assert {"a": "b", "kagent.dev/mcp-service": "true"}.items() <= service["metadata"]["labels"].items()
+    assert service["metadata"]["annotations"]["kagent.dev/mcp-service-path"] == "/mcp"
+    registry = made.one("Service", "registry")
+    assert registry["spec"]["ports"][0]["appProtocol"] == "http"
+    assert "kagent.dev/mcp-service" not in registry["metadata"]["labels"]
+
+
+def test_a_service_for_the_world_opens_the_files_port(graph) -> None:
+    made = graph.render({"defaults": {"service": {"type": "LoadBalancer"}}})
+    ports = {name: [port["port"] for port in item["spec"]["ports"]] for name, item in made.of("Service").items()}
+    assert (ports["top"], ports["registry"], ports["right"]) == ([8080, 8101], [8080, 24200], [8080])
+
+
+def test_placement(graph) -> None:
+    said = {
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "high",
+        "runtimeClassName": "gvisor",
+    }
+    made = graph.render({"defaults": {**said, "user": 0, "annotations": {"a/b": "c"}}})
+    for name in ("top", "tools", "registry"):
+        assert said.items() <= made.pod(name).items()
+        assert "runAsUser" not in made.pod(name)["securityContext"]
+        assert made.one("Deployment", name)["spec"]["template"]["metadata"]["annotations"]["a/b"] == "c"
+
+
+def test_extra_objects_keep_their_braces(graph) -> None:
+    extra = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}, "data": {"a": "{{ x }} $y"}}
+    assert graph.render({"extraObjects": [extra]}).one("ConfigMap", "mine") == extra
+
+
+def test_secrets_are_created_from_files_or_taken_from_yours(compiled, tmp_path) -> None:
+    chart = compiled(
+        "name: x\nagents:\n  a: {module: agents.scout, port: 1, secrets: {KEY: {file: k.txt}}}\n",
+        fastagent__secrets__yaml="x: 1\n",
+        k__txt="line\n",
+    )
+    (tmp_path / "f").write_text("$ {{ secret }} ü\n")
+    yours = {"secrets": {"k-txt": {"existingSecret": "mine", "key": "k"}}}
+    made = chart.render(yours, "--set-file", f"secrets.fastagent-secrets-yaml.content={tmp_path / 'f'}")
+    (volume,) = (item for item in made.pod("a")["volumes"] if item["name"] == "secrets")
+    assert [source["secret"] for source in volume["projected"]["sources"]] == [
+        {"name": "mine", "items": [{"key": "k", "path": "KEY"}]},
+        {"name": "pallas-secrets", "items": [{"key": "fastagent-secrets-yaml", "path": "fastagent.secrets.yaml"}]},
+    ]
+    data = made.one("Secret", "pallas-secrets")["data"]
+    assert set(data) == {"fastagent-secrets-yaml"}
+    assert "secrets" not in {mount["name"] for mount in made.main("registry")["volumeMounts"]}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "rolled"),
+    [
+        ({"project": {"config": {"agents.yaml": "changed"}}}, set()),
+        ({"project": {"config": {"fastagent.config.yaml": "a: b"}}}, {"top", "left-one", "right", "tools", "model"}),
+        ({"project": {"code": {"agents/new.py": ""}}}, set()),
+        ({"agents": {"top": {"fingerprint": "other"}}}, {"top"}),
+        ({"agents": {"right": {"env": {"A": "b"}}}}, {"right"}),
+    ],
+)
+def test_a_change_rolls_the_pods_it_concerns(graph, plain, overlay: dict[str, Any], rolled: set[str]) -> None:
+    after = graph.render(overlay).of("Deployment")
+    before = plain.of("Deployment")
+    changed = {name for name, item in after.items() if item["spec"]["template"] != before[name]["spec"]["template"]}
+    assert changed == rolled
+
+
+def test_yaml_words_as_values_stay_text(graph) -> None:
+    made = graph.render({"defaults": {"annotations": {"a": "yes", "b": "1e3"}, "labels": {"c": "0123"}}})
+    meta = made.one("Deployment", "top")["spec"]["template"]["metadata"]
+    assert (meta["annotations"]["a"], meta["annotations"]["b"], meta["labels"]["c"]) == ("yes", "1e3", "0123")
+    assert yaml.safe_load(yaml.safe_dump(meta)) == meta

@@ -1,0 +1,169 @@
+"""A fleet in Kubernetes: generated, installed by Helm, and what can be done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pallas_contract import http, names
+
+from . import scenario
+from .projects import free_ports
+
+READY = "180s"
+"""Ten pods that each take 4 s of CPU, on two cores that have other work too."""
+
+
+def call(*command: str | Path, check: bool = True, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run to the end; a failure shows what was said."""
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True, timeout=timeout)
+    assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done
+
+
+class Release:
+    """One installed fleet; agents are called by their names in agents.yaml."""
+
+    def __init__(self, config: Path, namespace: str) -> None:
+        self.config, self.namespace, self.name = config, namespace, "fleet"
+        self.chart = config.parent / "chart"
+        self._forwards: dict[str, tuple[subprocess.Popen[str], int]] = {}
+
+    def kubectl(self, *arguments: str, check: bool = True) -> str:
+        return call("kubectl", "-n", self.namespace, *arguments, check=check).stdout
+
+    def objects(self, kinds: str, selector: str = "") -> list[dict[str, Any]]:
+        more = ("-l", selector) if selector else ()
+        items: list[dict[str, Any]] = json.loads(self.kubectl("get", kinds, "-o", "json", *more))["items"]
+        return items
+
+    def helm(self, verb: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return call("helm", verb, self.name, "-n", self.namespace, *arguments, check=check)
+
+    def upgrade(self, *options: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """`pallas-gen helm`, then install or upgrade with what it wrote."""
+        call(sys.executable, "-m", "pallas_gen", "helm", "-f", self.config, "-o", self.chart)
+        secrets = self.config.parent / names.SECRETS_FILE
+        files = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
+        return self.helm("upgrade", str(self.chart), "--install", *files, *options, check=check)
+
+    def wait(self) -> None:
+        """Until every Deployment is rolled out."""
+        self.kubectl("rollout", "status", "deployment", f"--timeout={READY}")
+
+    def pods(self, agent: str = "") -> dict[str, dict[str, Any]]:
+        """UID -> pod that is not on its way out; of one agent or of all workloads."""
+        labels = f"app.kubernetes.io/instance={self.name}"
+        labels += f",app.kubernetes.io/name={names.slug(agent)}" if agent else ""
+        found = self.objects("pods", labels)
+        return {pod["metadata"]["uid"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
+
+    def addresses(self, agent: str) -> set[str]:
+        return {pod["status"].get("podIP", "") for pod in self.pods(agent).values()}
+
+    def python(self, member: str, code: str) -> str:
+        """Run Python in a member's container."""
+        return self.kubectl("exec", f"deployment/{names.slug(member)}", "--", "python", "-c", code).strip()
+
+    def kill(self, agent: str) -> None:
+        """End it without a chance to finish, and nobody to take its place."""
+        deployment = f"deployment/{names.slug(agent)}"
+        self.kubectl("scale", deployment, "--replicas=0")
+        self.kubectl(
+            "delete", "pod", "-l", f"app.kubernetes.io/name={names.slug(agent)}", "--force", "--grace-period=0"
+        )
+
+    def start(self, agent: str) -> None:
+        self.kubectl("scale", f"deployment/{names.slug(agent)}", "--replicas=1")
+
+    def url(self, member: str) -> str:
+        """A local URL of a member's Service; a forward to a pod that is gone is made anew."""
+        process, port = self._forwards.get(member, (None, 0))
+        if process is None or process.poll() is not None:
+            self._forwards[member] = process, port = self._forward(member)
+        return f"http://127.0.0.1:{port}"
+
+    def _forward(self, member: str) -> tuple[subprocess.Popen[str], int]:
+        (port,) = free_ports(1)
+        command = ["kubectl", "-n", self.namespace, "port-forward", f"service/{names.slug(member)}"]
+        process = subprocess.Popen(
+            [*command, f"{port}:{names.CONTAINER_PORT}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert process.stdout is not None
+        assert "Forwarding" in process.stdout.readline(), f"no way to {member}"
+        return process, port
+
+    def close(self) -> None:
+        """End the forwards."""
+        for process, _ in self._forwards.values():
+            process.kill()
+            process.communicate()
+        self._forwards.clear()
+
+
+async def until_replicas(registry_url: str, agent: str, wanted: int, *, within: float) -> None:
+    """Wait until the registry has found so many addresses of an agent."""
+    async with asyncio.timeout(within):
+        while True:
+            if await _replicas(registry_url, agent) == wanted:
+                return
+            await asyncio.sleep(0.5)
+
+
+async def until_gone(registry_url: str, slug: str, *, within: float) -> None:
+    """Wait until the registry no longer lists an agent."""
+    async with asyncio.timeout(within):
+        while True:
+            if slug not in await scenario.states(registry_url):
+                return
+            await asyncio.sleep(1)
+
+
+async def _replicas(registry_url: str, agent: str) -> int:
+    reply = await http.request("GET", f"{registry_url}/metrics")
+    found = re.search(rf'^pallas_agent_replicas{{agent="{agent}"}} ([0-9.]+)$', reply.body.decode(), re.MULTILINE)
+    return int(float(found[1])) if found else 0
+
+
+@contextmanager
+def cluster(root: Path) -> Iterator[None]:
+    """The cluster of KUBECONFIG, else the project's own, with the images of this checkout; ended if it was not up."""
+    if os.environ.get("KUBECONFIG"):
+        yield
+        return
+    tool = root / "tools" / "cluster"
+    was_up = call(tool, "status", check=False).returncode == 0
+    os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
+    try:
+        version = (
+            (root / "contract" / "pallas_contract" / "__init__.py")
+            .read_text()
+            .split('__version__ = "')[1]
+            .split('"')[0]
+        )
+        call(tool, "load", *(f"pallas-{image}:{version}" for image in ("agent", "registry")))
+        yield
+    finally:
+        del os.environ["KUBECONFIG"]
+        if not was_up:
+            call(tool, "down")
+
+
+@contextmanager
+def namespace(name: str) -> Iterator[str]:
+    """A namespace that enforces the restricted Pod Security Standard, gone afterwards."""
+    call("kubectl", "delete", "namespace", name, "--ignore-not-found", "--timeout=120s")
+    call("kubectl", "create", "namespace", name)
+    call("kubectl", "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    try:
+        yield name
+    finally:
+        call("kubectl", "delete", "namespace", name, "--timeout=120s", check=False)

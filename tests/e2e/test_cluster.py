@@ -1,0 +1,136 @@
+"""examples/02-pallas in a real Kubernetes, from the generated chart, in a namespace that enforces `restricted`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from . import scenario
+from .projects import copy_example
+from .release import Release, cluster, namespace, until_gone, until_replicas
+
+pytestmark = pytest.mark.cluster
+
+HARD = '$HOME ${X} $$ $(PATH) | {{ .Values }} | yes | 0123 | 1e3 | "a: b" # c | ünï ☃ 🦊 | l1\nl2\n'
+SCOUT = f"""
+  scout:
+    card: agents/scout.md
+    port: 19999
+    depends_on: [model]
+    env: {{HARD: {json.dumps(HARD, ensure_ascii=False)}}}
+"""
+SCOUT_CARD = "---\ntype: agent\nname: scout\nmodel: passthrough\n---\nYou are Scout.\n"
+SYNC = 150
+"""Seconds until a kubelet has surely renewed a mounted ConfigMap: a minute and more, by its own rhythm."""
+
+
+@pytest.fixture(scope="module")
+def fleet(root, tmp_path_factory) -> Iterator[Release]:
+    folder = tmp_path_factory.mktemp("cluster")
+    config = copy_example(root / "examples" / "02-pallas", folder, more="registry: {probe_interval: 1}\n")
+    text = config.read_text().replace("  tech_research:\n", "  tech_research:\n    instance_scope: request\n", 1)
+    config.write_text(text)
+    with cluster(root), namespace("pallas-e2e") as space:
+        release = Release(config, space)
+        try:
+            release.upgrade()
+            release.wait()
+            yield release
+        finally:
+            release.close()
+
+
+@pytest.fixture
+async def up(fleet: Release) -> Release:
+    """The fleet with every agent ok."""
+    await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=60)
+    return fleet
+
+
+def test_helm_test_calls_every_agent(fleet) -> None:
+    assert "Phase:          Succeeded" in fleet.helm("test", "--timeout", "120s").stdout
+
+
+@pytest.mark.parametrize("era", scenario.ERAS)
+async def test_harper_delegates_to_other_pods(up, era) -> None:
+    answer = await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
+    for said, agent in {"Tech Research": "research", "Engineering": "harper"}.items():
+        assert f"{said}, asking from " in answer.text, agent
+    (pod,) = up.pods("argos").values()
+    assert f"(argos on {pod['metadata']['name']})" in answer.text
+
+
+async def test_the_registry_follows_a_crash(up) -> None:
+    await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+async def test_a_deleted_pod_is_replaced(up) -> None:
+    before = set(up.pods("engineering"))
+    up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=engineering", "--wait=false")
+    up.kubectl("rollout", "status", "deployment/engineering", "--timeout=90s")
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    assert not before & set(up.pods("engineering"))
+
+
+async def test_replicas_are_seen_one_by_one(up) -> None:
+    up.kubectl("scale", "deployment/tech-research", "--replicas=3")
+    up.kubectl("rollout", "status", "deployment/tech-research", "--timeout=120s")
+    await until_replicas(up.url("registry"), "tech_research", 3, within=30)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    up.kubectl("scale", "deployment/tech-research", "--replicas=1")
+    await until_replicas(up.url("registry"), "tech_research", 1, within=60)
+
+
+async def test_an_added_agent_disturbs_no_other_and_its_text_arrives(up) -> None:
+    before, text = set(up.pods()), up.config.read_text()
+    (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
+    up.config.write_text(text.replace("\nservices:", SCOUT + "\nservices:", 1))
+    up.upgrade()
+    await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "ok"}, within=SYNC)
+    assert up.python("scout", "import os; print(ascii(os.environ['HARD']))") == ascii(HARD)
+    assert before < set(up.pods())
+
+    up.config.write_text(text)
+    up.upgrade()
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    await until_gone(up.url("registry"), "scout", within=SYNC)
+    assert set(up.pods()) == before
+
+
+async def test_a_broken_upgrade_leaves_the_old_one_serving_until_it_is_rolled_back(up) -> None:
+    before = set(up.pods("research"))
+    up.upgrade("--set", "agents.research.image.tag=no-such-tag")
+    await asyncio.sleep(5)
+    assert before < set(up.pods("research"))
+    await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
+    up.helm("rollback", "--wait", "--timeout", "60s")
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    assert set(up.pods("research")) == before
+
+
+def test_a_second_fleet_in_the_namespace_is_refused(fleet) -> None:
+    other = Release(fleet.config, fleet.namespace)
+    other.name = "other"
+    said = other.upgrade(check=False)
+    assert said.returncode != 0
+    assert "cannot be imported into the current release" in said.stderr
+    assert all(item["metadata"]["labels"]["app.kubernetes.io/instance"] == "fleet" for item in fleet.pods().values())
+
+
+def test_a_missing_secret_is_refused_before_anything_changes(fleet) -> None:
+    before = fleet.helm("history", "-o", "json").stdout
+    said = fleet.upgrade("--set", "secrets.fastagent-secrets-yaml.existingSecret=absent", check=False)
+    assert said.returncode != 0
+    assert f"there is no Secret absent in namespace {fleet.namespace}" in said.stderr
+    assert fleet.helm("history", "-o", "json").stdout == before
+
+
+def test_uninstall_leaves_nothing(fleet) -> None:
+    fleet.close()
+    fleet.helm("uninstall", "--wait", "--timeout", "120s")
+    kinds = "deployments,replicasets,services,configmaps,secrets,serviceaccounts,networkpolicies,poddisruptionbudgets"
+    left = {(item["kind"], item["metadata"]["name"]) for item in fleet.objects(kinds)}
+    assert left == {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}

@@ -1,0 +1,185 @@
+"""Plan to values: what is said of each workload, what is refused, what is copied."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from pallas_contract.problems import Refused
+from pallas_gen import chart, delivery, helm, output
+from pallas_gen.delivery import Delivery
+from pallas_gen.plan import Plan
+
+ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101%s}\n"
+HARD = ["$HOME ${X}", "{{ .Values }}", "yes", "0123", "1e3", "a: b # c", "ünï ☃", "l1\nl2\n", " x", "~", ""]
+
+
+def document(plan: Plan, delivered: Delivery | None = None, *, complete: bool = False) -> dict[str, Any]:
+    files = helm.render_values(plan, delivered or Delivery(), complete=complete)
+    return yaml.safe_load(files[helm.FILE])
+
+
+@pytest.mark.parametrize(
+    ("reference", "parts"),
+    [
+        ("pallas-agent:1", ("", "pallas-agent", "1", "")),
+        ("acme/fleet", ("", "acme/fleet", "", "")),
+        ("ghcr.io/acme/fleet:1@sha256:ab", ("ghcr.io", "acme/fleet", "1", "sha256:ab")),
+        ("localhost/fleet", ("localhost", "fleet", "", "")),
+        ("host:5000/a/b/fleet:v2", ("host:5000", "a/b/fleet", "v2", "")),
+    ],
+)
+def test_an_image_is_taken_apart_as_runtimes_do(reference: str, parts: tuple[str, ...]) -> None:
+    made = helm.image(reference)
+    assert (made.registry, made.repository, made.tag, made.digest) == parts
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_user_text_is_the_same_in_values(plan, text: str) -> None:
+    quoted = yaml.safe_dump(text, default_style='"', width=10**6).strip()
+    made = document(plan(ONE % f", env: {{T: {quoted}}}"))
+    assert made["agents"]["scout"]["env"]["T"] == text
+
+
+def test_values_alone_are_what_differs_from_the_charts_defaults(plan) -> None:
+    made = plan(ONE % "")
+    assert document(made).keys() == {"project", "images", "agents", "registry", "defaults", "networkPolicy"}
+    assert document(made, complete=True).keys() == helm.defaults().keys()
+    assert document(made, complete=True)["agents"] == document(made)["agents"]
+
+
+def test_the_chart_is_copied_byte_for_byte(plan) -> None:
+    copies = chart.read()
+    made = helm.render(plan(ONE % ""), Delivery(), copies)
+    assert {path: text for path, text in made.items() if path != helm.FILE} == {
+        path: text for path, text in copies.items() if path != helm.FILE
+    }
+
+
+def test_secrets_are_named_never_read(plan) -> None:
+    made = plan(
+        ONE % ", secrets: {KEY: {file: keys/a.txt}, OTHER: {file: keys-a.txt}}",
+        fastagent__secrets__yaml="openai: {api_key: sk-canary}\n",
+    )
+    names = helm.secret_names(made)
+    assert names["fastagent.secrets.yaml"] == "fastagent-secrets-yaml"
+    assert len(set(names.values())) == 3
+    said = document(made)
+    assert said["secrets"]["fastagent-secrets-yaml"] == {"file": "fastagent.secrets.yaml"}
+    assert said["agents"]["scout"]["secrets"]["KEY"] == names["keys/a.txt"]
+    assert "sk-canary" not in str(said)
+    (command,) = (line for line in helm.next_steps(made, "chart", ".") if "--set-file" in line)
+    assert "--set-file secrets.fastagent-secrets-yaml.content=fastagent.secrets.yaml" in command
+
+
+def test_a_request_never_exceeds_the_limit(plan) -> None:
+    small = document(plan(ONE % ", resources: {memory: 64Mi, cpus: 0.02}"))["agents"]["scout"]["resources"]
+    assert small == {"limits": {"cpu": "0.02", "memory": "64Mi"}, "requests": {"cpu": "0.02", "memory": "64Mi"}}
+    assert "requests" not in document(plan(ONE % ", resources: {memory: 2Gi}"))["agents"]["scout"]["resources"]
+
+
+@pytest.mark.parametrize(
+    ("label", "good"),
+    [
+        ("team: research", True),
+        ("acme.io/team: a_b.c", True),
+        ("team: 'two words'", False),
+        ("'two words': x", False),
+        ("app.kubernetes.io/name: x", False),
+        (f"team: {'x' * 64}", False),
+    ],
+)
+def test_a_label_that_kubernetes_would_refuse_is_refused_here(plan, label: str, good: bool) -> None:
+    found = list(helm.problems(plan(ONE % f", labels: {{{label}}}")))
+    assert (found == []) is good
+    assert all(problem.where.field.startswith("agents.scout.labels.") and problem.hint for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "concerned"),
+    [
+        ("agents/scout.py", {"scout", "twin"}),
+        ("agents/other.py", {"other"}),
+        ("agents/other/data.txt", {"other"}),
+        ("agents/card.md", {"carded"}),
+        ("agents/helpers.py", {"scout", "twin", "other", "carded"}),
+    ],
+)
+def test_a_file_concerns_its_owner_or_everybody(plan, tmp_path: Path, path: str, concerned: set[str]) -> None:
+    (tmp_path / "agents").mkdir(exist_ok=True)
+    (tmp_path / "agents" / "card.md").touch()
+    made = plan(
+        "name: x\nagents:\n  scout: {module: agents.scout, port: 1}\n  other: {module: agents.other, port: 2}\n"
+        "  carded: {card: agents/card.md, port: 3}\nservices:\n  twin: {module: agents.scout, port: 4}\n"
+    )
+    programs = [item for item in made.workloads if item.kind != "registry"]
+    before, after = helm.fingerprints(made, {}), helm.fingerprints(made, {path: "x"})
+    assert {item.name for item in programs if before[item.host] != after[item.host]} == concerned
+
+
+def test_a_limit_of_processes_is_warned_about(plan) -> None:
+    (problem,) = helm.problems(plan(ONE % ", resources: {pids: 99}"))
+    assert (problem.level, problem.where.field) == ("warning", "agents.scout.resources.pids")
+
+
+def test_flat_networks_switch_policies_off(plan) -> None:
+    assert document(plan(ONE % "" + "networks: flat\n"))["networkPolicy"] == {"enabled": False}
+
+
+def test_what_is_delivered(plan, make, tmp_path: Path) -> None:
+    made = plan(ONE % "", fastagent__config__yaml="default_model: passthrough\n", fastagent__secrets__yaml="a: 1\n")
+    for name in (".env", ".git/config", "agents/__pycache__/x.pyc", "agents/x.pyc", "chart/Chart.yaml", "chart/x.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (tmp_path / "compose.yaml").write_text("# Generated by pallas-gen 0 from x\n")
+    found = delivery.read(tmp_path, made)
+    assert found.config.keys() == {"agents.yaml", "fastagent.config.yaml"}
+    assert found.code.keys() == {"agents/model.py", "agents/other.py", "agents/scout.py"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("agents/big.md", b"x" * (delivery.LIMIT + 1), "KiB of files are too many"),
+        ("agents/a b.md", b"x", "cannot be delivered in a ConfigMap: letters"),
+        ("agents.scout.py", b"x", "cannot be told from"),
+        ("agents/logo.png", b"\x89PNG\xff", "is not text"),
+    ],
+)
+def test_what_a_configmap_cannot_carry_is_refused_with_a_way_out(
+    plan, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    made = plan(ONE % "")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(Refused) as refused:
+        delivery.read(tmp_path, made)
+    (problem,) = refused.value.problems
+    assert message in problem.message
+    assert "pallas-gen image" in problem.hint
+
+
+def test_a_baked_fleet_delivers_no_code_however_large(plan, tmp_path: Path) -> None:
+    made = plan("image: acme/fleet:1\n" + ONE % "")
+    (tmp_path / "big.md").write_bytes(b"x" * (delivery.LIMIT + 1))
+    assert delivery.read(tmp_path, made).code == {}
+
+
+def test_sums_tell_an_edited_copy_from_an_old_one(tmp_path: Path) -> None:
+    def files(**texts: str) -> dict[Any, str]:
+        made = {PurePosixPath(name): text for name, text in texts.items()}
+        return made | {output.SUMS: output.sums(made)}
+
+    output.write(files(a="1", b="1"), tmp_path)
+    output.write(files(a="2", b="1"), tmp_path)  # an old copy is replaced unasked
+    assert (tmp_path / "a").read_text() == "2"
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(Refused):
+        output.write(files(a="3", b="2"), tmp_path)
+    assert (tmp_path / "b").read_text() == "1"
+    assert any("+++ /dev/null" in text for text in output.differences(files(a="mine"), tmp_path))
+    output.write(files(a="mine"), tmp_path)
+    assert not (tmp_path / "b").exists()  # no longer written, and nobody's work

@@ -1,0 +1,88 @@
+"""The chart's generated files: its defaults, its schema and its README, in step with the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from pallas_contract import __version__
+from pallas_gen import helm, schema, values_doc
+
+CHART = Path(__file__).parent.parent.parent / "deploy" / "helm" / "pallas"
+BEGIN, END = "<!-- values: written by `make schema` -->\n", "<!-- end of values -->\n"
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft7Validator:
+    document = json.loads(schema.values_schema())
+    jsonschema.Draft7Validator.check_schema(document)
+    return jsonschema.Draft7Validator(document)
+
+
+def test_committed_schema_is_the_models(expected) -> None:
+    expected(CHART / "values.schema.json", schema.values_schema())
+
+
+def test_committed_defaults_are_the_models(expected) -> None:
+    expected(CHART / "values.yaml", values_doc.commented())
+    assert yaml.safe_load(values_doc.commented()) == helm.defaults()
+
+
+def test_the_readme_has_every_value(expected) -> None:
+    text = (CHART / "README.md").read_text()
+    before, rest = text.split(BEGIN)
+    expected(CHART / "README.md", before + BEGIN + "\n" + values_doc.reference() + "\n" + END + rest.split(END)[1])
+
+
+def test_the_charts_version_is_the_kits() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_every_value_is_described() -> None:
+    document = json.loads(schema.values_schema())
+    bare = [
+        f"{name}.{key}"
+        for name, model in {
+            "Values": document,
+            **document["definitions" if "definitions" in document else "$defs"],
+        }.items()
+        for key, value in model.get("properties", {}).items()
+        if not value.get("description")
+    ]
+    assert bare == []
+
+
+def test_the_schema_is_closed_at_every_level(validator) -> None:
+    assert validator.is_valid(helm.defaults())
+    assert validator.is_valid({"global": {"anything": 1}})
+    for wrong in (
+        {"agnets": {}},
+        {"agents": {"Bad Name": {}}},
+        {"agents": {"a": {"replica": 1}}},
+        {"agents": {"a": {"replicas": "2"}}},
+        {"agents": {"a": {"resources": {"limits": {"memory": "lots"}}}}},
+        {"networkPolicy": {"enable": True}},
+        {"images": {"agent": {"name": "x"}}},
+        {"agents": {f"a{'b' * 40}": {}}},
+    ):
+        assert not validator.is_valid(wrong), wrong
+
+
+def test_an_agent_that_remembers_is_not_scaled(validator) -> None:
+    for stateless, value, good in (
+        (False, {"replicas": 2}, False),
+        (False, {"autoscaling": {"enabled": True}}, False),
+        (False, {"replicas": 1}, True),
+        (True, {"replicas": 2}, True),
+    ):
+        assert validator.is_valid({"agents": {"a": {"stateless": stateless, **value}}}) is good
+
+
+def test_only_keywords_that_every_helm_reads() -> None:
+    newer = ("prefixItems", "unevaluatedProperties", "dependentRequired", "dependentSchemas", "minContains", "$anchor")
+    assert not [word for word in newer if f'"{word}"' in schema.values_schema()]
