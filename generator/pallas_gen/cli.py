@@ -10,10 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
+import yaml
 
 from pallas_contract import __version__, names, probe
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_gen import chart, delivery, output, project, schema, subnets
+from pallas_gen import chart, delivery, manifests, network, output, parity, project, schema, subnets
 from pallas_gen import compose as compose_target
 from pallas_gen import helm as helm_target
 from pallas_gen import image as image_target
@@ -29,6 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+explain_app = typer.Typer(help="Say what was decided, and why.", no_args_is_help=True)
+app.add_typer(explain_app, name="explain")
 
 AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
 OutDir = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to. Default: beside the file.")]
@@ -105,6 +109,32 @@ def validate(file: AgentsFile = DEFAULT_FILE) -> None:
     plan, _ = _plan(file)
     agents = sum(item.kind == "agent" for item in plan.workloads)
     typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
+
+
+@app.command()
+def verify(file: AgentsFile = DEFAULT_FILE) -> None:
+    """Read compose file and rendered chart back, and compare both with the plan. Exit 1 when they differ."""
+    plan, folder = _plan(file)
+    written = yaml.safe_load(_compose_files(plan, PurePosixPath())[compose_target.FILE])
+    found = list(parity.differences(plan, parity.in_compose(written), "compose", http=False))
+    try:
+        files = helm_target.render(plan, delivery.read(folder, plan), chart.read())
+        objects = manifests.render(files, helm_target.secret_names(plan))
+    except manifests.Unrenderable as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(WORLD) from None
+    found += parity.differences(plan, parity.in_manifests(objects), "chart", http=True)
+    _tell(found)
+    if found:
+        raise typer.Exit(WORLD)
+    typer.echo(f"{file}: compose and chart are the plan, in all of its {len(plan.workloads)} workloads")
+
+
+@explain_app.command("network")
+def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
+    """Say who may reach whom in the fleet, and why."""
+    plan, _ = _plan(file)
+    typer.echo(network.explain(plan))
 
 
 @app.command("schema")

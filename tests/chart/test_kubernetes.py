@@ -7,7 +7,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-pytestmark = pytest.mark.helm
+pytestmark = [pytest.mark.helm, pytest.mark.slow]
 
 VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 CUSTOM = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +81,12 @@ class Stack:
         self.container(agent).pause()
 
     def thaw(self, agent: str) -> None:
+        """Its healthcheck may have failed meanwhile: `up` would give the whole fleet up for it."""
         self.container(agent).unpause()
+        end = time.monotonic() + 60
+        while self.container(agent).health != "healthy":
+            assert time.monotonic() < end, f"{agent} is {self.container(agent).health}"
+            time.sleep(0.2)
 
     def logs(self) -> str:
         out, err = self.compose.get_logs()

@@ -93,6 +93,7 @@ async def test_an_added_agent_disturbs_no_other_and_its_text_arrives(up) -> None
     assert up.python("scout", "import os; print(ascii(os.environ['HARD']))") == ascii(HARD)
     assert before < set(up.pods())
 
+    (up.config.parent / "agents" / "scout.md").unlink()  # a card of no agent would be anybody's file
     up.config.write_text(text)
     up.upgrade()
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)

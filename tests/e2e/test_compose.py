@@ -30,7 +30,7 @@ REFUSED = {"gaierror", "ConnectionRefusedError", "TimeoutError", "OSError"}
 SCOUT = """
   scout:
     card: agents/scout.md
-    port: {port}{more}
+    port: {port}
 """
 SCOUT_CARD = """---
 type: agent
@@ -156,12 +156,12 @@ async def test_an_added_agent_appears_and_disturbs_no_other(up):
     text = up.config.read_text()
     (port,) = free_ports(1)
     (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
-    up.config.write_text(
-        text.replace("\nservices:", SCOUT.format(port=port, more="\n    depends_on: [model]") + "\nservices:")
-    )
+    up.config.write_text(text.replace("\nservices:", SCOUT.format(port=port) + "\nservices:"))
     up.generate()
     up.up()
-    await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "ok"}, within=60)
+    await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "degraded"}, within=60)
+    entry = (await scenario.catalogue(up.url("registry")))["scout"]
+    assert "LLM: openai" in entry["_meta"][documents.HEALTH_META]["message"]  # it was given no way to the model
     after = {service: container.id for service, container in up.containers().items()}
     assert {service for service in before if before[service] != after[service]} == {"registry"}
 
@@ -194,7 +194,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         registry = stack.container("registry")
         (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
         (port,) = free_ports(1)
-        config.write_text(text.replace("agents:\n", "agents:" + SCOUT.format(port=port, more=""), 1))
+        config.write_text(text.replace("agents:\n", "agents:" + SCOUT.format(port=port), 1))
         stack.generate()
         stack.up()
         await scenario.until_states(stack.url("registry"), {"hello": "ok", "scout": "ok"}, within=60)

@@ -172,6 +172,42 @@ def test_helm_refuses_what_kubernetes_would(make, run) -> None:
     assert not (path.parent / "chart").exists()
 
 
+def test_explain_network_says_who_may_reach_whom_and_why(make, run) -> None:
+    path = make(
+        "name: x\nagents:\n  a: {module: agents.scout, port: 1, depends_on: {b: {required: false}}}\n"
+        "  b: {module: agents.scout, port: 2, publish: false, egress: true}\n"
+    )
+    code, out, _ = run("explain", "network", "-f", str(path))
+    assert code == 0
+    assert " ".join(out.split()) == (
+        "a -> b depends_on, not required b -> the world egress: its model or one of its servers is outside"
+        " registry -> a the registry probes every agent registry -> b the registry probes every agent"
+        " the world -> a published on port 1 the world -> registry published on port 24200"
+        " everything else is refused"
+    )
+    path.write_text(path.read_text() + "networks: flat\n")
+    assert "everything else is let through" in run("explain", "network", "-f", str(path))[1]
+
+
+@pytest.mark.helm
+def test_verify_compares_both_targets_with_the_plan(make, run, monkeypatch) -> None:
+    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
+    assert run("verify", "-f", str(path))[:2] == (
+        0,
+        f"{path}: compose and chart are the plan, in all of its 2 workloads\n",
+    )
+    monkeypatch.setattr("pallas_gen.compose.names.CONTAINER_PORT", 9)
+    code, _, err = run("verify", "-f", str(path))
+    assert code == 1
+    assert "scout" in err
+
+
+def test_verify_needs_helm(make, run, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    code, _, err = run("verify", "-f", str(make(ONE)))
+    assert (code, err) == (1, "helm is not installed: it is needed to read the chart back\n")
+
+
 def test_probe_says_what_is_wrong(run) -> None:
     code, out, _ = run("probe", "http://127.0.0.1:1/mcp")
     assert code == 1

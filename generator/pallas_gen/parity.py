@@ -1,0 +1,171 @@
+"""Are compose file and chart the plan? What was written is read back and compared with it, workload by workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pallas_contract import names
+from pallas_contract.problems import Problem, Where
+from pallas_gen.plan import Plan, Workload
+
+Tree = Mapping[str, Any]
+_OWN = frozenset({names.ENV_REPLICA_DOMAIN, names.ENV_LISTEN_ON})
+"""What one target alone has to say: the chart knows the namespace, and a network of compose carries both directions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One workload as a target has it, in words that all targets share."""
+
+    image: str
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    port: int
+    probe: str
+    order: tuple[str, ...]
+    secrets: tuple[str, ...]
+    limits: tuple[float, int]
+    """Cores and MiB."""
+    peers: tuple[str, ...]
+    """Hosts with a way between them and this one, in either direction; empty where nothing separates them."""
+    callers: tuple[str, ...]
+    """Those of them that reach an agent; empty for what is no agent."""
+
+
+def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
+    """What must be found; `http` where a probe asks a path instead of a URL, if there is one."""
+    edges = {*plan.edges, *((names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls)}
+    peers = {host for edge in edges if item.host in edge for host in edge} - {item.host}
+    callers = {caller for caller, called in edges if called == item.host and item.kind == "agent"}
+    return Seen(
+        image=item.image,
+        command=item.command,
+        env=tuple(sorted(item.env.items())),
+        port=names.CONTAINER_PORT,
+        probe=item.health_paths[1] if http and item.health_paths else item.health_url,
+        order=tuple(sorted(item.waits_for)),
+        secrets=tuple(sorted(secret.target for secret in item.secrets)),
+        limits=(item.resources.cpus, _mebibytes(item.resources.memory)),
+        peers=tuple(sorted(peers)) if plan.isolated else (),
+        callers=tuple(sorted(callers)) if plan.isolated else (),
+    )
+
+
+def in_compose(document: Tree) -> dict[str, Seen]:
+    """Every service of a compose file."""
+    services: Tree = document["services"]
+    on = {host: set(service.get("networks", ())) for host, service in services.items()}
+    return {host: _service(host, service, on) for host, service in services.items()}
+
+
+def _service(host: str, service: Tree, on: Mapping[str, set[str]]) -> Seen:
+    limits = service["deploy"]["resources"]["limits"]
+    env = {key: value.replace("$$", "$") for key, value in service["environment"].items()}
+    listens = env.get(names.ENV_LISTEN_ON, "")
+    return Seen(
+        image=service["image"].replace("$$", "$"),
+        command=tuple(part.replace("$$", "$") for part in service["command"]),
+        env=_common(env),
+        port=int(env[names.ENV_BIND].rpartition(":")[2]),
+        probe=service["healthcheck"]["test"][-1],
+        order=tuple(sorted(service.get("depends_on", ()))),
+        secrets=tuple(sorted(secret["target"] for secret in service.get("secrets", ()))),
+        limits=(float(limits["cpus"]), _mebibytes(limits["memory"])),
+        peers=tuple(sorted(other for other in on if other != host and on[other] & on[host])),
+        callers=tuple(sorted(name.removeprefix("from.") for name in listens.split(",") if name)),
+    )
+
+
+def in_manifests(objects: Sequence[Tree]) -> dict[str, Seen]:
+    """Every Deployment of rendered manifests, without what a chart's test adds."""
+    deployments = {item["metadata"]["name"]: item for item in objects if item["kind"] == "Deployment"}
+    policies = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "NetworkPolicy"}
+    ways = {(caller, host) for host in deployments for caller in _callers(policies.get(host, {}), deployments)}
+    ways &= {(host, called) for host in deployments for called in _called(policies.get(host, {}), deployments)}
+    out = {}
+    for host, item in deployments.items():
+        peers = {end for way in ways if host in way for end in way} - {host}
+        is_agent = item["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
+        callers = {caller for caller, called in ways if called == host and is_agent}
+        out[host] = _deployment(host, item["spec"]["template"]["spec"], peers, callers)
+    return out
+
+
+def _deployment(host: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
+    (main,) = pod["containers"]
+    waits = [container["args"] for container in pod.get("initContainers", ()) if container["name"] == "wait"]
+    env = {item["name"]: item["value"].replace("$$", "$") for item in main["env"]}
+    if names.ENV_ALLOWED_HOSTS in env:
+        env[names.ENV_ALLOWED_HOSTS] = _same_everywhere(host, env[names.ENV_ALLOWED_HOSTS])
+    volume = [item for item in pod["volumes"] if item["name"] == "secrets"]
+    sources = [source["secret"] for item in volume for source in item["projected"]["sources"]]
+    probe, limits = main["readinessProbe"], main["resources"]["limits"]
+    return Seen(
+        image=main["image"],
+        command=tuple(part.replace("$$", "$") for part in main["args"]),
+        env=_common(env),
+        port=main["ports"][0]["containerPort"],
+        probe=probe["httpGet"]["path"] if "httpGet" in probe else probe["exec"]["command"][-1],
+        order=tuple(sorted(_host(url) for args in waits for url in args if url.startswith("http"))),
+        secrets=tuple(sorted(item["path"] for secret in sources for item in secret["items"])),
+        limits=(_cores(str(limits["cpu"])), _mebibytes(limits["memory"])),
+        peers=tuple(sorted(peers)),
+        callers=tuple(sorted(callers)),
+    )
+
+
+def _common(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, value) for key, value in env.items() if key not in _OWN))
+
+
+def _same_everywhere(host: str, patterns: str) -> str:
+    """The Host headers without the names that a workload has only in a cluster, all of which begin with its own."""
+    return ",".join(pattern for pattern in patterns.split(",") if not pattern.startswith(f"{host}."))
+
+
+def _callers(policy: Tree, deployments: Tree) -> Iterator[str]:
+    for rule in policy.get("ingress", ()):
+        yield from _named(rule.get("from", ()), deployments)
+
+
+def _called(policy: Tree, deployments: Tree) -> Iterator[str]:
+    for rule in policy.get("egress", ()):
+        yield from _named(rule.get("to", ()), deployments)
+
+
+def _named(peers: Sequence[Tree], deployments: Tree) -> Iterator[str]:
+    """The workloads that the pod selectors of a rule choose."""
+    for peer in peers:
+        labels = peer.get("podSelector", {}).get("matchLabels", {})
+        for host, item in deployments.items():
+            if labels and labels.items() <= item["spec"]["template"]["metadata"]["labels"].items():
+                yield host
+
+
+def _host(url: str) -> str:
+    return url.split("/")[2].partition(":")[0]
+
+
+def _cores(text: str) -> float:
+    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+
+
+def _mebibytes(text: str) -> int:
+    text = text.removesuffix("i")
+    return int(text[:-1]) * (1024 if text.endswith("G") else 1)
+
+
+def differences(plan: Plan, found: Mapping[str, Seen], place: str, *, http: bool) -> Iterator[Problem]:
+    """Everything in which what was found at `place` is not the plan."""
+    hosts = {item.host for item in plan.workloads}
+    for host in sorted(hosts ^ found.keys()):
+        yield Problem(Where(place, field=host), "is not in the plan" if host in found else "is missing")
+    for item in plan.workloads:
+        if item.host in found:
+            wanted, seen = of_plan(plan, item, http=http), found[item.host]
+            for field in fields(Seen):
+                a, b = getattr(wanted, field.name), getattr(seen, field.name)
+                if a != b:
+                    yield Problem(Where(place, field=f"{item.host}.{field.name}"), f"is {b!r}, and {a!r} in the plan")

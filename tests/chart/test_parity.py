@@ -1,0 +1,100 @@
+"""Compose file and chart say what the plan says, for every example; and the check sees each difference."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from pallas_gen import compose, parity
+from pallas_gen.plan import Plan
+
+SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
+
+
+def read_compose(plan: Plan) -> dict[str, Any]:
+    return yaml.safe_load(compose.render(plan, PurePosixPath())[compose.FILE])
+
+
+@pytest.fixture(scope="module")
+def fleets(example, graph) -> dict[str, Any]:
+    return {"01-hello": (example("01-hello"), ()), "02-pallas": (example("02-pallas"), SECRET), "graph": (graph, ())}
+
+
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph"])
+def test_compose_is_the_plan(fleets, name: str) -> None:
+    plan = fleets[name][0].plan
+    assert list(parity.differences(plan, parity.in_compose(read_compose(plan)), "compose.yaml", http=False)) == []
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph"])
+def test_the_chart_is_the_plan(fleets, name: str) -> None:
+    chart, options = fleets[name]
+    found = parity.in_manifests(chart.render(None, *options).objects)
+    assert list(parity.differences(chart.plan, found, "chart", http=True)) == []
+
+
+def service(document: dict[str, Any]) -> dict[str, Any]:
+    return document["services"]["left-one"]
+
+
+COMPOSE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "left-one.image": lambda d: service(d).update(image="other"),
+    "left-one.command": lambda d: service(d)["command"].append("-v"),
+    "left-one.env": lambda d: service(d)["environment"].update(A="b"),
+    "left-one.port": lambda d: service(d)["environment"].update(PALLAS_BIND="0.0.0.0:9"),
+    "left-one.probe": lambda d: service(d)["healthcheck"]["test"].append("http://x/"),
+    "left-one.order": lambda d: service(d).pop("depends_on"),
+    "left-one.secrets": lambda d: service(d).update(secrets=[{"target": "x"}]),
+    "left-one.limits": lambda d: service(d)["deploy"]["resources"]["limits"].update(memory="1G"),
+    "left-one.peers": lambda d: service(d)["networks"].pop("call.top.left-one"),
+    "left-one.callers": lambda d: service(d)["environment"].update(PALLAS_LISTEN_ON="from.top,from.tools"),
+    "tools": lambda d: d["services"].pop("tools"),
+}
+
+
+@pytest.mark.parametrize("field", COMPOSE)
+def test_a_difference_in_compose_is_seen(graph, field: str) -> None:
+    document = read_compose(graph.plan)
+    COMPOSE[field](document)
+    found = parity.differences(graph.plan, parity.in_compose(document), "compose.yaml", http=False)
+    assert field in {problem.where.field for problem in found}
+
+
+def pod(objects: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    return objects["Deployment", "left-one"]["spec"]["template"]["spec"]
+
+
+def main(objects: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    return pod(objects)["containers"][0]
+
+
+MANIFESTS: dict[str, Callable[[dict[tuple[str, str], Any]], Any]] = {
+    "left-one.image": lambda o: main(o).update(image="other"),
+    "left-one.command": lambda o: main(o)["args"].append("-v"),
+    "left-one.env": lambda o: main(o)["env"].append({"name": "A", "value": "b"}),
+    "left-one.port": lambda o: main(o)["ports"][0].update(containerPort=9),
+    "left-one.probe": lambda o: main(o)["readinessProbe"]["httpGet"].update(path="/livez"),
+    "left-one.order": lambda o: pod(o).pop("initContainers"),
+    "left-one.secrets": lambda o: pod(o)["volumes"].append(
+        {"name": "secrets", "projected": {"sources": [{"secret": {"items": [{"path": "x"}]}}]}}
+    ),
+    "left-one.limits": lambda o: main(o)["resources"]["limits"].update(cpu="2"),
+    "left-one.peers": lambda o: o["NetworkPolicy", "left-one"]["spec"]["ingress"][0]["from"].clear(),
+    "left-one.callers": lambda o: o["NetworkPolicy", "left-one"]["spec"]["ingress"][0]["from"].pop(0),
+    "tools": lambda o: o.pop(("Deployment", "tools")),
+}
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("field", MANIFESTS)
+def test_a_difference_in_the_chart_is_seen(graph, plain, field: str) -> None:
+    objects = {(item["kind"], item["metadata"]["name"]): item for item in copy.deepcopy(plain.objects)}
+    MANIFESTS[field](objects)
+    found = parity.differences(graph.plan, parity.in_manifests(list(objects.values())), "chart", http=True)
+    assert field in {problem.where.field for problem in found}
