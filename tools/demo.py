@@ -33,7 +33,7 @@ from pallas_contract.fleet import Fleet
 CONFIG = Path(__file__).parent.parent / "examples" / "02-pallas" / names.AGENTS_FILE
 QUESTION = "Why does every agent get a container of its own?"
 PATIENCE = 240.0
-"""Seconds for the whole fleet to be up: 16 s on two idle cores."""
+"""Seconds for the whole fleet to be up: about 30 s on two cores."""
 GOODBYE = 15.0
 """Seconds for `pallas` to stop; it needs 10 at most."""
 COLLEAGUES = ("research/research__research", "tech_research/tech_research__tech_research", "argos/search_web")

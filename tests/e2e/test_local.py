@@ -20,7 +20,7 @@ from .projects import copy_example
 pytestmark = pytest.mark.slow
 
 PATIENCE = 240.0
-"""Seconds until a fleet is up: 16 s on two idle cores, much longer when they are shared."""
+"""Seconds until a fleet is up: about 30 s on two cores, much longer when they are shared."""
 
 
 class Pallas:

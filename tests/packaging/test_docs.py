@@ -1,0 +1,59 @@
+"""The README and the pages it links to: what they name is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from pallas_gen import cli, schema
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]
+)
+README = (ROOT / "README.md").read_text()
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@each_page
+def test_every_verb_and_command_exists(page: Path) -> None:
+    text = page.read_text()
+    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE)) <= verbs
+    commands = set(get_command(cli.app).commands)  # type: ignore[attr-defined]
+    assert set(re.findall(r"pallas-gen ([a-z]+)", text)) - {"writes", "never"} <= commands
+    scripts = re.findall(r"`(tools/[a-z_]+)", text)
+    assert [script for script in scripts if not list(ROOT.glob(f"{script}*"))] == []
+
+
+def test_the_readme_names_every_command() -> None:
+    assert set(get_command(cli.app).commands) - {"schema"} <= set(re.findall(r"`pallas-gen ([a-z]+)", README))  # type: ignore[attr-defined]
+
+
+def test_keys_in_the_readme_are_keys_of_the_fleet_file() -> None:
+    document = json.loads(schema.agents_schema())
+    known = set(document["properties"]) | {key for model in document["$defs"].values() for key in model["properties"]}
+    table = README[README.index("| to | write in agents.yaml |") :].partition("\n\n")[0]
+    keys = set(re.findall(r"[`{ ]([a-z_]+):", table))
+    assert keys - known <= {"research"}
+    assert len(keys) > 8
+
+
+def test_no_page_names_a_registry_by_its_host_or_a_path_of_one_machine() -> None:
+    hosts = r"(https?://|[a-z]+[.])[a-z.]*(pypi|pythonhosted|npmjs|golang|debian|crates|maven)[.](org|io|com)"
+    done = subprocess.run(
+        ["git", "grep", "-nIE", hosts], check=False, cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
+    assert done.stdout == ""
