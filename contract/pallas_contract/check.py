@@ -76,7 +76,11 @@ def _problem(tree: Source, detail: ErrorDetails) -> Problem:
         return tree.problem(*path, message="unknown key", hint=hint)
     if kind == "missing":
         return tree.problem(*path, message="is required")
-    hint = "put the value in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
+    hint = ""
+    if kind == "string_type" and isinstance(value, int | float):
+        hint = "put the value in quotes"
+    elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
+        hint = "write it without quotes"
     return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -18,16 +19,33 @@ HEALTH_META = "io.pallas-kit/health"
 
 
 def registry_name(fleet: Fleet, agent: str) -> str:
-    """`{namespace}/{slug}` (seed 001, Registry Name Construction)."""
-    return f"{fleet.namespace_or_default}/{names.slug(agent)}"
+    """`{namespace}/{slug}` (seed 001, Registry Name Construction).
+
+    A namespace made from the project's name keeps only what the official schema admits.
+    """
+    namespace = re.sub(r"[^a-zA-Z0-9.-]+", "-", fleet.namespace_or_default)
+    return f"{namespace}/{names.slug(agent)}"
+
+
+def public_url(fleet: Fleet, name: str, placement: launch.Placement) -> str | None:
+    """Where a client outside the fleet's network reaches an agent; None when it is not published.
+
+    Several containers cannot share one host port: an agent with replicas is reached inside the fleet only.
+
+    As processes the agents listen on this machine, and a client on it is as near as any.
+    """
+    agent = fleet.agent(name)
+    if agent.publish and (placement == "local" or agent.replicas == 1):
+        return f"http://{fleet.host}:{agent.port}{names.MCP_PATH}"
+    return launch.mcp_url(fleet, name, placement) if placement == "local" else None
 
 
 def server(fleet: Fleet, name: str, capabilities: Capabilities | None, placement: launch.Placement) -> dict[str, Any]:
     """The `server` object of one agent: the public URL first, then the one inside the fleet's network."""
     agent = fleet.agent(name)
-    urls = [f"http://{fleet.host}:{agent.port}{names.MCP_PATH}"] if agent.publish else []
-    if placement == "container" or not urls:
-        urls.append(launch.mcp_url(fleet, name, placement))
+    public = public_url(fleet, name, placement)
+    inside = launch.mcp_url(fleet, name, placement) if placement == "container" else None
+    urls = [url for url in (public, inside) if url]
     out: dict[str, Any] = {
         "$schema": SCHEMA,
         "name": registry_name(fleet, name),

@@ -15,6 +15,9 @@ from pallas_contract.source import Source
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^}]*))?\}")
 """`${NAME}` or `${NAME:default}`, as fast-agent expands it."""
 
+PROVIDERS = ("anthropic", "openai")
+"""Those whose keys and models are checked at start (seed 001, Startup Preflight)."""
+
 OFFLINE_PROVIDERS = frozenset({"passthrough", "playback", "silent", "slow"})
 """fast-agent's built-in models that call nobody."""
 
@@ -63,14 +66,22 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         model = ""
     capabilities = _capabilities(config, model, found) if config and "model_capabilities" in data else None
     servers = _servers(config, found) if config else {}
+    for tree in filter(None, (config, secrets)):
+        _shapes(tree, found)
+    if secrets:
+        _servers(secrets, found)
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
     places = {name: config.where("mcp", "servers", name, "url") for name in servers} if config else {}
     return Config(model, capabilities, servers, variables, places), found
 
 
 def _mapping(path: Path) -> Source | None:
-    if not path.is_file():
-        return None
+    try:
+        if not path.is_file():
+            return None
+    except OSError as error:
+        hint = "the user who runs this must be able to enter the folder"
+        raise Refused([Problem(Where(path.name), f"cannot be looked at: {error.strerror}", hint)]) from None
     tree = source.read(path)
     if tree.data is None:
         return None
@@ -98,9 +109,28 @@ def _capabilities(tree: Source, model: str, found: list[Problem]) -> Capabilitie
     return Capabilities(model=model.partition(".")[2] or model, **values)
 
 
+def _shapes(tree: Source, found: list[Problem]) -> None:
+    """The sections that the kit itself looks into, for the providers it checks; the values are never shown."""
+    for provider in PROVIDERS:
+        section = tree.data.get(provider)
+        if section is not None and not isinstance(section, Mapping):
+            found.append(
+                tree.problem(
+                    provider, message="must be a mapping with `api_key`", hint=f"`{provider}: {{api_key: ...}}`"
+                )
+            )
+        elif section:
+            for key in ("api_key", "base_url"):
+                if not isinstance(section.get(key, ""), str | None):
+                    found.append(tree.problem(provider, key, message="must be text", hint="put the value in quotes"))
+
+
 def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
     mcp = tree.data.get("mcp") or {}
-    servers = mcp.get("servers") if isinstance(mcp, Mapping) else None
+    if not isinstance(mcp, Mapping):
+        found.append(tree.problem("mcp", message="must be a mapping with `servers`"))
+        return {}
+    servers = mcp.get("servers")
     if servers is None:
         return {}
     if not isinstance(servers, Mapping):
@@ -111,6 +141,8 @@ def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
         if not isinstance(entry, Mapping):
             found.append(tree.problem("mcp", "servers", name, message="must be a mapping with `url` or `command`"))
             continue
+        if not isinstance(entry.get("headers") or {}, Mapping):
+            found.append(tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names"))
         url = entry.get("url")
         urls[name] = url if isinstance(url, str) else None
     return urls

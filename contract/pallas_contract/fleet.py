@@ -68,7 +68,7 @@ class Resources(_Written):
 
     memory: Memory = "512Mi"
     """Memory limit, in Mi or Gi."""
-    cpus: Annotated[float, Field(gt=0, le=256, strict=False)] = 1.0
+    cpus: Annotated[float, Field(gt=0, le=256)] = 1.0
     """CPU limit, in cores."""
     pids: Annotated[int, Field(ge=16, le=65536)] = 256
     """Limit of processes and threads."""
@@ -168,7 +168,7 @@ class Service(_Written):
 class Registry(_Written):
     """Settings of the registry."""
 
-    probe_interval: Annotated[float, Field(ge=0.5, le=3600, strict=False)] = 5.0
+    probe_interval: Annotated[float, Field(ge=0.5, le=3600)] = 5.0
     """Seconds between two probes of one replica."""
     publish: Publish = True
     """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""

@@ -42,8 +42,26 @@ ENV_SERVICE = "PALLAS_SERVICE"
 """The name under which a companion service runs."""
 ENV_LOG_FORMAT = "PALLAS_LOG_FORMAT"
 """`json` (default) or `text`."""
+ENV_MAX_DEPTH = "PALLAS_MAX_DEPTH"
+"""Most agents that a call may pass through, this one included; default 8. Set it under `env` in agents.yaml."""
+ENV_CONVERSATIONS = "PALLAS_CONVERSATIONS"
+"""SQLite file that keeps conversations over a restart, relative to agents.yaml or absolute; without it they live in
+memory. Set it under `env` in agents.yaml; a container also needs a volume there."""
+ENV_MAX_BODY = "PALLAS_MAX_BODY"
+"""Most bytes that a message and its images may have together, images in base64; default 32 MiB. Set it under `env` in
+agents.yaml."""
 ENV_OPENAI_BASE_URL = "OPENAI_BASE_URL"
 """Set for agents that depend on a service with `provides: openai`."""
+
+# Keys of `_meta` in a `tools/call`, from an agent to the one it asks. All values are text.
+META_TASK = "io.pallas-kit/task"
+"""Id of the task, the same at every hop."""
+META_DEPTH = "io.pallas-kit/depth"
+"""How many agents passed it on."""
+META_PATH = "io.pallas-kit/path"
+"""Registry names of these agents, the first one first, separated by commas."""
+META_SECONDS = "io.pallas-kit/seconds"
+"""Seconds the task has left; not a time of day, because clocks of two hosts differ."""
 
 REGISTRY = "registry"
 RESERVED = frozenset({REGISTRY, "agents"})

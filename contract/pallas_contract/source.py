@@ -96,6 +96,14 @@ def parse(text: str, *, name: str) -> Source:
     return Source(name, data, marks)
 
 
+def is_plain(text: str) -> bool:
+    """Whether `text`, without quotes, would be a number or a truth value."""
+    try:
+        return isinstance(yaml.safe_load(text), int | float)
+    except yaml.YAMLError:
+        return False
+
+
 def _check_events(text: str, name: str) -> None:
     """Count depth, aliases and tags on the flat event stream, before anything recursive sees the document."""
     depth = aliases = 0

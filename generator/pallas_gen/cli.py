@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 import yaml
@@ -18,6 +19,7 @@ from pallas_gen import chart, delivery, manifests, network, output, parity, proj
 from pallas_gen import compose as compose_target
 from pallas_gen import helm as helm_target
 from pallas_gen import image as image_target
+from pallas_gen import observability as observability_target
 from pallas_gen.plan import Plan, build_plan
 
 OK, WORLD, INPUT = 0, 1, 2
@@ -104,6 +106,26 @@ def image(
 
 
 @app.command()
+def observability(
+    file: AgentsFile = DEFAULT_FILE,
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write to. Default: `observability` beside the file."),
+    ] = None,
+    check: Check = False,
+    diff: Diff = False,
+    stdout: Stdout = False,
+    force: Force = False,
+) -> None:
+    """Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana."""
+    loaded = project.load(file, os.environ)
+    _tell(loaded.warnings)
+    target = (output_dir or loaded.folder / "observability").resolve()
+    files = observability_target.render(loaded.fleet, file.name)
+    _deliver(files | {output.SUMS: output.sums(files)}, target, check=check, diff=diff, stdout=stdout, force=force)
+
+
+@app.command()
 def validate(file: AgentsFile = DEFAULT_FILE) -> None:
     """Check the fleet file and the files beside it; show every problem."""
     plan, _ = _plan(file)
@@ -150,6 +172,8 @@ def probe_url(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = probe.TIMEOUT,
 ) -> None:
     """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error."""
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
     result = asyncio.run(probe.probe(probe.Target(url, deep=deep), timeout=timeout))
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""

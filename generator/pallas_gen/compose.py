@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import PurePosixPath
@@ -54,7 +55,7 @@ def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[
         joined = sorted(network for network, hosts in networks.items() if item.host in hosts)
         out["networks"] = {network: _joining(item, networks[network]) for network in joined}
     if item.needs_code:
-        out["volumes"] = _volumes(plan, project)
+        out["volumes"] = _folder(plan, project) if item.kind == "registry" else _entries(plan, project)
     if item.secrets:
         out["secrets"] = [{"source": _secret_name(secret.file), "target": secret.target} for secret in item.secrets]
     out["healthcheck"] = _healthcheck(item)
@@ -98,15 +99,31 @@ def _limits(resources: Resources) -> Tree:
     return {"resources": {"limits": {"cpus": f"{resources.cpus:g}", "memory": memory, "pids": resources.pids}}}
 
 
-def _volumes(plan: Plan, project: PurePosixPath) -> list[Tree]:
-    """The project folder, and over each secret file in it an empty one.
+def _entries(plan: Plan, project: PurePosixPath) -> list[Tree]:
+    """The project's code and configuration without its secrets."""
+    return [_bind(str(project / name), f"{names.PROJECT_DIR}/{name}") for name in plan.entries]
 
-    The folder and not the single files: an editor's rename would leave a mounted file on its old inode.
+
+def _folder(plan: Plan, project: PurePosixPath) -> list[Tree]:
+    """The whole folder, for the registry, which watches the fleet file.
+
+    An editor's rename would leave a file mounted alone on its old inode. Folders with secrets are covered by an empty
+    one, secrets beside the fleet file by an empty file.
     """
-    mounts = [(str(project), names.PROJECT_DIR)]
-    mounts += [("/dev/null", f"{names.PROJECT_DIR}/{file}") for file in plan.hidden]
-    options: Tree = {"read_only": True, "bind": {"create_host_path": False}}
-    return [{"type": "bind", "source": source, "target": target, **options} for source, target in mounts]
+    out = [_bind(str(project), names.PROJECT_DIR)]
+    tops = sorted({file.partition("/")[0] for file in plan.hidden if "/" in file})
+    out += [{"type": "tmpfs", "target": f"{names.PROJECT_DIR}/{top}", "read_only": True} for top in tops]
+    return out + [_bind("/dev/null", f"{names.PROJECT_DIR}/{file}") for file in plan.hidden if "/" not in file]
+
+
+def _bind(source: str, target: str) -> Tree:
+    return {
+        "type": "bind",
+        "source": source,
+        "target": target,
+        "read_only": True,
+        "bind": {"create_host_path": False},
+    }
 
 
 def _joining(item: Workload, hosts: list[str]) -> Tree:
@@ -161,11 +178,9 @@ def _secrets(plan: Plan, project: PurePosixPath) -> Tree:
 
 
 def _secret_name(file: str) -> str:
-    """A key for the `secrets` section: the path, with what compose does not allow in names replaced."""
-    return (
-        "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in file).strip(".")
-        or "_"
-    )
+    """A key for the `secrets` section: the path; where compose does not allow it in a name, told apart by a hash."""
+    name = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in file).strip(".")
+    return name if name == file else f"{name}-{hashlib.sha256(file.encode()).hexdigest()[:8]}"
 
 
 def _project_name(name: str) -> str:

@@ -19,7 +19,7 @@ compressed."""
 
 _FIT = re.compile(r"[A-Za-z0-9._/-]+")
 _NOT_CODE = ("__pycache__", "node_modules")
-_GENERATED = ("Dockerfile.fleet", "Dockerfile.fleet.dockerignore")
+_GENERATED = ("Dockerfile.fleet",)
 _BAKE = "bake the code into an image: `pallas-gen image`, then `image: NAME` in the fleet file"
 
 

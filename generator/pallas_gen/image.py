@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import PurePosixPath
 
 import jinja2
@@ -10,21 +12,22 @@ from pallas_contract import __version__, names
 from pallas_gen.plan import Plan
 
 FILE = PurePosixPath("Dockerfile.fleet")
-IGNORE_FILE = PurePosixPath("Dockerfile.fleet.dockerignore")
-
-_ALWAYS = (".git", ".venv", "__pycache__", "compose.yaml", names.DOTENV_FILE, names.SECRETS_FILE)
 
 
 def render(plan: Plan) -> dict[PurePosixPath, str]:
-    """The Dockerfile and its ignore file; secrets stay out of the image, also those the plan names elsewhere."""
+    """The Dockerfile. It copies what holds no secret by name, so no builder and no ignore file can let one in."""
     loader = jinja2.PackageLoader("pallas_gen")
     environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
-    patterns = sorted({*_ALWAYS, *plan.hidden})
+    copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
     words = {
         "image": f"pallas-agent:{__version__}",
         "tag": "my-fleet:1",
         "source": plan.source,
-        "project": names.PROJECT_DIR,
-        "ignored": [*patterns, *(f"**/{pattern}" for pattern in patterns if "/" not in pattern)],
+        "copies": [copy.replace("$", "\\$") for copy in copies],
     }
-    return {file: environment.get_template(f"{file}.j2").render(words) for file in (FILE, IGNORE_FILE)}
+    return {FILE: environment.get_template(f"{FILE}.j2").render(words)}
+
+
+def _literal(name: str) -> str:
+    """`name` as a pattern of COPY that matches only itself."""
+    return re.sub(r"([\[*?\\])", r"[\1]", name)

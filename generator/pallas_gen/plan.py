@@ -25,6 +25,10 @@ class Project:
     agents_file: str = names.AGENTS_FILE
     secret_files: tuple[str, ...] = ()
     """Files shared by all agents as secrets, by name: fastagent.secrets.yaml and .env, where they exist."""
+    hidden: tuple[str, ...] = ()
+    """Secret files that lie in the folder, by their plain paths in it."""
+    entries: tuple[str, ...] = ()
+    """Files and folders directly in the folder that hold no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole deployment. `hidden` are files of the project folder that no workload may see through it."""
+    """The whole deployment. Of the project folder no workload may see the files `hidden`, and all may see `entries`."""
 
     name: str
     source: str
@@ -85,6 +89,7 @@ class Plan:
     isolated: bool
     pool: str
     hidden: tuple[str, ...]
+    entries: tuple[str, ...]
 
     def workload(self, host: str) -> Workload:
         """The workload at `host`.
@@ -105,10 +110,16 @@ def build_plan(fleet: Fleet, config: Config, project: Project) -> Plan:
     agents = [_agent(fleet, config, project, name) for name in fleet.agents]
     services = [_service(fleet, name) for name in fleet.services]
     workloads = sorted([*agents, *services, _registry(fleet, project)], key=lambda item: item.host)
-    files = {secret.file for item in workloads for secret in item.secrets} | set(project.secret_files)
-    hidden = tuple(sorted(file for file in files if not file.startswith("/") and ".." not in file.split("/")))
-    mode, pool = fleet.networks.mode, str(fleet.networks.pool)
-    return Plan(fleet.name, project.agents_file, fleet.version, tuple(workloads), mode == "isolated", pool, hidden)
+    return Plan(
+        name=fleet.name,
+        source=project.agents_file,
+        version=fleet.version,
+        workloads=tuple(workloads),
+        isolated=fleet.networks.mode == "isolated",
+        pool=str(fleet.networks.pool),
+        hidden=project.hidden,
+        entries=project.entries,
+    )
 
 
 def agent_image(fleet: Fleet) -> str:

@@ -14,6 +14,7 @@ from pallas_contract.fastagent import Config
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.source import Source
+from pallas_gen import entries
 from pallas_gen.plan import Project
 
 CONTAINER_UID = 10001
@@ -45,8 +46,11 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     except Refused as refused:
         config, said = Config(), refused.problems
     shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
-    project = Project(path.name, shared)
+    secrets = entries.inside(folder, [*shared, *_secret_places(fleet, tree)])
+    hidden = tuple(sorted(set(secrets.values())))
+    project = Project(path.name, shared, hidden, tuple(entries.entries(folder, hidden)))
     found += [*warnings, *said, *_code(fleet, tree, folder), *_secret_files(fleet, tree, folder, shared)]
+    found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
     found += [*_servers(fleet, config), *_publishing(fleet, tree), *_variables(config, folder, environ, fleet)]
     return Loaded(fleet, config, project, folder, refuse_errors(found))
 
@@ -66,12 +70,39 @@ def _code(fleet: Fleet, tree: Source, folder: Path) -> Iterator[Problem]:
             yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
 
 
-def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
-    places = {file: Where(file) for file in shared}
+def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
+    """Every secret file as written, with the place that names it."""
+    places = {secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.defaults.secrets.items()}
     for kind, members in (("agents", fleet.agents), ("services", fleet.services)):
         for name, member in members.items():
             places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
-    places |= {secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.defaults.secrets.items()}
+    return places
+
+
+def _secrets_in_code(fleet: Fleet, tree: Source, secrets: Mapping[str, str]) -> Iterator[Problem]:
+    """Secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
+    modules = [*(agent.module for agent in fleet.agents.values()), *(item.module for item in fleet.services.values())]
+    code = {module.partition(".")[0] for module in modules if module}
+    code |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
+    for file, where in _secret_places(fleet, tree).items():
+        top = secrets.get(file, "").partition("/")[0]
+        if top in code:
+            message = f"{file} lies in `{top}`, which holds code that every container gets"
+            yield Problem(where, message, "move it into a folder of its own, for example secrets/")
+
+
+def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
+    """What the containers' user may not read or enter, seen by the bits for others."""
+    for path in (folder, *(folder / name for name in present)):
+        needed = 0o005 if path.is_dir() else 0o004
+        if path.exists() and path.stat().st_mode & needed != needed:
+            shown = path.name if path != folder else str(folder)
+            hint = f"`chmod o+r{'x' if path.is_dir() else ''} {shown}`"
+            yield Problem(Where(shown), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
+
+
+def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
+    places = {file: Where(file) for file in shared} | _secret_places(fleet, tree)
     for file, where in places.items():
         path = folder / file
         if not path.is_file():

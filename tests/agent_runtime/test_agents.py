@@ -216,8 +216,14 @@ async def test_a_large_image_passes_and_a_larger_body_does_not(fleet: Any) -> No
         fleet, ERAS[0], "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
     )
     assert text_of(result) == "big"
+    data = base64.b64encode(bytes(25 << 20)).decode()
+    result = await call(
+        fleet, ERAS[0], "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
+    )
+    said = "images[0].data: too large; message and images may have 33554432 bytes together"
+    assert (text_of(result), result.is_error) == (said, True)
     async with httpx2.AsyncClient() as http:
-        reply = await http.post(fleet.url("harper"), content=b" " * (33 << 20))
+        reply = await http.post(fleet.url("harper"), content=b" " * (41 << 20))
     assert reply.status_code == 413
 
 

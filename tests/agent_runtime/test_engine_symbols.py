@@ -18,6 +18,8 @@ SYMBOLS = {
     "fast_agent.core.agent_app": "AgentApp",
     "fast_agent.core.exceptions": "FastAgentError",
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
+    "fast_agent.mcp.prompt_serialization": "from_json to_json",
+    "fast_agent.ui.console": "console",
 }
 MEMBERS = {
     ("fast_agent", "FastAgent"): "harness load_agents",
@@ -32,6 +34,7 @@ MEMBERS = {
         "get_model_params register_runtime_model_params QWEN_MULTIMODAL TEXT_ONLY"
     ),
     ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
+    ("fast_agent.ui.console", "console"): "quiet",
 }
 PARAMETERS = {
     ("fast_agent", "FastAgent", "__init__"): "parse_cli_args quiet",

@@ -13,13 +13,14 @@ from pallas_agent_runtime import questions
 from pallas_agent_runtime.questions import BadArgument, Image, Question
 
 DATA = base64.b64encode(b"picture").decode()
+LIMIT = 1000
 IMAGE = {"data": DATA, "mime_type": "image/png"}
 
 
 def test_what_is_right_is_taken_over() -> None:
-    parsed = questions.parse({"message": "", "images": [IMAGE], "session_id": "s"})
+    parsed = questions.parse({"message": "", "images": [IMAGE], "session_id": "s"}, LIMIT)
     assert parsed == Question("", (Image(DATA, "image/png"),), "s")
-    assert questions.parse({"message": "x", "images": None, "session_id": None}) == Question("x")
+    assert questions.parse({"message": "x", "images": None, "session_id": None}, LIMIT) == Question("x")
 
 
 @pytest.mark.parametrize(
@@ -48,8 +49,22 @@ def test_what_is_right_is_taken_over() -> None:
 )
 def test_what_is_wrong_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(BadArgument) as bad:
-        questions.parse(arguments)
+        questions.parse(arguments, LIMIT)
     assert str(bad.value) == message
+
+
+@pytest.mark.parametrize(
+    ("limit", "named"),
+    [(4 + 2 * len(DATA), ""), (3 + 2 * len(DATA), "images[1].data"), (4, "images[0].data"), (3, "message")],
+)
+def test_what_is_too_large_is_named(limit: int, named: str) -> None:
+    arguments = {"message": "ää", "images": [IMAGE, IMAGE]}
+    try:
+        questions.parse(arguments, limit)
+        said = ""
+    except BadArgument as bad:
+        said = str(bad)
+    assert said == (f"{named}: too large; message and images may have {limit} bytes together" if named else "")
 
 
 _value = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
@@ -65,7 +80,7 @@ _image = st.dictionaries(st.sampled_from(["data", "mime_type", "x"]), _value)
 def test_nothing_but_a_bad_argument_is_ever_raised(arguments: dict[str, Any]) -> None:
     named = "images", "session_id"
     try:
-        question = questions.parse(arguments)
+        question = questions.parse(arguments, LIMIT)
     except BadArgument as bad:
         said = str(bad)
     else:

@@ -78,6 +78,26 @@ def test_an_unknown_agent_is_refused_with_the_nearest(name: str, hint: str) -> N
     assert str(refused.value) == f"agents.yaml:3:1 agents: there is no agent `{name}`\n    {hint}"
 
 
+@pytest.mark.parametrize("key", ["PALLAS_MAX_DEPTH", "PALLAS_MAX_BODY"])
+@pytest.mark.parametrize("number", ["0", "-1", "8.5", "x", "٣", "9" * 5000])
+def test_a_bad_number_is_refused(key: str, number: str) -> None:
+    with pytest.raises(Refused, match=rf"\${key}: must be a whole number of at least 1, not "):
+        resolve("harper", {key: number})
+
+
+def test_limits() -> None:
+    own = resolve("harper", {"PALLAS_MAX_DEPTH": "3", "PALLAS_MAX_BODY": "1000"})
+    assert (own.max_depth, own.max_body) == (3, 1000)
+    own = resolve("harper", {})
+    assert (own.max_depth, own.max_body) == (8, 32 << 20)
+
+
+def test_where_conversations_are_kept() -> None:
+    assert resolve("harper", {"PALLAS_CONVERSATIONS": ""}).conversations is None
+    assert resolve("harper", {"PALLAS_CONVERSATIONS": "kept.db"}).conversations == Path("/project/kept.db")
+    assert resolve("harper", {"PALLAS_CONVERSATIONS": "/data/kept.db"}).conversations == Path("/data/kept.db")
+
+
 def test_settings_are_not_changed_afterwards() -> None:
     own: Any = resolve("harper", {})
     with pytest.raises(AttributeError):

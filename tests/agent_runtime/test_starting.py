@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +74,33 @@ def test_without_a_key_it_starts_and_says_so(agent: Callable[..., Any], toolkit:
     started.wait("jarvis")
     assert toolkit.until(lambda: message_of(started)) == "LLM: openai: no API key"
     assert started.end("jarvis") == 0
+
+
+@pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
+def test_conversations_outlive_a_kill(agent: Callable[..., Any], mode: str) -> None:
+    async def talk(*said: str) -> list[str]:
+        async with Client(started.url("jarvis"), mode=mode) as client:
+            for text in said:
+                await client.call_tool("jarvis", {"message": text, "session_id": "s"})
+            history = await client.get_prompt("jarvis_history", {"session_id": "s"})
+        return [message.content.text for message in history.messages]  # type: ignore[union-attr]
+
+    started = agent({"default_model": "passthrough"}, PALLAS_CONVERSATIONS="kept.db")
+    started.wait("jarvis")
+    assert asyncio.run(talk("one")) == ["one", "one"]
+    started.kill("jarvis")
+    started.start("jarvis")
+    started.wait("jarvis")
+    assert asyncio.run(talk("two")) == ["one", "one", "two", "two"]
+    assert started.end("jarvis") == 0
+
+
+def test_a_file_for_conversations_that_cannot_be_used_is_one_line_and_code_2(agent: Callable[..., Any]) -> None:
+    started = agent({"default_model": "passthrough"}, PALLAS_CONVERSATIONS="no/such/kept.db")
+    assert started.running["jarvis"].wait(90) == 2
+    said = started.log("jarvis").read_text()
+    path = started.folder / "no/such/kept.db"
+    assert said == f"$PALLAS_CONVERSATIONS: {path}: no such file or directory\n"
 
 
 def test_a_dead_server_of_its_own_does_not_stop_the_start(agent: Callable[..., Any], toolkit: Any) -> None:

@@ -288,3 +288,41 @@ async def test_an_answer_larger_than_the_limit_is_an_error(serve, answer) -> Non
     server = await serve(answer(200, b" " * (1 << 20), content_type="application/json"))
     result = await probe.probe(Target(server.url))
     assert (result.state, result.reason) == ("error", "answer larger than 64 KiB")
+
+
+TOOLS = {"tools": [{"name": "harper", "inputSchema": {"b": 1, "a": 2}}, {"name": "get_health"}, {"no": "name"}, 7]}
+
+
+@pytest.mark.parametrize("replies", [{"server/discover": DISCOVERED}, {"initialize": INITIALIZED}])
+async def test_the_tools_when_asked_for(serve, mcp, replies: dict) -> None:
+    server = await serve(mcp({**replies, "tools/call": OK, "tools/list": TOOLS}, session="s1"))
+    result = await probe.probe(Target(server.url, deep=True, tools=True), clock=lambda: 7.0)
+    assert result.state == "ok"
+    assert list(result.tools) == ["harper", "get_health"]
+    assert result.listed == 7.0
+    assert methods(server).count("tools/list") == 1
+    assert (await probe.probe(Target(server.url, deep=True))).tools is None
+
+
+async def test_the_order_of_a_schemas_keys_is_no_difference(serve, mcp) -> None:
+    swapped = {"tools": [{"name": "harper", "inputSchema": {"a": 2, "b": 1}}]}
+    other = {"tools": [{"name": "harper", "inputSchema": {"a": 2, "b": 3}}]}
+    digests = []
+    for tools in (TOOLS, swapped, other):
+        server = await serve(mcp({"server/discover": DISCOVERED, "tools/list": tools}))
+        digests.append((await probe.probe(Target(server.url, tools=True))).tools["harper"])
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("tools", [404, 500, 401, {"tools": "none"}, {}, {"tools": [{"name": "x" * 70_000}]}])
+async def test_a_list_of_tools_that_cannot_be_had_is_no_illness(serve, mcp, tools) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": OK, "tools/list": tools}))
+    result = await probe.probe(Target(server.url, deep=True, tools=True))
+    assert (result.state, result.tools) == ("ok", None)
+    assert result.listed is not None
+
+
+async def test_who_is_down_is_not_asked_for_tools(serve, answer) -> None:
+    server = await serve(answer(503))
+    assert (await probe.probe(Target(server.url, tools=True))).listed is None
+    assert len(server.asked) == 1

@@ -18,6 +18,7 @@ def make(tmp_path: Path) -> Make:
     """Write agents.yaml and other files; every module the file names is created empty."""
 
     def write(agents_yaml: str, **files: str) -> Path:
+        tmp_path.chmod(0o755)
         (tmp_path / "agents").mkdir(exist_ok=True)
         for name in ("scout", "other", "model"):
             (tmp_path / "agents" / f"{name}.py").touch()

@@ -124,88 +124,35 @@ def test_warnings_are_told_and_do_not_stop(make, run) -> None:
 
 
 def test_image_bakes_the_project_without_its_secrets(make, run) -> None:
-    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
+    text = ONE.replace("8101}", "8101, secrets: {K: {file: keys/one}, L: {file: agents/../keys/two}}}")
+    path = make(text, fastagent__secrets__yaml="a: 1\n", env="")
+    (path.parent / "keys").mkdir()
+    for name in ("keys/one", "keys/two", ".env", "we[i]rd $x.txt"):
+        (path.parent / name).touch()
     assert run("image", "-f", str(path))[0] == 0
-    assert "FROM pallas-agent:" in (path.parent / "Dockerfile.fleet").read_text()
-    ignored = (path.parent / "Dockerfile.fleet.dockerignore").read_text().splitlines()
-    assert {"fastagent.secrets.yaml", ".env", "**/.env"} <= set(ignored)
+    assert (path.parent / "Dockerfile.fleet").read_text().splitlines()[2:] == [
+        'COPY ["agents", "/project/agents"]',
+        'COPY ["agents.yaml", "/project/agents.yaml"]',
+        'COPY ["env", "/project/env"]',
+        'COPY ["we[[]i]rd \\$x.txt", "/project/we[i]rd \\$x.txt"]',
+    ]
 
 
-def test_helm_writes_a_chart_beside_the_fleet_file_and_says_how_to_install_it(make, run) -> None:
-    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
-    code, out, _ = run("helm", "-f", str(path))
-    assert code == 0
-    assert "helm upgrade --install x " in out
-    assert "--set-file secrets.fastagent-secrets-yaml.content=" in out
-    chart = path.parent / "chart"
-    assert {"Chart.yaml", "values.yaml", "values.schema.json", "templates", ".pallas-gen.sums"} <= {
-        item.name for item in chart.iterdir()
-    }
-    assert run("helm", "-f", str(path), "--check")[0] == 0
-    path.write_text(ONE.replace("8101", "8102"))
-    assert run("helm", "-f", str(path), "--check")[0] == 1
-    assert run("helm", "-f", str(path))[0] == 0
-    assert "8102" in (chart / "values.yaml").read_text()
-
-
-def test_helm_leaves_an_edited_template_alone(make, run) -> None:
-    path = make(ONE)
-    run("helm", "-f", str(path))
-    template = path.parent / "chart" / "templates" / "fleet.yaml"
-    template.write_text("mine")
-    code, _, err = run("helm", "-f", str(path))
-    assert (code, template.read_text()) == (2, "mine")
-    assert "templates/fleet.yaml: exists and is not as pallas-gen left it" in err
-
-
-def test_helm_values_only(make, run) -> None:
-    path = make(ONE)
-    assert run("helm", "-f", str(path), "--values-only", "-o", str(path.parent / "out"))[0] == 0
-    assert [item.name for item in (path.parent / "out").iterdir()] == ["values.yaml"]
-
-
-def test_helm_refuses_what_kubernetes_would(make, run) -> None:
-    path = make(ONE.replace("8101", "8101, labels: {team: two words}"))
-    code, _, err = run("helm", "-f", str(path))
+def test_a_secret_among_the_code_is_refused(make, run) -> None:
+    path = make(ONE.replace("8101}", "8101, secrets: {K: {file: agents/key}}}"))
+    (path.parent / "agents" / "key").touch()
+    code, _, err = run("compose", "-f", str(path))
     assert code == 2
-    assert "agents.scout.labels.team: team='two words' cannot be a Kubernetes label" in err
-    assert not (path.parent / "chart").exists()
+    assert "agents/key lies in `agents`, which holds code that every container gets" in err
 
 
-def test_explain_network_says_who_may_reach_whom_and_why(make, run) -> None:
-    path = make(
-        "name: x\nagents:\n  a: {module: agents.scout, port: 1, depends_on: {b: {required: false}}}\n"
-        "  b: {module: agents.scout, port: 2, publish: false, egress: true}\n"
-    )
-    code, out, _ = run("explain", "network", "-f", str(path))
-    assert code == 0
-    assert " ".join(out.split()) == (
-        "a -> b depends_on, not required b -> the world egress: its model or one of its servers is outside"
-        " registry -> a the registry probes every agent registry -> b the registry probes every agent"
-        " the world -> a published on port 1 the world -> registry published on port 24200"
-        " everything else is refused"
-    )
-    path.write_text(path.read_text() + "networks: flat\n")
-    assert "everything else is let through" in run("explain", "network", "-f", str(path))[1]
-
-
-@pytest.mark.helm
-def test_verify_compares_both_targets_with_the_plan(make, run, monkeypatch) -> None:
-    path = make(ONE, fastagent__secrets__yaml="a: 1\n")
-    assert run("verify", "-f", str(path))[:2] == (
-        0,
-        f"{path}: compose and chart are the plan, in all of its 2 workloads\n",
-    )
-    monkeypatch.setattr("pallas_gen.compose.names.CONTAINER_PORT", 9)
-    code, _, err = run("verify", "-f", str(path))
-    assert code == 1
-    assert "scout" in err
-
-
-def test_verify_needs_helm(make, run, monkeypatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    code, _, err = run("verify", "-f", str(make(ONE)))
-    assert (code, err) == (1, "helm is not installed: it is needed to read the chart back\n")
+def test_what_the_containers_user_cannot_read_is_told(make, run) -> None:
+    path = make(ONE)
+    (path.parent / "agents").chmod(0o700)
+    path.parent.chmod(0o700)
+    err = run("validate", "-f", str(path))[2]
+    assert err.count("cannot be read by the containers' user 10001") == 2
+    assert "`chmod o+rx agents`" in err
 
 
 def test_probe_says_what_is_wrong(run) -> None:
@@ -213,7 +160,7 @@ def test_probe_says_what_is_wrong(run) -> None:
     assert code == 1
     assert out.startswith("error")
     assert "connection refused" in out
-    assert run("probe", "ftp://x/")[0] == 1
+    assert run("probe", "ftp://x/")[0] == 2
 
 
 def test_usage_errors_are_input_errors(run) -> None:

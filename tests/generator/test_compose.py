@@ -95,17 +95,27 @@ def test_start_is_gated_on_health_along_hard_edges(plan) -> None:
     assert "depends_on" not in services["registry"]
 
 
-def test_secrets_are_files_masked_in_the_mounted_folder(plan) -> None:
-    text = GRAPH.replace("port: 8103", "port: 8103, secrets: {API_KEY: {file: key.txt}}")
-    made = document(plan(text, fastagent__secrets__yaml="openai: {api_key: sk-canary}\n", key__txt="sk-canary"))
-    assert made["secrets"] == {
-        "fastagent.secrets.yaml": {"file": "fastagent.secrets.yaml"},
-        "key.txt": {"file": "key.txt"},
-    }
-    assert [item["target"] for item in made["services"]["right"]["secrets"]] == ["fastagent.secrets.yaml", "API_KEY"]
+def test_secrets_are_files_that_no_mount_shows(plan) -> None:
+    text = GRAPH.replace("port: 8103", "port: 8103, secrets: {API_KEY: {file: keys/a.txt}, B: {file: keys_a.txt}}")
+    made = document(plan(text, fastagent__secrets__yaml="openai: {api_key: sk-canary}\n", keys_a__txt="sk-canary"))
+    assert list(made["secrets"].values()) == [
+        {"file": "fastagent.secrets.yaml"},
+        {"file": "keys/a.txt"},
+        {"file": "keys_a.txt"},
+    ]
+    assert [item["target"] for item in made["services"]["right"]["secrets"]] == [
+        "fastagent.secrets.yaml",
+        "API_KEY",
+        "B",
+    ]
+    assert [item["source"] for item in made["services"]["right"]["volumes"]] == ["agents", "agents.yaml"]
     assert "secrets" not in made["services"]["registry"]
-    masked = {item["target"] for item in made["services"]["registry"]["volumes"] if item["source"] == "/dev/null"}
-    assert masked == {"/project/fastagent.secrets.yaml", "/project/key.txt"}
+    assert [(item.get("source"), item["target"]) for item in made["services"]["registry"]["volumes"]] == [
+        (".", "/project"),
+        (None, "/project/keys"),
+        ("/dev/null", "/project/fastagent.secrets.yaml"),
+        ("/dev/null", "/project/keys_a.txt"),
+    ]
     assert "sk-canary" not in str(made)
 
 

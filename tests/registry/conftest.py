@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .made_up import Fake
+
 START = datetime(2026, 3, 12, 10, 0, tzinfo=UTC)
 
 FLEET = """
@@ -109,6 +111,7 @@ class Agent:
                     "supportedVersions": ["2026-07-28"],
                     "_meta": {"io.modelcontextprotocol/serverInfo": about},
                 },
+                "tools/list": {"tools": [{"name": self.name}, {"name": "get_health"}]},
                 "tools/call": {"content": [{"type": "text", "text": json.dumps(self.health)}]},
             }[asked["method"]]
             body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
@@ -133,3 +136,21 @@ async def agent() -> AsyncIterator[Callable[[str], Awaitable[Agent]]]:
             return made
 
         yield start
+
+
+@pytest.fixture
+def fake() -> Fake:
+    fake = Fake()
+    fake.put("harper", "10.0.0.1")
+    fake.put("tech_research", "10.0.0.2")
+    return fake
+
+
+@pytest.fixture
+def no_threads(monkeypatch) -> None:
+    """Reading the file in a thread would take real time, and time is the tests' own."""
+
+    async def at_once(work):
+        return work()
+
+    monkeypatch.setattr(asyncio, "to_thread", at_once)

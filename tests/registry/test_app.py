@@ -6,12 +6,17 @@ import httpx
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.app import create_app
-from pallas_registry.board import Board, Change
+from pallas_registry.app import Shown, create_app
+from pallas_registry.board import Board
 from pallas_registry.catalogue import PATH
 from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry.events import Streams
+from pallas_registry.history import Change, History
 from pallas_registry.metrics import Metrics
-from pallas_registry.prebuilt import Document, Prebuilt, matches
+from pallas_registry.overview import Overview
+from pallas_registry.prebuilt import Document, Prebuilt, matches, refusal
+from pallas_registry.recheck import Busy
+from pallas_registry.verdict import Verdict
 
 A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
 
@@ -26,6 +31,28 @@ class World:
         self.changes: list[Change] = []
         self.board = Board(clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None)
         self.metrics = Metrics(self.board, config_ok=lambda: self.config_ok)
+        self.history = History()
+        self.streams = Streams(self.history, run="run", limit=2)
+        self.busy = False
+
+    def find(self, _method: str, path: str, _query: bytes) -> Document | None:
+        return {PATH: self.document, "/v0.1/nothing": refusal(404, "Not found")}.get(path)
+
+    async def recheck(self, agent: str) -> Verdict:
+        if agent != "harper":
+            raise KeyError(agent)
+        if self.busy:
+            raise Busy(3)
+        return Verdict("error", "connection refused")
+
+    def look(self) -> Overview:
+        raise AssertionError("no tool is called here")
+
+    @property
+    def shown(self) -> Shown:
+        return Shown(
+            self.find, self.metrics, lambda: self.waiting, lambda: b"<p>page", self.streams, self.recheck, self.look
+        )
 
 
 @pytest.fixture
@@ -35,7 +62,7 @@ def world(time) -> World:
 
 @pytest.fixture
 async def client(world: World):
-    app = create_app(server_json=lambda: world.document, metrics=world.metrics, waiting=lambda: world.waiting)
+    app = create_app(world.shown)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry") as client:
         yield client
 
@@ -70,7 +97,7 @@ async def test_head_sends_no_body_whatever_the_server_makes_of_it(world: World) 
     async def send(message) -> None:
         sent.append(message)
 
-    app = Prebuilt(None, {PATH: lambda: world.document})
+    app = Prebuilt(None, world.find)
     await app({"type": "http", "path": PATH, "method": "HEAD", "headers": []}, None, send)
     assert [message.get("body") for message in sent] == [None, b""]
 
@@ -170,10 +197,79 @@ async def test_metrics_speak_openmetrics_when_asked(client) -> None:
 
 async def test_the_description_names_every_path(client) -> None:
     schema = (await client.get("/openapi.json")).json()
-    assert set(schema["paths"]) == {PATH, "/livez", "/readyz", "/metrics"}
+    assert set(schema["paths"]) == {
+        PATH,
+        "/.well-known/ai-catalog.json",
+        "/server-cards/{slug}",
+        "/prometheus/targets",
+        "/v0.1/servers",
+        "/v0.1/servers/{serverName}/versions",
+        "/v0.1/servers/{serverName}/versions/{version}",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/events",
+        "/agents/{agent}/recheck",
+    }
     assert schema["info"]["title"] == "pallas registry"
-    assert (await client.get("/docs")).status_code == 200
+
+
+async def test_no_page_loads_anything_from_elsewhere(client) -> None:
+    """FastAPI's own pages for the description load scripts from a content network."""
+    assert (await client.get("/docs")).status_code == (await client.get("/redoc")).status_code == 404
 
 
 async def test_an_unknown_path_is_404(client) -> None:
-    assert (await client.get("/nothing")).status_code == 404
+    reply = await client.get("/nothing")
+    assert (reply.status_code, reply.json()) == (404, {"error": "Not Found"})
+
+
+async def test_a_refusal_has_no_tag_and_is_never_304(client) -> None:
+    reply = await client.get("/v0.1/nothing", headers={"if-none-match": "*"})
+    assert (reply.status_code, reply.json()) == (404, {"error": "Not found"})
+    assert "etag" not in reply.headers
+    assert reply.headers["access-control-allow-origin"] == "*"
+
+
+async def test_the_page_is_under_the_strictest_policy(client) -> None:
+    reply = await client.get("/")
+    assert (reply.text, reply.headers["content-type"]) == ("<p>page", "text/html; charset=utf-8")
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert (await client.head("/")).content == b""
+
+
+async def test_a_recheck_answers_with_what_was_found(client) -> None:
+    reply = await client.post("/agents/harper/recheck")
+    assert reply.json() == {"agent": "harper", "status": "error", "message": "connection refused"}
+
+
+async def test_a_recheck_by_a_form_leads_back_to_the_agent(client) -> None:
+    reply = await client.post("/agents/harper/recheck", headers={"accept": "text/html,*/*"})
+    assert (reply.status_code, reply.headers["location"]) == (303, "../../#agent-harper")
+
+
+@pytest.mark.parametrize(
+    ("agent", "busy", "site", "status"),
+    [("nobody", False, "none", 404), ("harper", True, "none", 429), ("harper", False, "cross-site", 403)],
+)
+async def test_a_recheck_refused(client, world: World, agent: str, busy: bool, site: str, status: int) -> None:
+    world.busy = busy
+    reply = await client.post(f"/agents/{agent}/recheck", headers={"sec-fetch-site": site})
+    assert (reply.status_code, list(reply.json())) == (status, ["error"])
+    assert reply.headers.get("retry-after") == ("3" if busy else None)
+
+
+async def test_one_stream_too_many_is_told_to_come_back(client, world: World) -> None:
+    world.streams.open = 2
+    reply = await client.get("/events")
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+
+
+async def test_events_end_when_the_registry_stops(client, world: World) -> None:
+    world.history.close()
+    reply = await client.get("/events")
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    assert reply.text == "retry: 2000\n\n"
+    assert world.streams.open == 0

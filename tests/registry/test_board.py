@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.board import Board, Change
+from pallas_registry.board import Board, Replica
 from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry.history import Change
 
 A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
 OK, REFUSED = Result("ok"), Result("error", "connection refused")
@@ -40,7 +41,7 @@ def board(time, heard: Heard) -> Board:
 
 async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> None:
     board.sight("harper", Sighting((A,)))
-    assert (heard.changes, heard.updates) == ([], 0)
+    assert (heard.changes, heard.updates) == ([], 1), "where it is, but not yet how"
     board.report("harper", A, OK)
     await time.advance(5)
     board.report("harper", A, REFUSED)
@@ -48,7 +49,7 @@ async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> 
     assert (first.agent, first.old, first.new, first.reason) == ("harper", "unknown", "ok", "")
     assert (second.old, second.new, second.reason) == ("ok", "error", "connection refused")
     assert second.at - first.at == timedelta(seconds=5)
-    assert heard.updates == 2
+    assert heard.updates == 3
 
 
 def test_the_same_again_is_no_change(board: Board, heard: Heard) -> None:
@@ -56,14 +57,14 @@ def test_the_same_again_is_no_change(board: Board, heard: Heard) -> None:
     for _ in range(3):
         board.report("harper", A, OK)
         board.sight("harper", Sighting((A,)))
-    assert (len(heard.changes), heard.updates) == (1, 1)
+    assert (len(heard.changes), heard.updates) == (1, 2)
 
 
 def test_another_reason_is_an_update_but_no_change_of_state(board: Board, heard: Heard) -> None:
     board.sight("harper", Sighting((A,)))
     board.report("harper", A, REFUSED)
     board.report("harper", A, Result("error", "no answer in 3 s"))
-    assert (len(heard.changes), heard.updates) == (1, 2)
+    assert (len(heard.changes), heard.updates) == (1, 3)
 
 
 def test_only_the_file_removes_an_agent(board: Board) -> None:
@@ -112,6 +113,27 @@ async def test_age_is_that_of_the_replica_probed_longest_ago(board: Board, time)
     await time.advance(1)
     assert board.age("harper") == 4
     assert board.endpoints("harper") == (A, B)
+
+
+async def test_each_replica_with_what_it_said_and_when_it_was_last_well(board: Board, time) -> None:
+    board.sight("harper", Sighting((A, B)))
+    board.report("harper", A, OK)
+    first = time.now()
+    await time.advance(5)
+    board.report("harper", A, REFUSED)
+    assert board.replicas("harper") == (Replica("10.0.0.1", REFUSED, time.now(), first), Replica("10.0.0.2"))
+    assert (board.result("harper", A), board.result("harper", B)) == (REFUSED, None)
+
+
+async def test_since_when_it_is_in_its_state(board: Board, time) -> None:
+    board.sight("harper", Sighting((A,)))
+    board.report("harper", A, REFUSED)
+    since = time.now()
+    await time.advance(5)
+    board.report("harper", A, Result("error", "another reason"))
+    assert board.since("harper") == since
+    board.report("harper", A, OK)
+    assert board.since("harper") == time.now()
 
 
 def test_waiting_are_those_nothing_is_known_about(board: Board) -> None:

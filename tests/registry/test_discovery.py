@@ -156,3 +156,24 @@ async def test_processes_are_where_the_supervisor_says_or_the_file() -> None:
 def test_people_see_the_address() -> None:
     assert Endpoint(HARPER, "10.0.0.2").label == "10.0.0.2"
     assert Endpoint("http://127.0.0.1:8201/mcp").label == "127.0.0.1:8201"
+
+
+async def test_an_address_that_is_no_agents_is_a_stranger_when_seen_twice() -> None:
+    resolver = Resolver(**{"harper.all": ["10.0.0.2"], "all": ["10.0.0.2 10.0.0.9"]})
+    source = Dns(resolver, domain="all")
+    await look(source, "harper")
+    assert source.strangers == (), "it may have come between two look-ups"
+    await look(source, "harper")
+    assert source.strangers == ("10.0.0.9",)
+    resolver.set("all", Unresolved)
+    await look(source, "harper")
+    assert source.strangers == ("10.0.0.9",), "no answer says nothing"
+    resolver.set("all", NotFound)
+    await look(source, "harper")
+    assert source.strangers == ()
+
+
+async def test_without_a_domain_there_are_no_strangers() -> None:
+    resolver = Resolver(harper=["10.0.0.2"])
+    await look(dns(resolver), "harper")
+    assert resolver.asked == ["harper"]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,52 +16,13 @@ import pytest
 from pallas_registry.__main__ import main
 from pallas_registry.catalogue import PATH
 
-DEADLINE = 20.0
-"""Seconds until a test that waits for something gives up: generous, for a machine that does other work."""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-@asynccontextmanager
-async def registry(folder: Path, **env: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A running `python -m pallas_registry` in `folder`, killed at the end if it is still there."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "pallas_registry",
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], **env},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+from .processes import DEADLINE, free_port, registry, until
 
 
 async def ended(folder: Path, **env: str) -> tuple[int | None, str, str]:
     async with registry(folder, **env) as process, asyncio.timeout(DEADLINE):
         out, err = await process.communicate()
         return process.returncode, out.decode(), err.decode()
-
-
-async def until[T](ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
-    """The first answer that is good; httpx errors are answers of a server that is not there yet."""
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            try:
-                answer = await ask()
-                if good(answer):
-                    return answer
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.02)
 
 
 async def test_what_the_user_wrote_is_answered_with_all_problems_and_2(folder: Path) -> None:
@@ -149,6 +108,21 @@ async def test_a_fleet_of_processes_from_start_to_sigterm(folder: Path, agent) -
     assert lines[0]["event"] == "registry listening"
     changes = [(each["old"], each["new"]) for each in lines if each.get("agent") == "tech_research"]
     assert changes == [("unknown", "ok"), ("ok", "error"), ("error", "ok")]
+
+
+async def test_stopping_ends_the_event_streams(folder: Path) -> None:
+    port = free_port()
+    async with registry(folder, PALLAS_BIND=f"127.0.0.1:{port}", PALLAS_ADDRESSES="{}") as process:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE) as client:
+            await until(lambda: client.get("/livez"), lambda reply: reply.status_code == 200)
+            async with client.stream("GET", "/events") as stream:
+                process.send_signal(signal.SIGTERM)
+                assert (await stream.aread()).startswith(b"retry: 2000")
+        async with asyncio.timeout(DEADLINE):
+            out, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (0, "")
+    levels = {json.loads(line)["level"] for line in out.decode().splitlines()}
+    assert levels == {"info"}, "a stream that is cut off at the end of the grace is logged as an error"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -31,6 +31,27 @@ class Asked:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
+async def test_the_tools_are_asked_for_once_a_minute_and_remembered_in_between(time) -> None:
+    told = Result("ok", version="1", tools={"a": "1"}, listed=0.0)
+    ask = Asked(told, Result("ok", version="1"), Result("degraded", "slow"), told)
+    prober, found = Prober(ask, sleep=time.sleep, clock=time.clock), None
+    for _ in range(3):
+        found = await prober.check(endpoint(), found)
+    assert (found.state, found.tools, found.listed) == ("degraded", {"a": "1"}, 0.0)
+    await time.advance(60)
+    await prober.check(endpoint(), found)
+    assert [target.tools for target, _, _ in ask.calls] == [True, False, False, True]
+
+
+async def test_another_release_is_asked_for_its_tools_at_once(time) -> None:
+    ask = Asked(Result("ok", version="2"))
+    prober = Prober(ask, sleep=time.sleep, clock=time.clock)
+    found = await prober.check(endpoint(), Result("ok", version="1", tools={"a": "1"}, listed=0.0))
+    assert found.tools is None
+    await prober.check(endpoint(), found)
+    assert [target.tools for target, _, _ in ask.calls] == [False, True]
+
+
 @pytest.mark.parametrize("confirmations", [[OK], [REFUSED, OK]], ids=["first", "second"])
 async def test_one_lost_packet_flips_nothing(time, confirmations: list[Result]) -> None:
     ask = Asked(Result("error", "no answer in 3 s"), *confirmations)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,73 +11,13 @@ from structlog.testing import capture_logs
 
 from pallas_contract.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
+from pallas_registry.discovery import NOT_FOUND, Endpoint, Tell
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 
+from .made_up import Fake, running, states
 
-class Fake:
-    """A discovery and a prober: where each agent is, and what each endpoint answers."""
-
-    def __init__(self) -> None:
-        self.where: dict[str, tuple[Endpoint, ...]] = {}
-        self.answers: dict[Endpoint, Result] = {}
-
-    def put(self, agent: str, ip: str, result: Result | None = None) -> Endpoint:
-        endpoint = Endpoint(f"http://{agent}/mcp", ip)
-        self.where[agent] = (endpoint,)
-        self.answers[endpoint] = result or Result("ok")
-        return endpoint
-
-    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
-        for agent in agents:
-            found = self.where.get(agent)
-            tell(agent, Sighting(found) if found else Sighting(problem=NOT_FOUND))
-
-    async def check(self, endpoint: Endpoint, _before: Result | None) -> Result:
-        return self.answers[endpoint]
-
-
-@pytest.fixture
-def fake() -> Fake:
-    fake = Fake()
-    fake.put("harper", "10.0.0.1")
-    fake.put("tech_research", "10.0.0.2")
-    return fake
-
-
-@pytest.fixture(autouse=True)
-def _no_threads(monkeypatch) -> None:
-    """Reading the file in a thread would take real time, and time is the tests' own."""
-
-    async def at_once(work):
-        return work()
-
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
-
-
-@asynccontextmanager
-async def running(folder: Path, time, fake: Fake, discovery: Discovery | None = None) -> AsyncIterator[Service]:
-    follower = Follower(folder / "agents.yaml")
-    loaded = follower.first()
-    addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
-    world = World(time.clock, time.now, time.sleep, discovery, fake.check)
-    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, world)
-    task = asyncio.create_task(service.run())
-    try:
-        yield service
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-
-def states(service: Service) -> dict[str, tuple[str, str]]:
-    found = {}
-    for entry in json.loads(service.catalogue.document.body)["servers"]:
-        health = entry["_meta"]["io.pallas-kit/health"]
-        found[entry["server"]["name"].split("/")[1]] = (health["status"], health.get("message", ""))
-    return found
+pytestmark = pytest.mark.usefixtures("no_threads")
 
 
 async def test_every_agent_is_listed_before_the_first_probe(folder: Path, time, fake: Fake) -> None:
@@ -245,3 +183,27 @@ async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time,
     service = Service(settings.read({}), follower.first(), follower, world)
     with pytest.RaisesGroup(ZeroDivisionError):
         await service.run()
+
+
+async def test_a_fleet_that_starts_is_no_reason_for_warnings(folder: Path, time, fake: Fake) -> None:
+    down = fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+    with capture_logs() as lines:
+        async with running(folder, time, fake, fake):
+            await time.advance(10)
+            fake.answers[down] = Result("ok")
+            await time.advance(10)
+            fake.answers[down] = Result("error", "connection refused")
+            await time.advance(10)
+    said = [(line["new"], line["log_level"]) for line in lines if line.get("agent") == "harper"]
+    assert said == [("error", "info"), ("ok", "info"), ("error", "warning")]
+
+
+async def test_an_agent_added_to_a_running_fleet_is_warned_of(folder: Path, time, fake: Fake) -> None:
+    file = folder / "agents.yaml"
+    with capture_logs() as lines:
+        async with running(folder, time, fake, fake):
+            await time.advance(100)
+            file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
+            await time.advance(10)
+    (line,) = [line for line in lines if line.get("agent") == "engineering"]
+    assert (line["new"], line["reason"], line["log_level"]) == ("error", NOT_FOUND, "warning")

@@ -25,6 +25,23 @@ def judged(*results: Result, problem: str = "") -> Verdict | None:
 
 
 CASES = {
+    "one tool missing": (
+        [of(tools={"a": "1", "b": "1"}), of(tools={"a": "1"})],
+        Verdict("degraded", "replicas differ in tools: b missing on 10.0.0.2"),
+    ),
+    "one tool changed": (
+        [of(tools={"a": "1"}), of(tools={"a": "2"})],
+        Verdict("degraded", "replicas differ in tools: a takes other arguments"),
+    ),
+    "many tools missing": (
+        [of(tools=dict.fromkeys("abcde", "1")), of(tools={})],
+        Verdict(
+            "degraded",
+            "replicas differ in tools: a missing on 10.0.0.2; b missing on 10.0.0.2; c missing on 10.0.0.2 and 2 more",
+        ),
+    ),
+    "tools not known everywhere": ([of(tools={"a": "1"}), of()], Verdict("ok")),
+    "the same tools": ([of(tools={"a": "1"}), of(tools={"a": "1"})], Verdict("ok")),
     "one ok": ([OK], Verdict("ok")),
     "one ok with a remark": (
         [of(reason="reachable; no get_health tool")],

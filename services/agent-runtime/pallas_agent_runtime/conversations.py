@@ -14,6 +14,11 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+LIMIT = 1000
+"""Most conversations that are kept."""
+IDLE = 1800.0
+"""Seconds without a turn after which one is forgotten."""
+
 
 class Message(Protocol):
     """What this module needs to know of fast-agent's message."""
@@ -50,7 +55,7 @@ class MemoryStore[M]:
     Nothing on the wire ends a conversation in the stateless era, so they also age out: `idle` is in seconds.
     """
 
-    def __init__(self, limit: int = 1000, idle: float = 1800.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int = LIMIT, idle: float = IDLE, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._idle, self._clock = limit, idle, clock
         self._kept: OrderedDict[str, tuple[float, Transcript[M]]] = OrderedDict()
 

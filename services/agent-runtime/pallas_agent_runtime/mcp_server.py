@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import structlog
 from mcp.server import Server
 from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from structlog.contextvars import bound_contextvars
 
-from pallas_agent_runtime import conversations, questions
+from pallas_agent_runtime import conversations, delegation, questions
+from pallas_agent_runtime.delegation import BadTask, Task, TooFar
 from pallas_agent_runtime.progress import Report
 from pallas_agent_runtime.questions import BadArgument, Question
 from pallas_agent_runtime.settings import Settings
@@ -42,7 +45,7 @@ class Surface:
         self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
     ) -> None:
         self._settings, self._agent, self._current = settings, agent, current
-        self._failures: tuple[type[Exception], ...] = (BadArgument, *failures)
+        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
         self.tools = tools(settings)
 
     def server(self, observer: ServerMiddleware[Any]) -> Server[Any]:
@@ -73,20 +76,38 @@ class Surface:
         arguments = params.arguments or {}
         if params.name == health.TOOL:
             return self._health(arguments)
+        try:
+            task = delegation.arrived(ctx.meta, self._settings.registry_name)
+        except BadTask as refused:
+            log.warning("call_refused", tool=params.name, reason=str(refused), era=ctx.protocol_version)
+            return _text(str(refused), failed=True)
+        with delegation.carried(task), bound_contextvars(task=task.id, depth=task.depth, path=task.way):
+            return await self._timed(ctx, params.name, arguments, task)
+
+    async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
         started = time.perf_counter()
-        result = await self._ask(ctx, arguments)
+        try:
+            result = _text(await self._ask(ctx, arguments, task))
+        except self._failures as failure:
+            result = _text(str(failure), failed=True)
         seconds = round(time.perf_counter() - started, 3)
-        log.info("call", tool=params.name, failed=result.is_error, seconds=seconds, era=ctx.protocol_version)
+        log.info("call", tool=tool, failed=result.is_error, seconds=seconds, era=ctx.protocol_version)
         return result
 
-    async def _ask(self, ctx: Context, arguments: dict[str, Any]) -> t.CallToolResult:
+    async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
+        """The agent's answer within the time the task has left, retries of the model included."""
+        task.check(self._settings.max_depth)
+        question = questions.parse(arguments, self._settings.max_body)
+        key = self._key(ctx, question.handle)
         wanted = ctx.meta is not None and ctx.meta.get("progress_token") is not None
+        report = ctx.session.report_progress if wanted else None
         try:
-            question = questions.parse(arguments)
-            key = self._key(ctx, question.handle)
-            return _text(await self._agent.ask(question, key, ctx.session.report_progress if wanted else None))
-        except self._failures as failure:
-            return _text(str(failure), failed=True)
+            async with asyncio.timeout(task.remaining) as limit:
+                return await self._agent.ask(question, key, report)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TooFar(f"no answer before the task's deadline: {task.way}") from None
 
     def _health(self, arguments: dict[str, Any]) -> t.CallToolResult:
         if arguments:

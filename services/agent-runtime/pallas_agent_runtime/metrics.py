@@ -14,13 +14,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic import ValidationError
 
+from pallas_agent_runtime import delegation
 from pallas_agent_runtime.health import Downstream
 from pallas_agent_runtime.preflight import Preflight
 from pallas_contract import __version__
-from pallas_contract.health import GAUGE, Health
+from pallas_contract.health import GAUGE, TOOL, Health
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Those of the OpenTelemetry convention for `mcp.server.operation.duration`."""
+DEPTHS = (0, 1, 2, 3, 4, 6, 8, 16)
 OTHER = "_OTHER"
 METHODS = frozenset(
     {"initialize", "ping", "prompts/get", "prompts/list", "server/discover", "tools/call", "tools/list"}
@@ -41,6 +43,12 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
+        self._depth = Histogram(
+            "pallas_delegation_depth",
+            "Agents that passed a question on before it came here; 0 for one from outside.",
+            buckets=DEPTHS,
+            registry=self.registry,
+        )
         self._in_flight = Gauge("pallas_calls_in_flight", "Tool calls being answered now.", registry=self.registry)
         build = Gauge("pallas_build_info", "Version of the runtime.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
@@ -57,6 +65,8 @@ class Metrics:
         started, call = self._clock(), ctx.method == "tools/call"
         error = "cancelled"  # what is left when neither a result nor an exception of the handler is seen
         self._count(call, 1)
+        if call and self._tool(ctx) not in (TOOL, OTHER):
+            self._depth.observe(delegation.depth(ctx.meta))
         try:
             result = await call_next(ctx)
             error = "tool_error" if isinstance(result, dict) and result.get("isError") else ""

@@ -61,8 +61,8 @@ class Question:
     handle: str | None = None
 
 
-def parse(arguments: Mapping[str, Any]) -> Question:
-    """Check the arguments.
+def parse(arguments: Mapping[str, Any], limit: int) -> Question:
+    """Check the arguments, of which text and images may have `limit` bytes together, as sent.
 
     Raises:
         BadArgument: for the first one that is wrong.
@@ -77,7 +77,20 @@ def parse(arguments: Mapping[str, Any]) -> Question:
         if not 0 < len(handle) <= MAX_HANDLE:
             raise BadArgument(f"session_id: must have 1 to {MAX_HANDLE} characters")
     parsed = tuple(_image(image, f"images[{index}]") for index, image in enumerate(images or []))
-    return Question(_text(arguments, "message", ""), parsed, handle)
+    question = Question(_text(arguments, "message", ""), parsed, handle)
+    _check_size(question, limit)
+    return question
+
+
+def _check_size(question: Question, limit: int) -> None:
+    """Names the field with which it became too much."""
+    text = len(question.text.encode("utf-8", "surrogatepass"))
+    places = [("message", text), *((f"images[{i}].data", len(image.data)) for i, image in enumerate(question.images))]
+    total = 0
+    for place, size in places:
+        total += size
+        if total > limit:
+            raise BadArgument(f"{place}: too large; message and images may have {limit} bytes together")
 
 
 def _image(image: Any, place: str) -> Image:

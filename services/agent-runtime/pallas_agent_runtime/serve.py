@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +17,16 @@ import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import config, listening, mcp_server, preflight, web
-from pallas_agent_runtime.conversations import Conversations, MemoryStore
+from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, web
+from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.preparation import Prepared
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import names
 from pallas_contract.health import Health
-from pallas_contract.problems import Refused
+from pallas_contract.problems import Problem, Refused, Where
 
 if TYPE_CHECKING:
     from pallas_agent_runtime.engine import Engine
@@ -63,21 +65,43 @@ def home(data: config.Data) -> Iterator[Path]:
 async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     stop = Stop()
     # Two seconds of import that read FAST_AGENT_HOME: not before the address is ours and the home is there.
-    from pallas_agent_runtime.engine import Engine, EngineFailed, load, register_model  # noqa: PLC0415
+    from pallas_agent_runtime import engine as fast  # noqa: PLC0415
 
     settings = prepared.settings
-    register_model(prepared.model, prepared.provider)
-    loaded = load(settings)
+    fast.silence()
+    fast.register_model(prepared.model, prepared.provider)
+    loaded = fast.load(settings)
     used = loaded.servers | settings.peers.keys()
     downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
-    engine = Engine(loaded, settings, Conversations(MemoryStore()), downstream.worth_trying)
     try:
-        async with engine.running():
-            await _answer(prepared, engine, (EngineFailed,), downstream, sockets, stop)
-    except EngineFailed as failure:
+        with _store(settings, fast.to_json, fast.from_json) as store:
+            engine = fast.Engine(loaded, settings, Conversations(store), downstream.worth_trying)
+            async with engine.running():
+                await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)
+    except fast.EngineFailed as failure:
         place = ("agents", settings.name, "module" if settings.agent.module else "card")
         raise Refused([settings.tree.problem(*place, message=f"fast-agent cannot start it: {failure}")]) from None
     log.info("stopped")
+
+
+@contextlib.contextmanager
+def _store[M: Message](
+    settings: Settings, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]]
+) -> Iterator[Store[M]]:
+    """Where conversations live: in memory, or in the file that was asked for.
+
+    Raises:
+        Refused: that file cannot be used.
+    """
+    if settings.conversations is None or not settings.remembers:
+        yield MemoryStore()
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            kept = stack.enter_context(sqlite_store.opened(settings.conversations, settings.name, dump, parse))
+        except sqlite_store.CannotStore as failure:
+            raise Refused([Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure))]) from None
+        yield kept
 
 
 async def _answer(
@@ -90,6 +114,7 @@ async def _answer(
 ) -> None:
     """Everything that runs while the engine is warm."""
     settings = prepared.settings
+    delegation.install()  # not before the engine runs: it may set a propagator of its own
     async with httpx.AsyncClient(timeout=preflight.TIMEOUT) as http:
         checks = preflight.Preflight(prepared.providers, http)
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from pallas_contract import launch, names
+from pallas_contract import documents, launch, names
 from pallas_contract.fleet import Agent, Fleet
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.source import Source
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,11}")
+MAX_BODY = 32 << 20
+"""Default of `PALLAS_MAX_BODY`: room for a few images."""
+MAX_DEPTH = 8
+"""Default of `PALLAS_MAX_DEPTH`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,12 @@ class Settings:
     """Host headers accepted on `/mcp`; `name:*` admits every port."""
     listen_on: tuple[str, ...] = ()
     """Names of this host to listen on instead of `host`; empty: listen on `host`."""
+    max_depth: int = MAX_DEPTH
+    """Most agents a call may pass through, this one included."""
+    max_body: int = MAX_BODY
+    """Most bytes of a message and its images, in base64, together."""
+    conversations: Path | None = None
+    """SQLite file of the conversations; None keeps them in memory."""
 
     @property
     def agent(self) -> Agent:
@@ -41,6 +54,10 @@ class Settings:
     @property
     def slug(self) -> str:
         return names.slug(self.name)
+
+    @property
+    def registry_name(self) -> str:
+        return documents.registry_name(self.fleet, self.name)
 
     @property
     def remembers(self) -> bool:
@@ -76,7 +93,11 @@ def resolve(fleet: Fleet, tree: Source, name: str, project: Path, environ: Mappi
     host, port = address(env[names.ENV_BIND])
     peers = _peers(env[names.ENV_PEERS])
     hosts, own = _listed(env[names.ENV_ALLOWED_HOSTS]), _listed(env.get(names.ENV_LISTEN_ON, ""))
-    return Settings(fleet, tree, name, project, host, port, peers, hosts, own)
+    written = env.get(names.ENV_CONVERSATIONS)
+    kept = project / written if written else None
+    body = _number(env, names.ENV_MAX_BODY, MAX_BODY)
+    depth = _number(env, names.ENV_MAX_DEPTH, MAX_DEPTH)
+    return Settings(fleet, tree, name, project, host, port, peers, hosts, own, depth, body, kept)
 
 
 def address(text: str) -> tuple[str, int]:
@@ -89,6 +110,13 @@ def address(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise _refused(names.ENV_BIND, f"must be `address:port`, not {text!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _number(environ: Mapping[str, str], key: str, default: int) -> int:
+    text = environ.get(key) or str(default)
+    if not _NUMBER.fullmatch(text):
+        raise _refused(key, f"must be a whole number of at least 1, not {text[:80]!r}")
+    return int(text)
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from pallas_contract import documents, names
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.health import Health
 
-MAX_BODY = 32 << 20
-"""Largest request body in bytes: room for a few images."""
+SLACK = 64 << 10
+"""Bytes of a request body beside the message and the images."""
 IDLE_SESSION = 1800.0
 """Seconds after which a session of the handshake era is closed."""
 
@@ -91,7 +91,10 @@ class Pages:
 
 
 def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSessionManager:
-    """The transport of both eras; an agent that remembers nothing has no sessions either."""
+    """The transport of both eras; an agent that remembers nothing has no sessions either.
+
+    What is a little too large is still read, so that the caller gets a tool error; anything beyond gets HTTP 413.
+    """
     hosts = list(settings.allowed_hosts)
     return StreamableHTTPSessionManager(
         server,
@@ -101,7 +104,7 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
             allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
         ),
         session_idle_timeout=IDLE_SESSION if settings.remembers else None,
-        max_request_body_size=MAX_BODY,
+        max_request_body_size=settings.max_body + settings.max_body // 4 + SLACK,
     )
 
 

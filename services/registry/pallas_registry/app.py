@@ -1,17 +1,24 @@
-"""The registry's HTTP side: ready-made documents, probes for whoever runs it, metrics."""
+"""The registry's HTTP side: ready-made documents first, then the few things that are made when asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI, Header, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from pallas_contract import __version__
-from pallas_registry import catalogue
+from pallas_registry import described, events, mcp_face, status_page
+from pallas_registry.events import Streams
 from pallas_registry.metrics import Metrics
-from pallas_registry.prebuilt import Document, Prebuilt
+from pallas_registry.overview import Overview
+from pallas_registry.prebuilt import Find, Prebuilt
+from pallas_registry.recheck import Busy
+from pallas_registry.verdict import Verdict
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
 
@@ -19,10 +26,43 @@ Waiting = Callable[[], str]
 """Why the registry is not ready yet; empty when it is."""
 
 
-def create_app(*, server_json: Callable[[], Document], metrics: Metrics, waiting: Waiting) -> FastAPI:
-    """The ASGI application; what it shows is read from the arguments at each request."""
-    app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the application shows; read at each request. `recheck` raises KeyError or recheck.Busy."""
 
+    find: Find
+    metrics: Metrics
+    waiting: Waiting
+    page: Callable[[], bytes]
+    streams: Streams
+    recheck: Callable[[str], Awaitable[Verdict]]
+    look: Callable[[], Overview]
+
+
+def create_app(shown: Shown) -> ASGIApp:
+    """The ASGI application: ready-made documents in front of everything else, also of FastAPI's own middleware."""
+    app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    _probes(app, shown)
+    _people(app, shown)
+    _agents(app, shown)
+    documented = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = documented()
+        schema["paths"] |= described.paths()
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way to extend the schema
+    app.add_exception_handler(HTTPException, _refused)
+    return Prebuilt(app, shown.find)
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+def _probes(app: FastAPI, shown: Shown) -> None:
     @app.get("/livez", tags=["probes"])
     async def livez() -> dict[str, str]:
         """The process answers."""
@@ -31,44 +71,69 @@ def create_app(*, server_json: Callable[[], Document], metrics: Metrics, waiting
     @app.get("/readyz", tags=["probes"], responses={503: {"description": "Agents have not been probed yet."}})
     async def readyz() -> JSONResponse:
         """The file is read and each agent has been probed once, or enough time for that has passed."""
-        reason = waiting()
+        reason = shown.waiting()
         if reason:
             return JSONResponse({"status": "starting", "message": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
-    @app.get("/metrics", tags=["probes"], response_class=Response)
+    @app.get("/metrics", tags=["probes"], response_class=Response, responses=_METRICS)
     async def expose(request: Request) -> Response:
         """Prometheus metrics, in text or OpenMetrics by the Accept header."""
-        body, content_type = metrics.render(request.headers.get("accept", ""))
+        body, content_type = shown.metrics.render(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
-    documented = app.openapi
 
-    def openapi() -> dict[str, Any]:
-        schema = documented()
-        schema["paths"].setdefault(catalogue.PATH, _SERVER_JSON)
-        return schema
+def _people(app: FastAPI, shown: Shown) -> None:
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def page() -> Response:
+        return Response(shown.page(), media_type="text/html", headers=status_page.HEADERS)
 
-    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way to extend the schema
-    app.add_middleware(Prebuilt, documents={catalogue.PATH: server_json})
-    return app
+    @app.get(events.PATH, tags=["people"], response_class=Response, responses=_EVENTS)
+    async def follow(last_event_id: Annotated[str, Header()] = "") -> Response:
+        """Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."""
+        if shown.streams.full:
+            raise HTTPException(503, "too many streams are open", {"retry-after": "5"})
+        stream = shown.streams.follow(last_event_id)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=events.HEADERS)
+
+    @app.post("/agents/{agent}/recheck", tags=["people"], responses=_RECHECK)
+    async def recheck(request: Request, agent: str) -> Response:
+        """Probe all replicas of the agent now and answer with what is found; one agent at a time."""
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise HTTPException(403, "rechecks are not for other sites")
+        try:
+            verdict = await shown.recheck(agent)
+        except KeyError:
+            raise HTTPException(404, "there is no such agent") from None
+        except Busy as busy:
+            raise HTTPException(429, str(busy), {"retry-after": str(busy.seconds)}) from None
+        if "text/html" in request.headers.get("accept", ""):  # a form, without JavaScript
+            return Response(status_code=303, headers={"location": f"../../#agent-{agent}"})
+        message = {"message": verdict.reason} if verdict.reason else {}
+        return JSONResponse({"agent": agent, "status": verdict.state, **message})
 
 
-_SERVER_JSON: dict[str, Any] = {
-    "get": {
-        "tags": ["catalogue"],
-        "summary": "All agents of the fleet",
-        "description": "The MCP server schema with the state of each agent in `_meta` (seed 000, section 1).",
-        "parameters": [
-            {"name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"}},
-        ],
-        "responses": {
-            "200": {
-                "description": "The current set of agents.",
-                "headers": {"ETag": {"schema": {"type": "string"}}},
-                "content": {"application/json": {"schema": {"type": "object", "required": ["servers"]}}},
-            },
-            "304": {"description": "Unchanged since the ETag given."},
-        },
-    }
+def _agents(app: FastAPI, shown: Shown) -> None:
+    @app.post(mcp_face.PATH, include_in_schema=False)
+    async def mcp(request: Request) -> Response:
+        if mcp_face.foreign(request.headers):
+            raise HTTPException(403, "not for pages of other sites")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > mcp_face.LIMIT:
+                raise HTTPException(413, f"a request has at most {mcp_face.LIMIT // 1024} KiB")
+        status, message = mcp_face.answer(request.headers, bytes(body), shown.look)
+        return JSONResponse(message, status_code=status) if message is not None else Response(status_code=status)
+
+
+_METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}},
+    503: {"description": "Too many streams are open."},
+}
+_RECHECK: dict[int | str, dict[str, Any]] = {
+    403: {"description": "A page of another site asks."},
+    404: {"description": "There is no such agent."},
+    429: {"description": "Another recheck is under way or was just now; see Retry-After."},
 }

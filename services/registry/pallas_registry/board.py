@@ -6,29 +6,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pallas_contract.health import State
 from pallas_contract.probe import Result
 from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry.history import Change
 from pallas_registry.verdict import NOT_PROBED, Verdict, judge
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change of state, as it is logged and counted."""
+class Replica:
+    """One endpoint of an agent: what it answered last, when that was, and when it was last well."""
 
-    agent: str
-    old: State
-    new: State
-    reason: str
-    at: datetime
+    label: str
+    result: Result | None = None
+    probed: datetime | None = None
+    well: datetime | None = None
 
 
 @dataclass(slots=True)
 class _Entry:
+    since: datetime
     sighting: Sighting | None = None
-    results: dict[Endpoint, Result] = field(default_factory=dict)
+    replicas: dict[Endpoint, Replica] = field(default_factory=dict)
     probed: dict[Endpoint, float] = field(default_factory=dict)
     verdict: Verdict = NOT_PROBED
+
+    @property
+    def results(self) -> dict[Endpoint, Result]:
+        return {endpoint: seen.result for endpoint, seen in self.replicas.items() if seen.result is not None}
 
 
 class Board:
@@ -45,10 +49,15 @@ class Board:
         on_change: Callable[[Change], None],
         on_update: Callable[[], None],
     ) -> None:
-        """`clock` is monotonic seconds; `on_change` hears each change of state, `on_update` any change of a verdict."""
+        """`clock` is monotonic seconds; `on_change` hears each change of state, `on_update` whatever else is different.
+
+        That is a verdict (a reason, say) or where the replicas are, not the finding of each probe.
+        """
         self._clock, self._now = clock, now
         self._on_change, self._on_update = on_change, on_update
         self._entries: dict[str, _Entry] = {}
+        self.undeclared: tuple[str, ...] = ()
+        """Addresses that discovery found beside those of the agents in the file."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -68,6 +77,20 @@ class Board:
         sighting = self._entries[agent].sighting
         return sighting.endpoints if sighting else ()
 
+    def replicas(self, agent: str) -> tuple[Replica, ...]:
+        """One for each endpoint, in the order of discovery."""
+        entry = self._entries[agent]
+        return tuple(entry.replicas.get(endpoint) or Replica(endpoint.label) for endpoint in self.endpoints(agent))
+
+    def result(self, agent: str, endpoint: Endpoint) -> Result | None:
+        """The last finding of this endpoint."""
+        seen = self._entries[agent].replicas.get(endpoint)
+        return seen.result if seen else None
+
+    def since(self, agent: str) -> datetime:
+        """When the agent came into the state it is in."""
+        return self._entries[agent].since
+
     def age(self, agent: str) -> float | None:
         """Seconds since the replica probed longest ago was probed; None before the first probe."""
         probed = self._entries[agent].probed.values()
@@ -75,7 +98,7 @@ class Board:
 
     def expect(self, agents: Sequence[str]) -> None:
         """Take over the agents of the file: new ones start as unknown, others than these are forgotten."""
-        self._entries = {agent: self._entries.get(agent) or _Entry() for agent in agents}
+        self._entries = {agent: self._entries.get(agent) or _Entry(self._now()) for agent in agents}
         self._on_update()
 
     def sight(self, agent: str, sighting: Sighting) -> None:
@@ -83,17 +106,28 @@ class Board:
         entry = self._entries.get(agent)
         if entry is None:
             return
+        moved = sighting.endpoints != self.endpoints(agent)
         entry.sighting = sighting
         for gone in entry.probed.keys() - set(sighting.endpoints):
-            del entry.probed[gone], entry.results[gone]
+            del entry.probed[gone], entry.replicas[gone]
+        if moved:
+            self._on_update()
         self._judge(agent, entry, sighting)
+
+    def beside(self, addresses: tuple[str, ...]) -> None:
+        """Discovery's word about who is there and in no file: shown, never trusted."""
+        if addresses != self.undeclared:
+            self.undeclared = addresses
+            self._on_update()
 
     def report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
         """A probe's word; ignored when the agent or the endpoint has gone since the probe began."""
         entry = self._entries.get(agent)
         if entry is None or entry.sighting is None or endpoint not in entry.sighting.endpoints:
             return
-        entry.results[endpoint] = result
+        now, before = self._now(), entry.replicas.get(endpoint)
+        well = now if result.state == "ok" else before.well if before else None
+        entry.replicas[endpoint] = Replica(endpoint.label, result, now, well)
         entry.probed[endpoint] = self._clock()
         self._judge(agent, entry, entry.sighting)
 
@@ -103,5 +137,6 @@ class Board:
             return
         entry.verdict = new
         if new.state != old.state:
-            self._on_change(Change(agent, old.state, new.state, new.reason, self._now()))
+            entry.since = self._now()
+            self._on_change(Change(agent, old.state, new.state, new.reason, entry.since))
         self._on_update()

@@ -1,42 +1,133 @@
-"""The seed's catalogue as ready bytes: made once per change, served as they are."""
+"""What is said about the agents, as ready bytes: made once per change, served as they are, one truth in each face."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pallas_contract import documents, launch
+from pallas_contract import cards, documents, launch, names, official
 from pallas_registry.fleet_file import Loaded
+from pallas_registry.listing import Listed, Listing
 from pallas_registry.prebuilt import Document
 from pallas_registry.verdict import Verdict
 
 PATH = "/.well-known/mcp/server.json"
+CARDS = "/server-cards/"
+BRIEFLY = "public, max-age=60"
+"""Cards change with the file only; a client may keep one for a minute."""
+KEEP_REMOVED = 1000
+"""Most removed agents that the registry API still tells about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the file says of an agent: the same until it is read again."""
+
+    server: dict[str, Any]
+    strict: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    facts: _Facts
+    verdict: Verdict
+    published: datetime
+    body: bytes
+    listed: Listed
 
 
 class Catalogue:
-    """`GET /.well-known/mcp/server.json` (seed 000 section 1), our own finding in each entry's `_meta`."""
+    """The documents about agents: the seed's (000 section 1), the registry API's, and cards with their catalogue."""
 
     def __init__(self, *, now: Callable[[], datetime], placement: launch.Placement) -> None:
         self._now, self._placement = now, placement
-        self._entries: dict[str, tuple[Any, bytes]] = {}
-        self.document = Document(b'{"servers":[]}')
+        self._loaded: Loaded | None = None
+        self._facts: dict[str, _Facts] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._removed: dict[str, Listed] = {}
+        self._documents: dict[str, Document] = {PATH: Document(b'{"servers":[]}')}
+        self._listing = Listing()
+
+    @property
+    def document(self) -> Document:
+        """The seed's."""
+        return self._documents[PATH]
+
+    def find(self, method: str, path: str, query: bytes) -> Document | None:
+        """The document of a path, whatever the face (prebuilt.Find)."""
+        return self._documents.get(path) or self._listing.find(method, path, query)
 
     def publish(self, loaded: Loaded, verdict: Callable[[str], Verdict]) -> None:
-        """Bring the document up to date. An entry that says the same as before keeps its `updatedAt`."""
-        entries = {agent: self._entry(loaded, agent, verdict(agent)) for agent in loaded.fleet.agents}
-        if list(entries.items()) == list(self._entries.items()):
+        """Bring the documents up to date. An entry that says the same as before keeps its `updatedAt`."""
+        reread = loaded is not self._loaded
+        if reread:
+            self._read(loaded)
+        entries = {agent: self._entry(agent, facts, verdict(agent)) for agent, facts in self._facts.items()}
+        if reread:
+            self._bury(entries)
+        elif all(entry is self._entries.get(agent) for agent, entry in entries.items()):
             return
         self._entries = entries
-        body = b'{"servers":[' + b",".join(entry for _, entry in entries.values()) + b"]}"
-        self.document = Document(body)
+        body = b'{"servers":[' + b",".join(entry.body for entry in entries.values()) + b"]}"
+        if body != self.document.body:
+            self._documents[PATH] = Document(body)
+        self._listing = Listing([*(entry.listed for entry in entries.values()), *self._removed.values()])
 
-    def _entry(self, loaded: Loaded, agent: str, verdict: Verdict) -> tuple[Any, bytes]:
-        server = documents.server(loaded.fleet, agent, loaded.capabilities, self._placement)
-        said = (server, verdict)
-        before = self._entries.get(agent)
-        if before is not None and before[0] == said:
+    def _read(self, loaded: Loaded) -> None:
+        self._loaded, self._facts = loaded, {}
+        for agent in loaded.fleet.agents:
+            server = documents.server(loaded.fleet, agent, loaded.capabilities, self._placement)
+            public = documents.public_url(loaded.fleet, agent, self._placement)
+            self._facts[agent] = _Facts(server, official.server(server, public))
+        home = f"http://{loaded.fleet.host}:{loaded.fleet.registry_port}"
+        made = {f"{CARDS}{names.slug(agent)}": cards.card(facts.strict) for agent, facts in self._facts.items()}
+        catalog = cards.catalog((card, home + path) for path, card in made.items())
+        self._documents = {
+            PATH: self.document,
+            cards.CATALOG_PATH: Document(_dump(catalog), cards.CATALOG_TYPE, cache=BRIEFLY),
+            **{path: Document(_dump(card), cards.CARD_TYPE, cache=BRIEFLY) for path, card in made.items()},
+        }
+
+    def _entry(self, agent: str, facts: _Facts, verdict: Verdict) -> _Entry:
+        before, now = self._entries.get(agent), self._now()
+        if before is not None and (before.facts, before.verdict) == (facts, verdict):
             return before
-        entry = documents.entry(server, self._now(), verdict.state, verdict.reason)
-        return said, json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()
+        same = before is not None and before.facts.strict["version"] == facts.strict["version"]
+        published = before.published if before is not None and same else now
+        body = _dump(documents.entry(facts.server, now, verdict.state, verdict.reason))
+        return _Entry(facts, verdict, published, body, _listed(facts, verdict, published, now))
+
+    def _bury(self, entries: dict[str, _Entry]) -> None:
+        """Agents that the file no longer has stay in the registry API as deleted, for those who follow its changes."""
+        now = self._now()
+        present = {entry.listed.name for entry in entries.values()}
+        for entry in self._entries.values():
+            if entry.listed.name not in present:
+                gone = _listed(entry.facts, entry.verdict, entry.published, now, lifecycle="deleted")
+                self._removed[gone.name] = gone
+        kept = [each for each in self._removed.values() if each.name not in present][-KEEP_REMOVED:]
+        self._removed = {each.name: each for each in kept}
+
+
+def _listed(
+    facts: _Facts, verdict: Verdict, published: datetime, now: datetime, lifecycle: official.Lifecycle = "active"
+) -> Listed:
+    strict = facts.strict
+    entry = official.entry(
+        strict,
+        facts.server,
+        published=published,
+        updated=now,
+        changed=published if lifecycle == "active" else now,
+        health=(verdict.state, verdict.reason),
+        lifecycle=lifecycle,
+    )
+    text = "\n".join((strict["name"], strict["title"], strict["description"])).casefold()
+    return Listed(strict["name"], strict["version"], now, text, _dump(entry), lifecycle == "deleted")
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -55,7 +55,12 @@ Tell = Callable[[str, Sighting], None]
 
 
 class Discovery(Protocol):
-    """Looks for agents; a sweep asks for each once."""
+    """Looks for agents; a sweep asks for each once.
+
+    `strangers` are addresses found beside those of the agents: known to be there, never asked anything.
+    """
+
+    strangers: tuple[str, ...]
 
     async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
         """Call `tell(agent, sighting)` once for each of `agents`, as soon as it is known."""
@@ -66,6 +71,7 @@ class Listed:
 
     def __init__(self, addresses: Mapping[str, str], otherwise: Callable[[str], str]) -> None:
         """`addresses` maps agent -> `host:port`; `otherwise` gives that of an agent added to the file since."""
+        self.strangers: tuple[str, ...] = ()
         self._addresses, self._otherwise = addresses, otherwise
 
     async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
@@ -89,10 +95,30 @@ class Dns:
         """`domain` holds a record per replica under each agent's host name; without it the name itself has them."""
         self._resolve, self._control, self._sleep = resolve, control, sleep
         self._suffix = f".{domain}" if domain else ""
+        self._domain = domain
         self._last: dict[str, tuple[Endpoint, ...]] = {}
+        self._doubtful: frozenset[str] = frozenset()
+        self.strangers: tuple[str, ...] = ()
 
     async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
         self._last = {agent: known for agent, known in self._last.items() if agent in agents}
+        await self._sweep(agents, tell)
+        if self._domain:
+            await self._look_for_strangers()
+
+    async def _look_for_strangers(self) -> None:
+        """Addresses of the whole domain that are no agent's, twice in a row: one may have come between two look-ups."""
+        try:
+            found = await self._once(self._domain)
+        except NotFound:
+            found = frozenset()
+        except Unresolved:
+            return
+        known = {endpoint.ip for endpoints in self._last.values() for endpoint in endpoints}
+        unknown = frozenset(found - known)
+        self.strangers, self._doubtful = tuple(sorted(unknown & self._doubtful)), unknown
+
+    async def _sweep(self, agents: Sequence[str], tell: Tell) -> None:
         undecided: list[str] = []
 
         async def look(agent: str) -> bool:

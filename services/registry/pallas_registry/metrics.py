@@ -13,7 +13,8 @@ from prometheus_client.registry import Collector
 
 from pallas_contract import __version__
 from pallas_contract.health import GAUGE, State
-from pallas_registry.board import Board, Change
+from pallas_registry.board import Board
+from pallas_registry.history import Change
 
 _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 """Seconds; a probe ends after 3, and says goodbye to a session in one more."""
@@ -71,7 +72,11 @@ class Metrics(Collector):
             seconds = self._board.age(agent)
             if seconds is not None:
                 age.add_metric([agent], seconds)
-        yield from (health, replicas, age)
+        undeclared = GaugeMetricFamily(
+            "pallas_registry_undeclared_addresses", "Addresses in the fleet's DNS domain that are no agent's."
+        )
+        undeclared.add_metric([], len(self._board.undeclared))
+        yield from (health, replicas, age, undeclared)
 
     def _states(self) -> Metric:
         states = Counter(self._board.verdict(agent).state for agent in self._board.agents)

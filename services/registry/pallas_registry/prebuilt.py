@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -15,45 +16,62 @@ _PREFLIGHT: _Headers = [
     (b"access-control-allow-headers", b"Authorization, Content-Type, If-None-Match"),
     (b"access-control-max-age", b"86400"),
 ]
-_ALLOW: _Headers = [(b"allow", b"GET, HEAD, OPTIONS"), (b"content-length", b"0")]
+_READ = ("GET", "HEAD", "OPTIONS")
+_ALLOW = (b"allow", b"GET, HEAD, OPTIONS")
 
 
 class Document:
-    """A body with the headers of its answers, made once."""
+    """A body with the headers of its answers, made once. One with another status than 200 is the answer as it is."""
 
-    __slots__ = ("body", "etag", "headers", "unchanged")
+    __slots__ = ("body", "etag", "headers", "status", "unchanged")
 
-    def __init__(self, body: bytes, content_type: str = "application/json") -> None:
-        self.body = body
+    def __init__(
+        self, body: bytes, content_type: str = "application/json", *, status: int = 200, cache: str = "no-cache"
+    ) -> None:
+        self.body, self.status = body, status
         self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         self.unchanged: _Headers = [
             *_CORS,
             (b"access-control-expose-headers", b"ETag"),
-            (b"cache-control", b"no-cache"),
+            (b"cache-control", cache.encode()),
             (b"etag", self.etag.encode()),
         ]
         self.headers: _Headers = [
-            *self.unchanged,
+            *(self.unchanged if status == 200 else [*_CORS, (b"cache-control", b"no-store")]),
             (b"content-type", content_type.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
 
 
+def refusal(status: int, message: str) -> Document:
+    """An error in the shape of the registry API: `{"error": message}`."""
+    return Document(json.dumps({"error": message}, ensure_ascii=False).encode(), status=status)
+
+
+_READ_ONLY = refusal(405, "This can only be read")
+_READ_ONLY.headers.append(_ALLOW)
+
+Find = Callable[[str, str, bytes], Document | None]
+"""The document for (method, decoded path, query string); None when the path is none of ours."""
+
+
 class Prebuilt:
-    """ASGI middleware that answers the paths of `documents` and hands everything else on.
+    """ASGI middleware that answers what `find` knows and hands everything else on.
 
     Before routing on purpose: a route costs half of the requests per second (research/perf-reliability.md, 1c).
     """
 
-    def __init__(self, app: ASGIApp, documents: Mapping[str, Callable[[], Document]]) -> None:
-        self._app, self._documents = app, documents
+    def __init__(self, app: ASGIApp, find: Find) -> None:
+        self._app, self._find = app, find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        current = self._documents.get(scope["path"]) if scope["type"] == "http" else None
+        current = None
+        if scope["type"] == "http":
+            current = self._find(scope["method"], scope["path"], scope.get("query_string", b""))
         if current is None:
             await self._app(scope, receive, send)
             return
-        status, headers, body = _answer(current(), scope)
+        status, headers, body = _answer(current, scope)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -62,13 +80,13 @@ def _answer(document: Document, scope: Scope) -> tuple[int, _Headers, bytes]:
     method = scope["method"]
     if method == "OPTIONS":
         return 204, _PREFLIGHT, b""
-    if method not in ("GET", "HEAD"):
-        return 405, _ALLOW, b""
-    if matches(
+    if document.status == 200 and method not in _READ:
+        document = _READ_ONLY
+    if document.status == 200 and matches(
         document.etag, [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
     ):
         return 304, document.unchanged, b""
-    return 200, document.headers, document.body if method == "GET" else b""
+    return document.status, document.headers, b"" if method == "HEAD" else document.body
 
 
 def matches(etag: str, fields: list[str]) -> bool:

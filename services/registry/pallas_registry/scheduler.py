@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -16,6 +18,12 @@ CONFIRMATIONS = 2
 CONFIRM_TIMEOUT = 1.0
 PAUSE = 0.25
 """Seconds between a failed probe and its confirmation."""
+TOOLS_EVERY = 60.0
+"""Seconds between two questions for the tools of one replica: they change with a release, not with the weather."""
+
+STARTING = 60.0
+STARTING_EVERY = 1.0
+"""Seconds for which, and at which, one that never answered is asked again: a fleet that came up is seen to be up."""
 
 Probe = Callable[..., Awaitable[Result]]
 """The contract's `probe(target, *, era, timeout)`."""
@@ -27,8 +35,11 @@ Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 class Prober:
     """One deep probe of an endpoint, confirmed before a good one is called bad."""
 
-    def __init__(self, ask: Probe = probe.probe, *, sleep: Sleep = asyncio.sleep) -> None:
-        self._ask, self._sleep = ask, sleep
+    def __init__(
+        self, ask: Probe = probe.probe, *, sleep: Sleep = asyncio.sleep, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` is the one that probes date their findings by."""
+        self._ask, self._sleep, self._clock = ask, sleep, clock
 
     async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
         """The finding now, after `before`. Never raises for anything the endpoint does.
@@ -36,7 +47,16 @@ class Prober:
         An error is believed after two quick confirmations, so one lost packet flips nothing; where the last finding
         was an error already there is nothing to flip, and a dead fleet is not probed three times as often.
         """
-        target = Target(endpoint.url, endpoint.ip, deep=True)
+        found = await self._find(endpoint, before)
+        same = before is not None and found.version in ("", before.version)
+        if before is None or not same or found.listed is not None:
+            return found
+        return replace(found, tools=before.tools, listed=before.listed)
+
+    async def _find(self, endpoint: Endpoint, before: Result | None) -> Result:
+        listed = before.listed if before else None
+        due = listed is None or self._clock() - listed >= TOOLS_EVERY
+        target = Target(endpoint.url, endpoint.ip, deep=True, tools=due)
         era = before.era if before else ""
         first = await self._ask(target, era=era, timeout=probe.TIMEOUT)
         if first.state != "error" or (before is not None and before.state == "error"):
@@ -89,14 +109,20 @@ class Scheduler:
 
     async def _watch(self, agent: str, endpoint: Endpoint) -> None:
         result: Result | None = None
-        due = self._clock()
+        started = due = self._clock()
+        starting = True
         step = phase(agent, endpoint)  # after the first probe a part of the interval, so that probes spread out
         while True:
             async with self._slots:
                 result = await self._check(endpoint, result)
             self._report(agent, endpoint, result)
-            due = next_due(due, step * self._interval(), self._interval(), self._clock())
-            step = 1.0
+            now = self._clock()
+            starting = starting and result.state == "error" and now - started < STARTING
+            if starting:
+                due = now + min(STARTING_EVERY, self._interval())
+            else:
+                due = next_due(due, step * self._interval(), self._interval(), now)
+                step = 1.0
             await self._sleep(due - self._clock())
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 import uvicorn
@@ -21,16 +22,20 @@ GRACE = 1
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that, on a signal, stops the background too and does not raise the signal again: a wanted end is 0."""
+    """uvicorn that, on a signal, stops the background too and does not raise the signal again: a wanted end is 0.
 
-    def __init__(self, config: uvicorn.Config, background: asyncio.Task[None]) -> None:
+    `close` ends the event streams, which would otherwise outlast the grace.
+    """
+
+    def __init__(self, config: uvicorn.Config, background: asyncio.Task[None], close: Callable[[], None]) -> None:
         super().__init__(config)
-        self._background = background
+        self._background, self._close = background, close
         background.add_done_callback(lambda _: self.stop())
 
     def stop(self) -> None:
         self.should_exit = True
         self._background.cancel()
+        self._close()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -47,7 +52,7 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
         Exception: a part of the service failed; a registry that no longer probes must not go on answering.
     """
     service = Service(settings, loaded, follower, World())
-    app = create_app(server_json=lambda: service.catalogue.document, metrics=service.metrics, waiting=service.waiting)
+    app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -55,12 +60,13 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing here asks who the client is, and each request would pay for it
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
     background = asyncio.create_task(service.run())
     host, port = listener.getsockname()[:2]
     structlog.get_logger().info("registry listening", address=host, port=port, agents=list(loaded.fleet.agents))
-    await _Server(config, background).serve(sockets=[listener])
+    await _Server(config, background, service.history.close).serve(sockets=[listener])
     with contextlib.suppress(asyncio.CancelledError):
         await background

@@ -13,17 +13,26 @@ import structlog
 from pallas_contract import launch
 from pallas_contract.probe import Result
 from pallas_contract.problems import Refused
-from pallas_registry.board import Board, Change
+from pallas_registry import overview, status_page, targets
+from pallas_registry.app import Shown
+from pallas_registry.board import Board
 from pallas_registry.catalogue import Catalogue
 from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Sighting, Sleep
+from pallas_registry.events import Streams
 from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
+from pallas_registry.history import Change, History
 from pallas_registry.metrics import Metrics
+from pallas_registry.prebuilt import Document
+from pallas_registry.recheck import Recheck
 from pallas_registry.resolver import Resolver
 from pallas_registry.scheduler import Check, Prober, Scheduler
 from pallas_registry.settings import Settings
+from pallas_registry.verdict import Verdict
 
 PATIENCE = 5.0
 """Seconds after which the registry is ready though not every agent has been probed."""
+STARTING = 60.0
+"""Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
 
 _log = structlog.get_logger()
 
@@ -53,10 +62,40 @@ class Service:
         self._settings, self._loaded, self._follower, self._world = settings, loaded, follower, world
         self._started = world.clock()
         self._look_now, self._dirty = asyncio.Event(), asyncio.Event()
+        self.history = History()
         self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
         self.metrics = Metrics(self._board, config_ok=lambda: follower.ok)
         self.catalogue = Catalogue(now=world.now, placement=settings.placement)
+        self._recheck = Recheck(
+            world.check,
+            self._report,
+            endpoints=self._board.endpoints,
+            before=self._board.result,
+            clock=world.clock,
+        )
+        self._others = status_page.assets()
         self._use(loaded)
+
+    def shown(self, run: str) -> Shown:
+        """What the HTTP side shows; `run` tells this process from others in the ids of events."""
+        page = status_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
+        streams = Streams(self.history, run=run)
+        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, self._overview)
+
+    def find(self, method: str, path: str, query: bytes) -> Document | None:
+        """The ready-made document of a path (prebuilt.Find)."""
+        return self.catalogue.find(method, path, query) or self._others.get(path)
+
+    async def recheck(self, agent: str) -> Verdict:
+        """Look for the agent and probe it now.
+
+        Raises:
+            KeyError: there is no such agent.
+            Busy: it is not the caller's turn (recheck).
+        """
+        await self._recheck(agent)
+        self._look_now.set()
+        return self._board.verdict(agent)
 
     def waiting(self) -> str:
         """Why the registry is not ready; empty when it is (app.Waiting)."""
@@ -90,15 +129,34 @@ class Service:
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._board.expect(list(loaded.fleet.agents))
-        self.catalogue.publish(loaded, self._board.verdict)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Make the documents anew, then tell who listens."""
+        self.catalogue.publish(self._loaded, self._board.verdict)
+        fleet = self._loaded.fleet
+        self._others[targets.PATH] = targets.document(fleet.name, self._board.agents, self._board.endpoints)
+        self.history.ring()
+
+    def _overview(self) -> overview.Overview:
+        return overview.gather(
+            self._loaded,
+            self._settings.placement,
+            self._board,
+            self.history,
+            now=self._world.now(),
+            config_ok=self._follower.ok,
+        )
 
     def _report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
         self.metrics.observe(result.latency)
         self._board.report(agent, endpoint, result)
 
     def _changed(self, change: Change) -> None:
+        self.history.record(change)
         self.metrics.count(change)
-        log = _log.info if change.new == "ok" else _log.warning
+        starting = change.old == "unknown" and self._world.clock() - self._started < STARTING
+        log = _log.info if change.new == "ok" or starting else _log.warning
         log("agent state changed", agent=change.agent, old=change.old, new=change.new, reason=change.reason)
 
     async def _follow_file(self, scheduler: Scheduler) -> None:
@@ -109,6 +167,7 @@ class Service:
             except Refused as refused:
                 problems = [str(problem) for problem in refused.problems]
                 _log.error("fleet file refused, the earlier one stays in use", problems=problems)
+                self.history.ring()
                 continue
             if loaded is None:
                 continue
@@ -128,7 +187,13 @@ class Service:
         while True:
             self._look_now.clear()
             await discovery.sweep(self._board.agents, tell)
+            self._beside(discovery.strangers)
             await self._until(self._look_now, self._loaded.fleet.registry.probe_interval)
+
+    def _beside(self, addresses: tuple[str, ...]) -> None:
+        for new in set(addresses) - set(self._board.undeclared):
+            _log.warning("undeclared address in the fleet's domain", address=new)
+        self._board.beside(addresses)
 
     async def _until(self, event: asyncio.Event, seconds: float) -> None:
         """Return when `event` is set or `seconds` have passed."""
@@ -145,4 +210,4 @@ class Service:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            self.catalogue.publish(self._loaded, self._board.verdict)
+            self._renew()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pallas_contract import names
 from pallas_contract.health import State
@@ -20,6 +20,8 @@ class Verdict:
 
 
 NOT_PROBED = Verdict("unknown", "not probed yet")
+_SOME = 3
+"""Tools named one by one where replicas differ; a reason is read by people."""
 
 
 def judge(agent: str, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
@@ -43,7 +45,7 @@ def judge(agent: str, sighting: Sighting, results: Mapping[Endpoint, Result]) ->
 def _identified(agent: str, result: Result) -> Result:
     """An agent that answers under another name may be another agent: DNS can lag behind, a port can be taken."""
     if result.state in ("ok", "degraded") and result.name not in ("", agent, names.slug(agent)):
-        return Result("degraded", f"answers as {result.name}", result.era, result.latency, result.name, result.version)
+        return replace(result, state="degraded", reason=f"answers as {result.name}")
     return result
 
 
@@ -63,6 +65,7 @@ def _over(known: Mapping[str, Result]) -> Verdict:
     problems.append(_reasons(by_state.get("degraded", {}), len(known)))
     problems.append(_skew(known, "version", lambda result: result.version))
     problems.append(_skew(known, "era", lambda result: result.era))
+    problems.append(_tool_skew({label: result.tools for label, result in known.items() if result.tools is not None}))
     if "degraded" in by_state or any(problems):
         return Verdict("degraded", "; ".join(filter(None, problems)))
     notes = {label: reason for label, reason in by_state["ok"].items() if reason}
@@ -82,6 +85,20 @@ def _skew(known: Mapping[str, Result], what: str, of: Callable[[Result], str]) -
     if len(groups) < 2:
         return ""
     return f"replicas differ in {what}: " + ", ".join(f"{value} ({', '.join(labels)})" for value, labels in groups)
+
+
+def _tool_skew(known: Mapping[str, Mapping[str, str]]) -> str:
+    """Which tool is not the same everywhere, and where it is missing; empty when all replicas have the same."""
+    said = []
+    for tool in sorted({tool for tools in known.values() for tool in tools}):
+        groups = _grouped((label, tools.get(tool, "")) for label, tools in known.items())
+        if len(groups) > 1:
+            where = next((labels for digest, labels in groups if not digest), None)
+            said.append(f"{tool} missing on {', '.join(where)}" if where else f"{tool} takes other arguments")
+    if not said:
+        return ""
+    more = f" and {len(said) - _SOME} more" if len(said) > _SOME else ""
+    return f"replicas differ in tools: {'; '.join(said[:_SOME])}{more}"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:

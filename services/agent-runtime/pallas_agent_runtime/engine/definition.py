@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fast_agent import FastAgent
 from fast_agent.core.exceptions import FastAgentError
 from fast_agent.llm.model_database import ModelDatabase, ModelParameters
+from fast_agent.ui.console import console
 
 from pallas_agent_runtime import usercode
 from pallas_agent_runtime.settings import Settings
@@ -102,6 +103,11 @@ def register_model(capabilities: Capabilities, provider: str) -> bool:
     )
     ModelDatabase.register_runtime_model_params(capabilities.model, parameters)
     return True
+
+
+def silence() -> None:
+    """Nothing of fast-agent's on stdout: it shows the results of parallel tool calls whatever its `show_tools` says."""
+    console.quiet = True
 
 
 def said(error: Exception) -> str:

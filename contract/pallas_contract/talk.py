@@ -1,0 +1,155 @@
+"""The requests of one probe to one MCP server: headers of both eras, the session, and answers read with distrust."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pallas_contract import __version__, http
+from pallas_contract.health import State
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+Era = Literal["2026-07-28", "2025-11-25"]
+
+ASIDE = 1.0
+"""Seconds for what is asked after the state is known: the goodbye, the tools."""
+_MAX_TEXT = 500
+
+Request = Callable[..., Awaitable[http.Reply]]
+
+CLIENT = {"name": "pallas-probe", "version": __version__}
+META = "io.modelcontextprotocol/"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to probe. `address` is an IP to connect to instead of resolving the URL's host.
+
+    `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state.
+    """
+
+    url: str
+    address: str | None = None
+    deep: bool = False
+    tools: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Finding(Exception):
+    """A finding that ends the probe early."""
+
+    def __init__(self, state: State, reason: str) -> None:
+        super().__init__(reason)
+        self.state, self.reason = state, reason
+
+
+class Talk:
+    """The requests of one probe to one server."""
+
+    def __init__(self, target: Target, request: Request) -> None:
+        self.target, self._request, self._id = target, request, 0
+        self.session = ""
+        self.version = LEGACY
+
+    async def post(self, method: str, params: dict[str, Any], *, era: str = "", name: str = "") -> http.Reply:
+        """POST one JSON-RPC request.
+
+        Raises:
+            Finding: the status says that no other question will be answered either (401, 403, 429, 5xx, 3xx).
+        """
+        self._id += 1
+        headers = self._headers()
+        if era:
+            headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
+            meta = {f"{META}protocolVersion": era, f"{META}clientCapabilities": {}, f"{META}clientInfo": CLIENT}
+            params = {**params, "_meta": meta}
+        body = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode()
+        reply = await self._send("POST", headers, body, enough=self._complete)
+        if reply.status in (401, 403):
+            raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {reply.status})")
+        if reply.status == 429:
+            raise Finding("degraded", "asked to slow down (HTTP 429)")
+        if reply.status == 421:
+            raise Finding("error", "refuses this Host header (HTTP 421)")
+        if reply.status >= 500 or 300 <= reply.status < 400:
+            raise Finding("error", f"HTTP {reply.status}")
+        return reply
+
+    async def notify(self, method: str) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
+        await self._send("POST", self._headers(), body)
+
+    async def leave(self) -> None:
+        """Tear down the session, if one was opened (seed 000, Implementation Guidance). A server may refuse.
+
+        Bounded on its own: it also runs after the probe's deadline has passed.
+        """
+        if not self.session:
+            return
+        headers, self.session = self._headers(), ""
+        with contextlib.suppress(http.Unreachable, TimeoutError):
+            async with asyncio.timeout(ASIDE):
+                await self._send("DELETE", headers)
+
+    def answer(self, reply: http.Reply) -> dict[str, Any]:
+        """The JSON-RPC answer to the last request; empty when there is none. Only an error may come without its id."""
+        texts = _events(reply.body) if _is_stream(reply) else [reply.body]
+        for text in texts:
+            try:
+                message = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(message, dict):
+                continue
+            if "result" in message and message.get("id") == self._id:
+                return message
+            if "error" in message and message.get("id") in (self._id, None):
+                return message
+        return {}
+
+    def _complete(self, reply: http.Reply) -> bool:
+        # noted as soon as the headers are there: the body may never end, and then nobody would close the session
+        self.session = self.session or reply.headers.get("mcp-session-id", "")
+        return _is_stream(reply) and bool(self.answer(reply))
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        headers |= {key.lower(): value for key, value in self.target.headers.items()}
+        if self.session:
+            headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
+        return headers
+
+    async def _send(self, method: str, headers: dict[str, str], body: bytes = b"", **options: Any) -> http.Reply:
+        return await self._request(
+            method, self.target.url, headers=headers, body=body, address=self.target.address, **options
+        )
+
+
+def _is_stream(reply: http.Reply) -> bool:
+    return reply.headers.get("content-type", "").startswith("text/event-stream")
+
+
+def _events(body: bytes) -> list[bytes]:
+    """The data of each complete server-sent event."""
+    blocks = body.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]
+    return [
+        b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")) for block in blocks
+    ]
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str:
+    """Foreign text fit to be shown: bounded, and encodable (JSON may carry half of a surrogate pair)."""
+    return value[:_MAX_TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def as_texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

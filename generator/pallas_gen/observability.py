@@ -1,0 +1,196 @@
+"""A fleet for Prometheus and Grafana: a scrape configuration, alert rules and a dashboard.
+
+Everything is asked of the registry's metrics, which are there whatever the agents do; the agents' own metrics are found
+through the registry's service discovery.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from pallas_contract.fleet import Fleet
+from pallas_gen import yaml_out
+
+SCRAPE, ALERTS, DASHBOARD = map(PurePosixPath, ("prometheus.yaml", "alerts.yaml", "dashboard.json"))
+JOB = "pallas-registry"
+AGENTS_JOB = "pallas-agents"
+
+
+def render(fleet: Fleet, source: str) -> dict[PurePosixPath, str]:
+    """The three files. `source` is the name of the fleet file, for their headers."""
+    return {
+        SCRAPE: yaml_out.dump(scrape(fleet), source=source, override="a file of your own", literal=True),
+        ALERTS: yaml_out.dump(alerts(fleet), source=source, override="a file of your own", literal=True),
+        DASHBOARD: json.dumps(dashboard(fleet), indent=2, ensure_ascii=False) + "\n",
+    }
+
+
+def scrape(fleet: Fleet) -> dict[str, Any]:
+    """A Prometheus configuration for where the fleet's ports are published."""
+    registry = f"{fleet.host}:{fleet.registry_port}"
+    found = [{"url": f"http://{registry}/prometheus/targets", "refresh_interval": "15s"}]
+    return {
+        "global": {"scrape_interval": "15s"},
+        "rule_files": [ALERTS.name],
+        "scrape_configs": [
+            {"job_name": JOB, "static_configs": [{"targets": [registry], "labels": {"fleet": fleet.name}}]},
+            {"job_name": AGENTS_JOB, "http_sd_configs": found},
+        ],
+    }
+
+
+def alerts(fleet: Fleet) -> dict[str, Any]:
+    """Alert rules: what a person should look at, and after how long."""
+    return {"groups": [{"name": f"pallas {fleet.name}", "rules": list(_rules(fleet))}]}
+
+
+def selector(fleet: Fleet) -> str:
+    """The label selector of the registry's series of this fleet."""
+    name = fleet.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{{job="{JOB}",fleet="{name}"}}'
+
+
+def _rules(fleet: Fleet) -> Iterator[dict[str, Any]]:
+    of = selector(fleet)
+    stale = max(60, round(6 * fleet.registry.probe_interval))
+    who = "{{ $labels.agent }}"
+    yield _rule(
+        "PallasRegistryDown",
+        f"absent(pallas_registry_config_ok{of})",
+        "2m",
+        "critical",
+        "The registry gives no metrics",
+        "Nothing is known about the agents as long as this lasts.",
+    )
+    yield _rule(
+        "PallasAgentDown",
+        f"pallas_agent_health{of} == 0",
+        "1m",
+        "critical",
+        f"{who} is down",
+        "No replica answers, or none was found. The registry's status page says why, and what started it.",
+    )
+    yield _rule(
+        "PallasAgentDegraded",
+        f"pallas_agent_health{of} == 0.5",
+        "5m",
+        "warning",
+        f"{who} is degraded",
+        "It answers, but something it needs does not, its replicas differ, or it wants credentials.",
+    )
+    yield _rule(
+        "PallasAgentFlapping",
+        f"sum by (fleet, agent) (increase(pallas_agent_state_changes_total{of}[15m])) > 6",
+        "0m",
+        "warning",
+        f"{who} keeps changing its state",
+        "More than six changes in a quarter of an hour; the status page lists the last ones with their reasons.",
+    )
+    yield _rule(
+        "PallasRegistryStale",
+        f"pallas_registry_last_probe_age_seconds{of} > {stale}",
+        "1m",
+        "warning",
+        f"{who} has not been probed for {{{{ $value | humanizeDuration }}}}",
+        f"Probes are due every {fleet.registry.probe_interval:g} s: the registry's machine is overloaded.",
+    )
+    yield _rule(
+        "PallasRegistryConfigBroken",
+        f"pallas_registry_config_ok{of} == 0",
+        "1m",
+        "warning",
+        "The fleet file on disk cannot be used",
+        "The registry goes on with the one it read before; its log names every problem.",
+    )
+    yield _rule(
+        "PallasUndeclaredAddress",
+        f"pallas_registry_undeclared_addresses{of} > 0",
+        "5m",
+        "warning",
+        "Something in the fleet's DNS domain is in no fleet file",
+        "The registry's status page lists the addresses; it asks them nothing.",
+    )
+
+
+def _rule(name: str, expr: str, wait: str, severity: str, summary: str, description: str) -> dict[str, Any]:
+    return {
+        "alert": name,
+        "expr": expr,
+        "for": wait,
+        "keep_firing_for": "1m",
+        "labels": {"severity": severity},
+        "annotations": {"summary": summary, "description": description},
+    }
+
+
+def dashboard(fleet: Fleet) -> dict[str, Any]:
+    """A Grafana dashboard in the classic format, which every Grafana imports."""
+    of = selector(fleet)
+    panels = [_panel(number, *each) for number, each in enumerate(_panels(of), 1)]
+    datasource = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
+    return {
+        "title": f"Pallas: {fleet.name}",
+        "uid": None,
+        "tags": ["pallas"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "templating": {"list": [datasource]},
+        "panels": panels,
+    }
+
+
+_Place = tuple[int, int, int, int]
+"""x, y, width, height in Grafana's grid of 24 columns."""
+
+
+def _panels(of: str) -> Iterator[tuple[str, str, str, str, str, _Place]]:
+    """Title, kind, query, legend, unit, place."""
+    duration = "pallas_registry_probe_duration_seconds_bucket"
+    yield "Agents by state", "stat", f"pallas_registry_agents{of}", "{{status}}", "none", (0, 0, 16, 4)
+    yield (
+        "Fleet file in use",
+        "stat",
+        f"pallas_registry_config_ok{of}",
+        "is the one on disk",
+        "bool_yes_no",
+        (16, 0, 4, 4),
+    )
+    undeclared = f"pallas_registry_undeclared_addresses{of}"
+    yield "Undeclared addresses", "stat", undeclared, "addresses", "none", (20, 0, 4, 4)
+    yield "Health", "state-timeline", f"pallas_agent_health{of}", "{{agent}}", "none", (0, 4, 24, 9)
+    yield "Replicas", "timeseries", f"pallas_agent_replicas{of}", "{{agent}}", "none", (0, 13, 8, 8)
+    changes = f"sum by (agent) (increase(pallas_agent_state_changes_total{of}[$__rate_interval]))"
+    yield "Changes of state", "timeseries", changes, "{{agent}}", "none", (8, 13, 8, 8)
+    age = f"pallas_registry_last_probe_age_seconds{of}"
+    yield "Age of the last probe", "timeseries", age, "{{agent}}", "s", (16, 13, 8, 8)
+    slow = f"histogram_quantile(0.99, sum by (le) (rate({duration}{of}[$__rate_interval])))"
+    yield "Probe duration, 99th percentile", "timeseries", slow, "p99", "s", (0, 21, 12, 8)
+    count = f"sum(rate(pallas_registry_probe_duration_seconds_count{of}[$__rate_interval]))"
+    yield "Probes per second", "timeseries", count, "probes", "reqps", (12, 21, 12, 8)
+
+
+_HEALTH = [
+    {"type": "value", "options": {"0": {"text": "down", "color": "red"}}},
+    {"type": "value", "options": {"0.5": {"text": "degraded", "color": "orange"}}},
+    {"type": "value", "options": {"1": {"text": "ok", "color": "green"}}},
+]
+
+
+def _panel(number: int, title: str, kind: str, query: str, legend: str, unit: str, place: _Place) -> dict[str, Any]:
+    x, y, width, height = place
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    defaults = {"unit": unit} | ({"mappings": _HEALTH} if kind == "state-timeline" else {})
+    return {
+        "id": number,
+        "title": title,
+        "type": kind,
+        "datasource": source,
+        "gridPos": {"x": x, "y": y, "w": width, "h": height},
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "targets": [{"refId": "A", "datasource": source, "expr": query, "legendFormat": legend}],
+    }

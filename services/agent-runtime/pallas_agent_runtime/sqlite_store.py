@@ -1,0 +1,131 @@
+"""Transcripts in an SQLite file, so that a restart loses no conversation; bounded like those in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import structlog
+
+from pallas_agent_runtime.conversations import IDLE, LIMIT, Transcript
+
+log = structlog.get_logger(__name__)
+
+BUSY = 5.0
+"""Seconds to wait for another process that writes to the same file."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS conversations
+    (agent TEXT, key TEXT, used REAL NOT NULL, transcript TEXT NOT NULL, PRIMARY KEY (agent, key))
+"""
+_INDEX = "CREATE INDEX IF NOT EXISTS conversations_used ON conversations (agent, used)"
+_LOAD = "SELECT transcript FROM conversations WHERE agent = ? AND key = ? AND used >= ?"
+_SAVE = "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?)"
+_FORGET_OLD = "DELETE FROM conversations WHERE agent = ? AND used < ?"
+_FORGET_MANY = """
+DELETE FROM conversations WHERE agent = ?1
+    AND key IN (SELECT key FROM conversations WHERE agent = ?1 ORDER BY used DESC, key LIMIT -1 OFFSET ?2)
+"""
+
+
+class CannotStore(Exception):
+    """The file cannot be used; the text names it and says why."""
+
+
+class SqliteStore[M]:
+    """A store of one agent. Several may share a file: each sees its own transcripts only.
+
+    `dump` and `parse` turn messages into text and back. SQLite and both of them run in one thread beside the event
+    loop, one call after the other. `clock` gives seconds that go on through a restart.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        agent: str,
+        dump: Callable[[list[M]], str],
+        parse: Callable[[str], list[M]],
+        limit: int = LIMIT,
+        idle: float = IDLE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._connection, self._agent, self._dump, self._parse = connection, agent, dump, parse
+        self._limit, self._idle, self._clock = limit, idle, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="conversations")
+
+    async def load(self, key: str) -> Transcript[M]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._load, key)
+
+    async def save(self, key: str, transcript: Transcript[M]) -> None:
+        """Keep it. A disk that is full costs the conversation this turn, and not the caller the answer."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._save, key, transcript)
+        except sqlite3.Error as error:
+            log.error("conversation_not_saved", error=str(error))
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the file."""
+        self._thread.shutdown()
+        self._connection.close()
+
+    def _load(self, key: str) -> Transcript[M]:
+        row = self._connection.execute(_LOAD, (self._agent, key, self._clock() - self._idle)).fetchone()
+        try:
+            return {agent: self._parse(said) for agent, said in json.loads(row[0]).items()} if row else {}
+        except Exception as error:  # written by another version of the engine: it would never be readable again
+            log.warning("conversation_not_readable", error=type(error).__name__)
+            return {}
+
+    def _save(self, key: str, transcript: Transcript[M]) -> None:
+        text = json.dumps({agent: self._dump(said) for agent, said in transcript.items()})
+        now = self._clock()
+        with self._connection:
+            self._connection.execute(_SAVE, (self._agent, key, now, text))
+            self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
+            self._connection.execute(_FORGET_MANY, (self._agent, self._limit))
+
+
+@contextlib.contextmanager
+def opened[M](
+    path: Path, agent: str, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]]
+) -> Iterator[SqliteStore[M]]:
+    """The store of `agent` in the file at `path`, which is made when it is not there.
+
+    Raises:
+        CannotStore: it cannot be made, or is something else.
+    """
+    try:
+        store = SqliteStore(connect(path), agent, dump, parse)
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotStore(f"{path}: {reason.lower()}") from None
+    with contextlib.closing(store):
+        yield store
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file with its table; for this user only, and SQLite gives the files beside it the same mode.
+
+    Raises:
+        OSError, sqlite3.Error: it cannot be opened.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+    connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")  # survives kill -9 without a sync for every turn
+        connection.execute("PRAGMA synchronous = NORMAL")
+        with connection:
+            connection.execute(_TABLE)
+            connection.execute(_INDEX)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,74 @@
+"""`/events`: the changes of state as server-sent events, resumable, for the status page and for whoever listens.
+
+Events are `change` (with an id; data as in the log) and `update` (something else that the page shows is different).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from pallas_registry.history import History, News
+
+PATH = "/events"
+KEEP_ALIVE = 15.0
+"""Seconds of silence after which a comment is sent, so that proxies keep the connection."""
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no", "access-control-allow-origin": "*"}
+LIMIT = 256
+"""Most streams at once."""
+
+
+class Streams:
+    """Counts the streams that are open; `run` is in every id, so that those of an earlier process are recognised."""
+
+    def __init__(self, history: History, *, run: str, keep_alive: float = KEEP_ALIVE, limit: int = LIMIT) -> None:
+        self._history, self._run, self._keep_alive, self._limit = history, run, keep_alive, limit
+        self.open = 0
+
+    @property
+    def full(self) -> bool:
+        return self.open >= self._limit
+
+    async def follow(self, last_id: str) -> AsyncIterator[bytes]:
+        """Events after the one with `last_id` (the Last-Event-ID header); from now on when it is empty."""
+        self.open += 1
+        try:
+            seen = self._seen(last_id) if last_id else self._history.number
+            yield b"retry: 2000\n\n"
+            while True:
+                news = self._history.after(seen)
+                for chunk in self._events(news):
+                    yield chunk
+                if news.closed:
+                    return
+                seen = news.number
+                if not await self._woken(news.rings):
+                    yield b": still here\n\n"
+                elif self._history.number == seen:
+                    yield b"event: update\ndata: {}\n\n"
+        finally:
+            self.open -= 1
+
+    def _seen(self, last_id: str) -> int:
+        run, _, number = last_id.rpartition("-")
+        return int(number) if run == self._run and number.isascii() and number.isdigit() else 0
+
+    def _events(self, news: News) -> list[bytes]:
+        missed = [b'event: missed\ndata: {"message":"older changes are no longer kept"}\n\n'] if news.missed else []
+        return missed + [
+            f"id: {self._run}-{number}\nevent: change\ndata: {_json(change.as_dict())}\n\n".encode()
+            for number, change in news.changes
+        ]
+
+    async def _woken(self, rings: int) -> bool:
+        try:
+            async with asyncio.timeout(self._keep_alive):
+                await self._history.wait(rings)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,100 @@
+"""What agents may ask the registry over MCP: how the fleet is, who is there, who is good for what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pallas_contract import health
+from pallas_contract.health import Health, Status
+from pallas_registry.overview import Overview, Row
+
+_HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+_AGENTS: dict[str, Any] = {
+    "type": "object",
+    "required": ["agents"],
+    "properties": {"agents": {"type": "array", "items": {"type": "object", "required": ["name", "status"]}}},
+}
+
+
+def _tool(name: str, description: str, takes: Mapping[str, Any], gives: Mapping[str, Any]) -> dict[str, Any]:
+    schemas = {"inputSchema": takes, "outputSchema": gives}
+    return {"name": name, "description": description, **schemas, "annotations": _HINTS}
+
+
+LISTED = [
+    _tool(
+        "find_agent",
+        "Find agents whose name, title or description contains a text; those that are well come first.",
+        {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Part of a name, title or description."}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+        _AGENTS,
+    ),
+    _tool(
+        health.TOOL,
+        "Returns the health status of this fleet: ok when every agent is well, else why not.",
+        _NOTHING,
+        {"type": "object", "required": ["status"], "properties": {"status": {"enum": list(health.STATUSES)}}},
+    ),
+    _tool("list_agents", "All agents of the fleet with their address and state.", _NOTHING, _AGENTS),
+]
+"""As `tools/list` gives them, by name."""
+
+
+class BadArguments(Exception):
+    """The arguments do not fit the tool; the text says how."""
+
+
+class NoSuchTool(Exception):
+    """There is no tool of this name."""
+
+
+def call(name: str, arguments: Mapping[str, Any], look: Callable[[], Overview]) -> dict[str, Any]:
+    """A `tools/call` result: the JSON as text and as structured content.
+
+    Raises:
+        NoSuchTool, BadArguments.
+    """
+    tool = next((each for each in LISTED if each["name"] == name), None)
+    if tool is None:
+        raise NoSuchTool(name)
+    wanted = tool["inputSchema"]["properties"]
+    odd = [*(key for key in arguments if key not in wanted), *(key for key in wanted if key not in arguments)]
+    if odd or not all(isinstance(value, str) for value in arguments.values()):
+        raise BadArguments(f"{name} takes {', '.join(wanted) or 'no arguments'}" + (" as text" if wanted else ""))
+    view = look()
+    if name == health.TOOL:
+        said: dict[str, Any] = dict(of_fleet(view).as_dict())
+    else:
+        text = arguments.get("query", "").casefold()
+        found = [row for row in view.rows if text in f"{row.agent}\n{row.title}\n{row.description}".casefold()]
+        said = {"agents": [_agent(row) for row in sorted(found, key=lambda row: (row.state != "ok", row.agent))]}
+    return {"content": [{"type": "text", "text": json.dumps(said, ensure_ascii=False)}], "structuredContent": said}
+
+
+def of_fleet(view: Overview) -> Health:
+    """The fleet as one (seed 000 section 2): `error` when nobody is left, `degraded` when somebody is not well."""
+    total, lost, well = sum(view.counts.values()), view.counts["error"], view.counts["ok"]
+    status: Status = "ok" if well == total else "error" if lost == total else "degraded"
+    causes = [f"{root.agent}: {root.reason}" for root in view.troubles]
+    unknown = [f"{view.counts['unknown']} not probed yet"] if view.counts["unknown"] else []
+    return Health(status, view.now, "; ".join(causes + unknown))
+
+
+def _agent(row: Row) -> dict[str, Any]:
+    said = {
+        "name": row.agent,
+        "title": row.title,
+        "description": row.description,
+        "url": row.url,
+        "status": row.state,
+        "message": row.reason,
+        "depends_on": list(row.depends_on),
+    }
+    return {key: value for key, value in said.items() if value}

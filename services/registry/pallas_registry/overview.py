@@ -1,0 +1,160 @@
+"""What the status page shows, gathered from the live model at one moment. No HTML here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from pallas_contract import documents, launch, names
+from pallas_contract.health import State
+from pallas_registry.board import Board, Replica
+from pallas_registry.causes import Root, mentions, roots
+from pallas_registry.fleet_file import Loaded
+from pallas_registry.history import Change, History
+from pallas_registry.verdict import Verdict
+
+MOST_ROWS = 500
+CHANGES = 20
+_WORST_FIRST: Sequence[State] = ("error", "degraded", "unauthenticated", "unknown", "ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One agent. `roots` is empty when it is well; `probed` is that of the replica probed longest ago."""
+
+    agent: str
+    slug: str
+    title: str
+    description: str
+    url: str | None
+    state: State
+    reason: str
+    roots: tuple[Root, ...]
+    since: datetime
+    probed: datetime | None
+    eras: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    replicas: tuple[Replica, ...]
+
+    @property
+    def well(self) -> int:
+        """Replicas that are well."""
+        return sum(1 for each in self.replicas if each.result and each.result.state == "ok")
+
+    @property
+    def elsewhere(self) -> tuple[Root, ...]:
+        """The root causes that are not the agent itself."""
+        return tuple(root for root in self.roots if root.agent != self.agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box of the graph: an agent, or a companion service, which is not probed but may be named as the trouble."""
+
+    name: str
+    title: str
+    state: State | Literal["service", "suspect"]
+    root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The whole page. `troubles` maps each root cause to the agents that suffer from it, itself included."""
+
+    fleet: str
+    version: str
+    model: str
+    now: datetime
+    config_ok: bool
+    counts: Mapping[State, int]
+    rows: tuple[Row, ...]
+    hidden: int
+    undeclared: tuple[str, ...]
+    troubles: Mapping[Root, tuple[str, ...]]
+    nodes: tuple[Node, ...]
+    edges: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
+
+
+def gather(
+    loaded: Loaded, placement: launch.Placement, board: Board, history: History, *, now: datetime, config_ok: bool
+) -> Overview:
+    """Everything the page needs; agents that are not well come first, otherwise in the order of the file."""
+    fleet = loaded.fleet
+    known = [agent for agent in fleet.agents if agent in board.agents]
+    verdicts = {agent: board.verdict(agent) for agent in known}
+    depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known}
+    found = {agent: roots(agent, depends, verdicts) for agent in known}
+    troubles: dict[Root, list[str]] = {}
+    for agent in known:
+        for root in found[agent]:
+            troubles.setdefault(root, []).append(agent)
+    ranked = sorted(known, key=lambda agent: _WORST_FIRST.index(verdicts[agent].state))
+    rows = tuple(_row(loaded, placement, board, agent, found[agent]) for agent in ranked[:MOST_ROWS])
+    nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
+    counted = Counter(verdict.state for verdict in verdicts.values())
+    return Overview(
+        fleet=fleet.name,
+        version=fleet.version,
+        model=loaded.capabilities.model if loaded.capabilities else "",
+        now=now,
+        config_ok=config_ok,
+        counts={state: counted[state] for state in get_args(State)},
+        rows=rows,
+        hidden=len(known) - len(rows),
+        undeclared=board.undeclared,
+        troubles={root: tuple(agents) for root, agents in troubles.items()},
+        nodes=nodes,
+        edges=edges,
+        changes=tuple(history.last(CHANGES)),
+    )
+
+
+def _row(loaded: Loaded, placement: launch.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
+    written, verdict, replicas = loaded.fleet.agents[agent], board.verdict(agent), board.replicas(agent)
+    return Row(
+        agent=agent,
+        slug=names.slug(agent),
+        title=written.title or names.title(agent),
+        description=written.description,
+        url=documents.public_url(loaded.fleet, agent, placement),
+        state=verdict.state,
+        reason=verdict.reason,
+        roots=found,
+        since=board.since(agent),
+        probed=min((each.probed for each in replicas if each.probed), default=None),
+        eras=tuple(sorted({each.result.era for each in replicas if each.result and each.result.era})),
+        depends_on=tuple(written.depends_on),
+        replicas=replicas,
+    )
+
+
+def _graph(
+    loaded: Loaded, verdicts: Mapping[str, Verdict], depends: Mapping[str, tuple[str, ...]], causes: set[str]
+) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
+    fleet = loaded.fleet
+    agents = [
+        Node(agent, fleet.agents[agent].title or names.title(agent), verdict.state, agent in causes)
+        for agent, verdict in verdicts.items()
+    ]
+    edges = tuple(
+        (agent, other)
+        for agent, others in depends.items()
+        for other in others
+        if other in verdicts or other in fleet.services
+    )
+    used = {other for _, other in edges}
+    suspects = {
+        other
+        for agent, other in edges
+        if other in fleet.services and agent in causes and mentions(verdicts[agent].reason, other)
+    }
+    services = [
+        Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
+        for name in fleet.services
+        if name in used
+    ]
+    return (*agents, *services), edges

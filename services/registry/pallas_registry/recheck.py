@@ -1,0 +1,67 @@
+"""Probing an agent now because somebody asks: one agent at a time, and not too often, whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from math import ceil
+
+from pallas_contract.probe import Result
+from pallas_registry.discovery import Endpoint
+from pallas_registry.scheduler import Check, Report
+
+SPACING = 1.0
+"""Least seconds between the starts of two rechecks."""
+CONCURRENCY = 16
+"""Most replicas of the agent asked at once."""
+
+
+class Busy(Exception):
+    """Another recheck is under way, or was just now; `seconds` until it makes sense to ask again."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"another recheck is under way or was just now: try again in {seconds} s")
+        self.seconds = seconds
+
+
+class Recheck:
+    """The agents themselves pay for probes, so strangers get few of them."""
+
+    def __init__(
+        self,
+        check: Check,
+        report: Report,
+        *,
+        endpoints: Callable[[str], Sequence[Endpoint]],
+        before: Callable[[str, Endpoint], Result | None],
+        clock: Callable[[], float],
+        spacing: float = SPACING,
+    ) -> None:
+        """`endpoints` raises KeyError for an agent that is not in the file; `spacing` in seconds of `clock`."""
+        self._check, self._report, self._endpoints, self._before = check, report, endpoints, before
+        self._clock, self._spacing = clock, spacing
+        self._running, self._free_at = False, clock()
+
+    async def __call__(self, agent: str) -> None:
+        """Probe all replicas and report what they answer.
+
+        Raises:
+            KeyError: there is no such agent.
+            Busy: it is not the caller's turn.
+        """
+        endpoints = self._endpoints(agent)
+        wait = self._free_at - self._clock()
+        if self._running or wait > 0:
+            raise Busy(max(1, ceil(wait)))
+        self._running, self._free_at = True, self._clock() + self._spacing
+        slots = asyncio.Semaphore(CONCURRENCY)
+
+        async def probe(endpoint: Endpoint) -> None:
+            async with slots:
+                result = await self._check(endpoint, self._before(agent, endpoint))
+            self._report(agent, endpoint, result)
+
+        try:
+            await asyncio.gather(*map(probe, endpoints))
+        finally:
+            self._running = False

@@ -1,0 +1,138 @@
+"""`/`: the overview as HTML, rendered at most once per second and change, with assets of its own only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+
+from pallas_contract import __version__
+from pallas_contract.health import State, timestamp
+from pallas_registry import drawing
+from pallas_registry.overview import Overview
+from pallas_registry.prebuilt import Document
+
+FRESH = 1.0
+"""Seconds a rendered page is served to everybody."""
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+SYMBOLS: dict[State, str] = {"ok": "●", "degraded": "▲", "error": "■", "unauthenticated": "◆", "unknown": "○"}
+_COLOURS: dict[State, str] = {
+    "ok": "#1a9c56",
+    "degraded": "#d68a00",
+    "error": "#d4303d",
+    "unauthenticated": "#d68a00",
+    "unknown": "#7a8494",
+}
+_WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unknown")
+
+
+def assets() -> dict[str, Document]:
+    """Path -> document of everything the page loads."""
+    folder = files("pallas_registry") / "page"
+    found = {
+        "/static/page.css": Document((folder / "page.css").read_bytes(), "text/css; charset=utf-8"),
+        "/static/page.js": Document((folder / "page.js").read_bytes(), "text/javascript; charset=utf-8"),
+    }
+    for state, colour in _COLOURS.items():
+        dot = f'<circle cx="8" cy="8" r="7" fill="{colour}"/>'
+        icon = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">{dot}</svg>'
+        found[f"/static/{state}.svg"] = Document(icon.encode(), "image/svg+xml")
+    return found
+
+
+class StatusPage:
+    """Renders what `gather` finds; many readers in one second cost one rendering."""
+
+    def __init__(
+        self, gather: Callable[[], Overview], *, version: Callable[[], object], clock: Callable[[], float]
+    ) -> None:
+        """`version` differs after each change that must be seen at once; `clock` is monotonic seconds."""
+        self._gather, self._version, self._clock = gather, version, clock
+        self._rendered: tuple[object, float, bytes] | None = None
+
+    def html(self) -> bytes:
+        version, now = self._version(), self._clock()
+        if self._rendered is None or self._rendered[0] != version or now - self._rendered[1] >= FRESH:
+            self._rendered = (version, now, render(self._gather()).encode())
+        return self._rendered[2]
+
+
+def render(view: Overview) -> str:
+    """The page. Pure."""
+    template = _environment().get_template("status.html.j2")
+    return template.render(
+        view=view,
+        headline=_headline(view),
+        worst=_worst(view),
+        states={row.agent: row.state for row in view.rows},
+        drawing=drawing.draw(view.nodes, view.edges),
+        width=drawing.WIDTH,
+        height=drawing.HEIGHT,
+        symbols=SYMBOLS,
+        kit=__version__,
+    )
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(loader=PackageLoader("pallas_registry", "page"), autoescape=True, undefined=StrictUndefined)
+    made.filters |= {
+        "iso": timestamp,
+        "clock": lambda moment: moment.strftime("%H:%M:%S UTC"),
+        "age": _age,
+        "span": _since,
+        "milliseconds": lambda seconds: f"{seconds * 1000:.0f} ms",
+    }
+    return made
+
+
+def _worst(view: Overview) -> State:
+    return next((state for state in _WORST_FIRST if view.counts[state]), "ok")
+
+
+def _headline(view: Overview) -> str:
+    """One sentence for people who look only once."""
+    total, worst = sum(view.counts.values()), _worst(view)
+    if worst == "ok":
+        return "All well" if total != 1 else "Well"
+    count = view.counts[worst]
+    words = {
+        "error": "down",
+        "degraded": "degraded",
+        "unauthenticated": "in need of credentials",
+        "unknown": "not known yet",
+    }
+    return f"{count} of {total} {words[worst]}"
+
+
+@pass_context
+def _age(context: Context, moment: datetime) -> str:
+    seconds = _seconds(context, moment)
+    return "just now" if seconds < 2 else f"{_span(seconds)} ago"
+
+
+@pass_context
+def _since(context: Context, moment: datetime) -> str:
+    return _span(_seconds(context, moment))
+
+
+def _seconds(context: Context, moment: datetime) -> float:
+    view: Overview = context["view"]
+    return max(0.0, (view.now - moment).total_seconds())
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"

@@ -1,0 +1,30 @@
+"""Prometheus HTTP service discovery: every replica's `/metrics`, with the agent's name as a label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import urlsplit
+
+from pallas_registry.discovery import Endpoint
+from pallas_registry.prebuilt import Document
+
+PATH = "/prometheus/targets"
+
+
+def document(fleet: str, agents: Iterable[str], endpoints: Callable[[str], Sequence[Endpoint]]) -> Document:
+    """A target group per agent that has an address (Prometheus, http_sd_config)."""
+    groups = [
+        {"targets": [_authority(each) for each in found], "labels": {"fleet": fleet, "agent": agent}}
+        for agent in agents
+        if (found := endpoints(agent))
+    ]
+    return Document(json.dumps(groups, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _authority(endpoint: Endpoint) -> str:
+    parts = urlsplit(endpoint.url)
+    if endpoint.ip is None:
+        return parts.netloc
+    host = f"[{endpoint.ip}]" if ":" in endpoint.ip else endpoint.ip
+    return f"{host}:{parts.port or 80}"

@@ -1,0 +1,140 @@
+"""Conversations in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fast_agent import PromptMessageExtended
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
+
+from pallas_agent_runtime import engine
+from pallas_agent_runtime.sqlite_store import CannotStore, SqliteStore, connect, opened
+
+Said = PromptMessageExtended
+Make = Callable[..., SqliteStore[Said]]
+
+
+def user(text: str) -> Said:
+    return Said(role="user", content=[TextContent(type="text", text=text)])
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[SqliteStore[Said]] = []
+
+    def one(agent: str = "harper", **bounds: Any) -> SqliteStore[Said]:
+        made.append(SqliteStore(connect(tmp_path / "kept.db"), agent, engine.to_json, engine.from_json, **bounds))
+        return made[-1]
+
+    yield one
+    for store in made:
+        store.close()
+
+
+async def test_a_conversation_is_read_back_by_another_process_as_it_was(make: Make) -> None:
+    call = CallToolRequest(method="tools/call", params=CallToolRequestParams(name="t", arguments={"a": 1}))
+    result = CallToolResult(content=[TextContent(type="text", text="42")])
+    image = ImageContent(type="image", data="AAAA", mime_type="image/png")
+    said = {
+        "harper": [
+            Said(role="user", content=[TextContent(type="text", text="\u202ehi \U0001f600"), image]),
+            Said(role="assistant", content=[], tool_calls={"c": call}),
+            Said(role="user", content=[], tool_results={"c": result}),
+        ],
+        "child": [user("inner")],
+    }
+    await make().save("k", said)
+    other = make()
+    assert await other.load("k") == said
+    assert await other.load("unknown") == {}
+
+
+async def test_agents_share_a_file_and_nothing_in_it(make: Make) -> None:
+    await make("harper").save("k", {"x": [user("secret")]})
+    other = make("mallory", limit=1)
+    assert await other.load("k") == {}
+    await other.save("k", {"x": [user("own")]})
+    assert list(await make("harper").load("k")) == ["x"]
+
+
+async def test_the_least_recently_used_goes_first(make: Make) -> None:
+    now = [0.0]
+    store = make(limit=2, clock=lambda: now[0])
+    for name in ("a", "b", "a", "c"):
+        now[0] += 1
+        await store.save(name, {"x": [user(name)]})
+    assert [bool(await store.load(name)) for name in ("a", "b", "c")] == [True, False, True]
+
+
+async def test_an_idle_conversation_ages_out_and_leaves_the_file(make: Make, tmp_path: Path) -> None:
+    now = [1000.0]
+    store = make(idle=10, clock=lambda: now[0])
+    await store.save("a", {"x": [user("a")]})
+    now[0] += 10
+    assert await store.load("a")
+    now[0] += 0.1
+    assert not await store.load("a")
+    await store.save("b", {})
+    with closing(sqlite3.connect(tmp_path / "kept.db")) as file:
+        assert file.execute("SELECT key FROM conversations").fetchall() == [("b",)]
+
+
+def test_only_its_owner_may_read_the_file(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "kept.db").touch(mode=0o644)
+    asyncio.run(make().save("k", {}))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(("kept.db", "kept.db-wal", "kept.db-shm"), 0o600)
+
+
+async def test_the_event_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    written, go_on = threading.Event(), threading.Event()
+
+    def slow(said: list[Said]) -> str:
+        written.set()
+        assert go_on.wait(30)
+        return engine.to_json(said)
+
+    with opened(tmp_path / "kept.db", "harper", slow, engine.from_json) as store:
+        saving = asyncio.create_task(store.save("k", {"x": [user("a")]}))
+        await asyncio.to_thread(written.wait, 30)
+        assert not saving.done()
+        go_on.set()
+        await saving
+        assert await store.load("k")
+
+
+async def test_what_cannot_be_written_costs_no_answer(make: Make, tmp_path: Path) -> None:
+    store = make()
+    with closing(sqlite3.connect(tmp_path / "kept.db")) as file:
+        file.execute("DROP TABLE conversations")
+    await store.save("k", {})
+
+
+async def test_what_another_version_wrote_is_an_empty_conversation(make: Make, tmp_path: Path) -> None:
+    store = make(clock=lambda: 0.0)
+    with closing(sqlite3.connect(tmp_path / "kept.db")) as file, file:
+        file.executemany(
+            "INSERT INTO conversations VALUES ('harper', ?, 0, ?)", [("a", "{"), ("b", "[]"), ("c", '{"x": "[1]"}')]
+        )
+    assert [await store.load(key) for key in "abc"] == [{}, {}, {}]
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("this is no database, " * 100)
+    for name, reason in [
+        ("no/such", "no such file or directory"),
+        ("text", "file is not a database"),
+        ("", "is a dir"),
+    ]:
+        with (
+            pytest.raises(CannotStore, match=f"^{tmp_path / name}: {reason}"),
+            opened(tmp_path / name, "harper", engine.to_json, engine.from_json),
+        ):
+            pass

@@ -1,0 +1,1 @@
+"""Tests of the registry; a package, so that they can share `processes`."""

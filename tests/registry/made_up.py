@@ -1,0 +1,65 @@
+"""A whole service over a fleet that is made up: where the agents are and what they answer is the test's word."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry import settings
+from pallas_registry.discovery import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
+from pallas_registry.fleet_file import Follower
+from pallas_registry.service import Service, World
+
+
+class Fake:
+    """A discovery and a prober: where each agent is, and what each endpoint answers."""
+
+    def __init__(self) -> None:
+        self.where: dict[str, tuple[Endpoint, ...]] = {}
+        self.answers: dict[Endpoint, Result] = {}
+
+    def put(self, agent: str, ip: str, result: Result | None = None) -> Endpoint:
+        endpoint = Endpoint(f"http://{agent}/mcp", ip)
+        self.where[agent] = (endpoint,)
+        self.answers[endpoint] = result or Result("ok")
+        return endpoint
+
+    strangers: tuple[str, ...] = ()
+
+    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        for agent in agents:
+            found = self.where.get(agent)
+            tell(agent, Sighting(found) if found else Sighting(problem=NOT_FOUND))
+
+    async def check(self, endpoint: Endpoint, _before: Result | None) -> Result:
+        return self.answers[endpoint]
+
+
+@asynccontextmanager
+async def running(folder: Path, time, fake: Fake, discovery: Discovery | None = None) -> AsyncIterator[Service]:
+    follower = Follower(folder / "agents.yaml")
+    loaded = follower.first()
+    addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
+    world = World(time.clock, time.now, time.sleep, discovery, fake.check)
+    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, world)
+    task = asyncio.create_task(service.run())
+    try:
+        yield service
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def states(service: Service) -> dict[str, tuple[str, str]]:
+    found = {}
+    for entry in json.loads(service.catalogue.document.body)["servers"]:
+        health = entry["_meta"]["io.pallas-kit/health"]
+        found[entry["server"]["name"].split("/")[1]] = (health["status"], health.get("message", ""))
+    return found

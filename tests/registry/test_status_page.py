@@ -1,0 +1,163 @@
+"""The page as text: what it says of each agent, and that nothing in a file or an answer becomes HTML."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry import fleet_file, overview, status_page
+from pallas_registry.board import Board
+from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry.fleet_file import Loaded
+from pallas_registry.history import History
+
+A, B = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2))
+R = Endpoint("http://tech-research:8080/mcp", "10.0.0.3")
+EVIL = "<script>alert(1)</script>\"'"
+
+
+class World:
+    def __init__(self, loaded: Loaded, time) -> None:
+        self.loaded, self.time, self.config_ok = loaded, time, True
+        self.history = History()
+        self.board = Board(clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None)
+        self.board.expect(list(loaded.fleet.agents))
+
+    def view(self) -> overview.Overview:
+        now = self.time.now()
+        return overview.gather(self.loaded, "container", self.board, self.history, now=now, config_ok=self.config_ok)
+
+    def text(self) -> str:
+        """What a reader without JavaScript reads, spaces made equal."""
+        reader = _Text()
+        reader.feed(status_page.render(self.view()))
+        return re.sub(r"\s+", " ", " ".join(reader.said))
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+@pytest.fixture
+def world(folder: Path, time) -> World:
+    return World(fleet_file.load(folder / "agents.yaml"), time)
+
+
+def trouble(world: World) -> None:
+    world.board.sight("harper", Sighting((A, B)))
+    world.board.sight("tech_research", Sighting((R,)))
+    world.board.report("harper", A, Result("ok", "", "2026-07-28", 0.003, "harper", "1.0.0"))
+    world.board.report("harper", B, Result("degraded", "Unreachable: tech_research", "2026-07-28", 0.003))
+    world.board.report("tech_research", R, Result("error", "connection refused"))
+
+
+async def test_everything_about_an_agent(world: World) -> None:
+    trouble(world)
+    await world.time.advance(75)
+    said = world.text()
+    for words in (
+        "1 of 2 down",
+        "Harper harper My assistant",
+        "▲ degraded for 1 min",
+        "1 of 2 well",
+        "10.0.0.2: Unreachable: tech_research",
+        "because tech_research : connection refused",
+        "harper degraded because tech_research: connection refused",
+        "1 min ago",
+        "2026-07-28",
+        "my-model-name",
+        "unknown → ■ error connection refused",
+    ):
+        assert words in said
+
+
+def test_the_worst_first(world: World) -> None:
+    trouble(world)
+    assert [row.agent for row in world.view().rows] == ["tech_research", "harper"]
+
+
+def test_before_the_first_probe(world: World) -> None:
+    said = world.text()
+    assert "2 of 2 not known yet" in said
+    assert "not yet" in said
+    assert "None since the registry started" in said
+
+
+def test_a_broken_file_is_said_at_the_top(world: World) -> None:
+    assert "cannot be used" not in world.text()
+    world.config_ok = False
+    assert "agents.yaml cannot be used" in world.text()
+
+
+def test_a_service_that_is_named_is_marked(world: World) -> None:
+    loaded = fleet_file.load(Path(__file__).parents[2] / "examples" / "02-pallas" / "agents.yaml")
+    world = World(loaded, world.time)
+    world.board.sight("research", Sighting((R,)))
+    world.board.report("research", R, Result("degraded", "Unreachable: neo4j_cypher"))
+    nodes = {node.name: node for node in world.view().nodes}
+    assert (nodes["neo4j_cypher"].state, nodes["argos"].state) == ("suspect", "service")
+    assert nodes["research"].root
+
+
+def test_nothing_becomes_html(world: World) -> None:
+    fleet = world.loaded.fleet
+    agent = fleet.agents["harper"].model_copy(update={"title": EVIL, "description": EVIL})
+    update = {"name": EVIL, "version": EVIL, "agents": {"harper": agent}}
+    world = World(Loaded(fleet.model_copy(update=update), None), world.time)
+    world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
+    world.board.report("harper", world.board.endpoints("harper")[0], Result("error", EVIL, EVIL, 0, EVIL, EVIL))
+    page = status_page.render(world.view())
+    assert page.count("<script") == 1, "its own"
+    assert "alert(1)" in page
+
+
+def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
+    agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
+    agents = {f"a{number}": agent for number in range(overview.MOST_ROWS + 7)}
+    loaded = Loaded(world.loaded.fleet.model_copy(update={"agents": agents}), None)
+    world = World(loaded, world.time)
+    assert "7 more agents are left out here" in world.text()
+
+
+async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
+    rendered, version = [], [0]
+
+    def gather() -> overview.Overview:
+        rendered.append(1)
+        return world.view()
+
+    page = status_page.StatusPage(gather, version=lambda: version[0], clock=world.time.clock)
+    for _ in range(5):
+        page.html()
+    assert len(rendered) == 1
+    version[0] = 1
+    page.html()
+    assert len(rendered) == 2, "a change shows at once"
+    await world.time.advance(1)
+    page.html()
+    assert len(rendered) == 3
+
+
+def test_its_assets_are_its_own() -> None:
+    for path, document in status_page.assets().items():
+        assert path.startswith("/static/")
+        without_namespace = document.body.replace(b"http://www.w3.org/2000/svg", b"")
+        assert b"//cdn" not in document.body
+        assert b"http:" not in without_namespace
+        assert b"https:" not in without_namespace
+
+
+@pytest.mark.parametrize(
+    ("seconds", "span"), [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3600, "1 h"), (86400 * 3, "3 d")]
+)
+def test_spans(seconds: float, span: str) -> None:
+    assert status_page._span(seconds) == span
