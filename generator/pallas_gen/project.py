@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pallas_contract import check, fastagent, names
+from pallas_contract import check, code, fastagent, names
 from pallas_contract.fastagent import Config
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
@@ -49,25 +49,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     secrets = entries.inside(folder, [*shared, *_secret_places(fleet, tree)])
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(entries.entries(folder, hidden)))
-    found += [*warnings, *said, *_code(fleet, tree, folder), *_secret_files(fleet, tree, folder, shared)]
+    own_image = fleet.image.agent is not None  # it may bring its own modules along
+    found += [*warnings, *said, *code.missing(fleet, tree, folder, lambda _: own_image)]
+    found += _secret_files(fleet, tree, folder, shared)
     found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
     found += [*_servers(fleet, config), *_publishing(fleet, tree), *_variables(config, folder, environ, fleet)]
     return Loaded(fleet, config, project, folder, refuse_errors(found))
-
-
-def _code(fleet: Fleet, tree: Source, folder: Path) -> Iterator[Problem]:
-    """Modules and cards that are not in the folder. A custom image may bring its own modules along."""
-    own_image = fleet.image.agent is not None
-    modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
-    modules += [("services", name, service.module) for name, service in fleet.services.items()]
-    for kind, name, module in modules:
-        place = module.replace(".", "/")
-        if not own_image and not (folder / f"{place}.py").is_file() and not (folder / place).is_dir():
-            hint = f"create {place}.py beside {tree.name}, or name an `image` that holds the module"
-            yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
-    for name, agent in fleet.agents.items():
-        if agent.card and not (folder / agent.card).is_file():
-            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
 
 
 def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
@@ -82,11 +69,11 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
 def _secrets_in_code(fleet: Fleet, tree: Source, secrets: Mapping[str, str]) -> Iterator[Problem]:
     """Secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
     modules = [*(agent.module for agent in fleet.agents.values()), *(item.module for item in fleet.services.values())]
-    code = {module.partition(".")[0] for module in modules if module}
-    code |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
+    tops = {module.partition(".")[0] for module in modules if module}
+    tops |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
     for file, where in _secret_places(fleet, tree).items():
         top = secrets.get(file, "").partition("/")[0]
-        if top in code:
+        if top in tops:
             message = f"{file} lies in `{top}`, which holds code that every container gets"
             yield Problem(where, message, "move it into a folder of its own, for example secrets/")
 

@@ -107,6 +107,13 @@ def test_names_of_the_host_replace_the_address_and_admit_no_other(
         assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
 
+def test_an_address_lost_among_other_tasks_is_still_told() -> None:
+    lost = listening.CannotListen("cannot listen on x")
+    group = BaseExceptionGroup("tasks", [ValueError(), BaseExceptionGroup("more", [lost])])
+    assert serve._cannot_listen(group) is lost
+    assert serve._cannot_listen(BaseExceptionGroup("tasks", [ValueError()])) is None
+
+
 def test_a_name_that_is_not_known_is_told(toolkit: Any) -> None:
     said = r"cannot listen on from\.nobody\.invalid:\d+: the name is not known"
     with (

@@ -73,6 +73,10 @@ def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -
         ("import made_up_package", "`made_bad` cannot be imported: No module named 'made_up_package' (made_bad.py:1)"),
         ("\nx = (", "`made_bad` cannot be imported: SyntaxError: '(' was never closed (made_bad.py, line 2)"),
         ("\n\n1 / 0", "`made_bad` cannot be imported: ZeroDivisionError: division by zero (made_bad.py:3)"),
+        (
+            "import pydantic\npydantic.TypeAdapter(int).validate_python('sk-never-shown')",
+            "`made_bad` cannot be imported: ValidationError: : Input should be a valid integer, unable to parse",
+        ),
         ("raise SystemExit(3)", "`made_bad` cannot be imported: SystemExit: 3 (made_bad.py:1)"),
         ("x = 1", '`made_bad` has no `fast`\n    define it: fast = FastAgent("name")'),
         ("fast = 1", "`fast` in `made_bad` is no FastAgent"),
@@ -90,6 +94,7 @@ def test_a_module_that_is_of_no_use_is_refused(toolkit: Any, tmp_path: Path, cod
         load(own(tmp_path, module="made_bad"))
     where = "agents.yaml:1:54 agents.jarvis.module: "
     assert str(refused.value).startswith(where + message.format(folder=tmp_path))
+    assert "sk-never-shown" not in str(refused.value)
 
 
 def test_a_card_is_an_agent_without_python(toolkit: Any, tmp_path: Path) -> None:

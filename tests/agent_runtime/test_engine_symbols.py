@@ -15,6 +15,7 @@ ROOM = Path(pallas_agent_runtime.__file__).parent
 
 SYMBOLS = {
     "fast_agent": "AgentHarness FastAgent HarnessSession LlmStopReason PromptMessageExtended RequestParams",
+    "fast_agent.config": "get_settings",
     "fast_agent.core.agent_app": "AgentApp",
     "fast_agent.core.exceptions": "FastAgentError",
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",

@@ -55,7 +55,6 @@ def message_of(started: Any) -> str | None:
     [
         ({"default_model": "passthrough"}, "['argos']", "Missing server configuration for agent 'jarvis'"),
         ({"default_model": "nonsense.model"}, "[]", "fast-agent cannot start it: "),
-        ({"default_model": "passthrough", "mcp": {"servers": {"a": {"transport": 7}}}}, "[]", "cannot be imported: "),
     ],
 )
 def test_a_definition_that_cannot_run_is_one_line_and_code_2(
@@ -66,6 +65,17 @@ def test_a_definition_that_cannot_run_is_one_line_and_code_2(
     said = started.log("jarvis").read_text()
     assert "agents.yaml:3:5 agents.jarvis.module: " in said
     assert message in said
+    assert "Traceback" not in said
+
+
+def test_what_fast_agent_does_not_take_is_told_without_its_value(agent: Callable[..., Any]) -> None:
+    servers = {"a": {"url": "http://a/mcp", "read_timeout_seconds": "sk-never-shown"}}
+    started = agent({"default_model": "passthrough", "mcp": {"servers": servers}})
+    assert started.running["jarvis"].wait(90) == 2
+    said = started.log("jarvis").read_text()
+    assert "fastagent.config.yaml mcp.servers.a." in said
+    assert "fast-agent refuses it: " in said
+    assert "sk-never-shown" not in said
     assert "Traceback" not in said
 
 

@@ -24,6 +24,11 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
+READ_ALL = """
+import pathlib
+for path in pathlib.Path("/project").rglob("*"):
+    print(path, path.read_text() if path.is_file() else "")
+"""
 REFUSED = {"gaierror", "ConnectionRefusedError", "TimeoutError", "OSError"}
 """No such name; no way there."""
 
@@ -187,9 +192,14 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         assert "good morning" in answer.text
 
         assert stack.python("hello", "print(open('/run/secrets/API_KEY').read())") == "canary-value"
+        replacement = keys / "new"  # as an editor saves: the old file is replaced, not written to
+        replacement.write_text("canary-value\n")
+        replacement.rename(keys / "api.txt")
         for member in ("hello", "registry"):
-            assert stack.python(member, "print(repr(open('/project/keys/api.txt').read()))") == "''"
+            assert "canary-value" not in stack.python(member, READ_ALL), member
             assert "canary-value" not in str(stack.container(member).attrs)
+        (config.parent / ".env").write_text("LATER=canary-value\n")
+        assert "canary-value" not in stack.python("hello", READ_ALL)
 
         registry = stack.container("registry")
         (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)

@@ -1,6 +1,7 @@
 """The two fast-agent files of the project -> the one file this process gives to fast-agent. Pure.
 
-`${NAME}` references stay references: fast-agent expands them, so no secret is written out anew.
+`${NAME}` references stay references: fast-agent expands them. What a user wrote literally goes along as it is,
+into a file that only this user can read and that goes away with the process.
 """
 
 from __future__ import annotations

@@ -48,7 +48,19 @@ def run(prepared: Prepared) -> None:
         home(prepared.config.data),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(prepared, sockets))
+        try:
+            runner.run(_serve(prepared, sockets))
+        except BaseExceptionGroup as group:  # several tasks were under way when it happened
+            raise _cannot_listen(group) or group from None
+
+
+def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> listening.CannotListen | None:
+    for error in group.exceptions:
+        if isinstance(error, listening.CannotListen):
+            return error
+        if isinstance(error, BaseExceptionGroup) and (found := _cannot_listen(error)):
+            return found
+    return None
 
 
 @contextlib.contextmanager

@@ -52,6 +52,11 @@ class Settings:
         return self.fleet.agent(self.name)
 
     @property
+    def placement(self) -> launch.Placement:
+        """Where this process runs, told by where it was told to listen."""
+        return "container" if (self.host, self.port) == ("0.0.0.0", names.CONTAINER_PORT) else "local"
+
+    @property
     def slug(self) -> str:
         return names.slug(self.name)
 

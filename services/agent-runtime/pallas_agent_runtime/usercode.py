@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from pydantic import ValidationError
+
 from pallas_agent_runtime.settings import Settings
 from pallas_contract.problems import Refused
 
@@ -32,10 +34,19 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
         raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
     except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        message = f"`{name}` cannot be imported: {reason}{_origin(error, settings.project)}"
+        message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
         hint = f"try it alone: python -c 'import {name}'"
         raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
+
+
+def reason(error: BaseException) -> str:
+    """Kind and text of an error on one line, without the values that pydantic quotes: one of them may be a secret."""
+    if isinstance(error, ValidationError):
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        said = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details)
+    else:
+        said = str(error)
+    return " ".join(f"{type(error).__name__}: {said}".split())[:300]
 
 
 @contextmanager

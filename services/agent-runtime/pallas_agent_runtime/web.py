@@ -86,7 +86,7 @@ class Pages:
     async def server_json(self, request: Request) -> Response:
         """The agent's own entry of the registry (seed 000 section 1)."""
         settings, now = self._settings, self._current()
-        server = documents.server(settings.fleet, settings.name, self._capabilities, "local")
+        server = documents.server(settings.fleet, settings.name, self._capabilities, settings.placement)
         return JSONResponse({"servers": [documents.entry(server, self._started, now.status, now.message)]})
 
 

@@ -141,8 +141,18 @@ def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         (project / "agents.yaml").write_text(FLEET.replace("port: 9001", f"port: {port}"))
+        for module in ("agents/harper", "agents/research", "agents/tech", "agents/loner", "standins/model"):
+            (project / f"{module}.py").parent.mkdir(exist_ok=True)
+            (project / f"{module}.py").touch()
         assert main(project / "agents.yaml") == 1
     assert f"harper cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
+
+
+def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):
+    assert main(project / "agents.yaml") == 2
+    said = capsys.readouterr().err
+    assert said.count("there is no module `") == 5
+    assert "agents.yaml:4:12 agents.harper.module: there is no module `agents.harper` in the project" in said
 
 
 def test_missing_parts_of_the_registry_are_named():

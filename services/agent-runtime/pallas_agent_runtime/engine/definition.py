@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fast_agent import FastAgent
+from fast_agent.config import get_settings
 from fast_agent.core.exceptions import FastAgentError
 from fast_agent.llm.model_database import ModelDatabase, ModelParameters
 from fast_agent.ui.console import console
+from pydantic import ValidationError
 
 from pallas_agent_runtime import usercode
 from pallas_agent_runtime.settings import Settings
+from pallas_contract import names
 from pallas_contract.fastagent import OFFLINE_PROVIDERS, Capabilities
-from pallas_contract.problems import Refused
+from pallas_contract.problems import Problem, Refused, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,28 @@ def load(settings: Settings) -> Loaded:
     """
     agent = settings.agent
     place = ("agents", settings.name, "module" if agent.module else "card")
+    _check_configuration()
     try:
         app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
     except FastAgentError as error:
         message = f"fast-agent refuses it: {said(error)}"
         raise Refused([settings.tree.problem(*place, message=message)]) from None
     return Loaded(app, _target(app, settings, place))
+
+
+def _check_configuration() -> None:
+    """Read the configuration before any code of the user does, so that its mistakes are told as such.
+
+    Raises:
+        Refused: fast-agent does not take it; without the values, one of which may be a secret.
+    """
+    try:
+        get_settings()
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        places = [(Where(names.CONFIG_FILE, field=".".join(map(str, item["loc"]))), item["msg"]) for item in details]
+        hint = f"it stands there or in {names.SECRETS_FILE}"
+        raise Refused(Problem(where, f"fast-agent refuses it: {message}", hint) for where, message in places) from None
 
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
@@ -67,8 +86,8 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
         except FastAgentError:
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise Refused([settings.tree.problem(*place, message=f"{card} cannot be read: {reason}")]) from None
+            message = f"{card} cannot be read: {usercode.reason(error)}"
+            raise Refused([settings.tree.problem(*place, message=message)]) from None
     return app
 
 

@@ -22,7 +22,7 @@ from pallas_agent_runtime.local.keeper import Check, Keeper, Timing
 from pallas_agent_runtime.local.members import Member, members
 from pallas_agent_runtime.local.process import Spawn, spawn
 from pallas_agent_runtime.local.screen import OWN_NAME, LastingConsole, Screen
-from pallas_contract import check, fastagent
+from pallas_contract import check, code, fastagent
 from pallas_contract.__main__ import check as answers
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, refuse_errors
@@ -40,7 +40,8 @@ def main(config: Path) -> int:
     config = config.absolute()
     try:
         fleet, tree, warnings = check.load(config)
-        warnings += refuse_errors([*fastagent.load(config.parent)[1], *replicas(fleet, tree)])
+        absent = code.missing(fleet, tree, config.parent, installed)
+        warnings += refuse_errors([*fastagent.load(config.parent)[1], *replicas(fleet, tree), *absent])
         fleet_members = members(fleet, tree, config, os.environ)
     except Refused as refused:
         _complain(refused.problems)
@@ -58,6 +59,11 @@ def main(config: Path) -> int:
         fleet_members, spawn=spawn, check=answers, screen=screen, cores=os.process_cpu_count() or 1, timing=Timing()
     )
     return asyncio.run(_until_signalled(supervisor))
+
+
+def installed(module: str) -> bool:
+    """Whether the package of `module` is importable without the project folder."""
+    return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
 def replicas(fleet: Fleet, tree: Source) -> Iterator[Problem]:

@@ -1,0 +1,24 @@
+"""The user's code that the fleet file names: is it there?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem
+from pallas_contract.source import Source
+
+
+def missing(fleet: Fleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
+    """Modules and cards that are not in the project folder; `elsewhere` says of a module that it is installed."""
+    modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
+    modules += [("services", name, service.module) for name, service in fleet.services.items()]
+    for kind, name, module in modules:
+        place = module.replace(".", "/")
+        if not (folder / f"{place}.py").is_file() and not (folder / place).is_dir() and not elsewhere(module):
+            hint = f"create {place}.py beside {tree.name}, or name an `image` that holds the module"
+            yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
+    for name, agent in fleet.agents.items():
+        if agent.card and not (folder / agent.card).is_file():
+            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
