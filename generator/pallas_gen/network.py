@@ -28,7 +28,11 @@ def ways(plan: Plan) -> Iterator[Way]:
     for item in plan.workloads:
         if item.kind == "agent":
             yield Way(names.REGISTRY, item.host, "the registry probes every agent")
-            yield Way(item.host, names.REGISTRY, "in compose it may ask the registry, on whose network it is; on Kubernetes not")
+            yield Way(
+                item.host,
+                names.REGISTRY,
+                "in compose it may ask the registry, on whose network it is; on Kubernetes not",
+            )
         if item.egress:
             yield Way(item.host, WORLD, "egress: its model or one of its servers is outside")
         if item.published:
