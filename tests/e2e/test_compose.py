@@ -200,6 +200,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
             assert "canary-value" not in str(stack.container(member).attrs)
         (config.parent / ".env").write_text("LATER=canary-value\n")
         assert "canary-value" not in stack.python("hello", READ_ALL)
+        (config.parent / ".env").unlink()
 
         registry = stack.container("registry")
         (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
