@@ -37,6 +37,11 @@ async def prometheus(folder: Path, port: int) -> AsyncIterator[httpx.AsyncClient
     )
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+
+            async def ready() -> int:
+                return (await client.get("/-/ready")).status_code
+
+            await until(ready, lambda status: status == 200)
             yield client
     finally:
         process.kill()
