@@ -34,6 +34,8 @@ def test_a_bare_start_is_as_on_one_machine() -> None:
     assert own.peers == {"argos": "http://127.0.0.1:8203/mcp", "tech_research": "http://127.0.0.1:8202/mcp"}
     assert own.subagents == {"tech_research"}
     assert {"harper", "harper:*", "localhost:*"} <= set(own.allowed_hosts)
+    assert own.placement == "local"
+    assert resolve("harper", {"PALLAS_BIND": "0.0.0.0:8080"}).placement == "container"
     assert own.remembers
     assert not resolve("tech_research", {}).remembers
     assert resolve("tech_research", {}).slug == "tech-research"

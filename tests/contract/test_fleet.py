@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_contract import check, graph, launch, source
+from pallas_contract import check, documents, graph, launch, source
 from pallas_contract.fleet import Fleet, Need
 from pallas_contract.problems import Refused
 
@@ -126,3 +126,10 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
     fleet = parse(SEED.replace("port: 8250", 'port: 8250\n    publish: "::1"'))
     assert launch.agent_env(fleet, "research", "local")["PALLAS_BIND"] == "[::1]:8250"
     assert launch.mcp_url(fleet, "research", "local") == "http://[::1]:8250/mcp"
+
+
+def test_replicas_share_no_host_port_so_containers_have_no_public_address() -> None:
+    fleet = parse(SEED.replace("port: 8250", "port: 8250\n    replicas: 2\n    instance_scope: request"))
+    urls = {place: documents.server(fleet, "research", None, place)["remotes"] for place in ("container", "local")}
+    assert [remote["url"] for remote in urls["container"]] == ["http://research:8080/mcp"]
+    assert [remote["url"] for remote in urls["local"]] == ["http://my-host.example.com:8250/mcp"]

@@ -179,6 +179,11 @@ HEALTH = {
     "nested": (said("[" * 50000), "degraded", "get_health gave no valid answer"),
     "no content": ({"content": []}, "degraded", "get_health gave no valid answer"),
     "failed": (said("division by zero", isError=True), "degraded", "get_health failed: division by zero"),
+    "failed, with like words": (
+        said("LLM: openai: model 'bad-model' not found", isError=True),
+        "degraded",
+        "get_health failed: LLM: openai: model 'bad-model' not found",
+    ),
     "tools only, as result": (said("Unknown tool: get_health", isError=True), "ok", NO_TOOL),
     "tools only, as error": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32602}}, "ok", NO_TOOL),
     "no tools at all": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32601}}, "ok", NO_TOOL),

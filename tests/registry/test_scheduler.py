@@ -144,6 +144,19 @@ async def test_the_first_probe_is_at_once_then_one_per_interval(scheduler, check
     assert [round(after - before, 6) for before, after in pairwise(times[1:])] == [5.0] * 19
 
 
+async def test_one_that_never_answered_is_asked_every_second_for_a_minute(scheduler, time) -> None:
+    at: list[float] = []
+
+    async def down(_where: Endpoint, _before: Result | None) -> Result:
+        at.append(time.seconds)
+        return Result("error", "connection refused")
+
+    scheduler(instead=down).follow("harper", [endpoint()])
+    await time.advance(100)
+    assert [second for second in at if second <= 60] == [float(second) for second in range(61)]
+    assert len([second for second in at if second > 60]) == 8
+
+
 async def test_probes_are_spread_over_the_interval(scheduler, check: Watched, time) -> None:
     scheduler().follow("harper", [endpoint(number) for number in range(200)])
     await time.advance(60)
