@@ -3,7 +3,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help setup demo test lint check format images schema golden lock wheel clean
+.PHONY: help setup demo test lint check format images schema golden bench lock wheel clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ schema: setup ## rewrite schema/ and the chart's schema, values and reference fr
 
 golden: setup ## rewrite tests/golden, deploy/compose and the messages in tests/invalid
 	$(PY) -m pytest -q tests/generator/test_golden.py tests/generator/test_invalid.py --rewrite
+
+bench: setup ## run the benchmarks, each beside its peer, on a quiet machine; ARGS=NAME picks
+	@tools/bench $(ARGS)
 
 lock: setup ## resolve requirements/*.lock; ARGS=--upgrade takes the newest of everything
 	@tools/lock $(ARGS)

@@ -1,30 +1,25 @@
-"""Requests per second of the catalogue against nginx with the same bytes, and of 304 against 200.
+"""The registry's catalogue against nginx with the same bytes, and 304 against 200.
 
-    python benchmarks/registry_catalogue.py [--rounds 7] [--seconds 2]
-
-Needs nginx and wrk (Debian: nginx-light, wrk). Both servers run at once on one core, the load on the other; rounds
-go A, B, B, A; a figure is the median of the ratios of the rounds, with its quartiles.
+Both servers run at once on one core, the load on the other. Debian: nginx-light, wrk.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
-import socket
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+
+from benchmarks.method import load, servers
+from benchmarks.method.report import Bar, Figure, at_least, ratio
+from benchmarks.method.side_by_side import Effort, compare
 
 PATH = "/.well-known/mcp/server.json"
 NGINX = """
-daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+user root; daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
 events {{ worker_connections 512; }}
 http {{
   access_log off; default_type application/json; keepalive_requests 100000000;
@@ -35,107 +30,55 @@ http {{
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7, help="pairs of measurements per figure")
-    parser.add_argument("--seconds", type=int, default=2, help="of each measurement")
-    chosen = parser.parse_args()
-    for agents in (10, 100):
-        compare(agents, chosen.rounds, chosen.seconds)
+def measure(effort: Effort) -> Iterator[Figure]:
+    load.need("nginx", "wrk")
+    yield from _with(10, effort)
+    yield from _with(100, effort, at_least(1.5))
 
 
-def compare(agents: int, rounds: int, seconds: int) -> None:
+def _with(agents: int, effort: Effort, unchanged_bar: Bar | None = None) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        ours = f"http://127.0.0.1:{stack.enter_context(registry(folder, agents))}{PATH}"
+        ours, pid = stack.enter_context(registry(folder, agents))
         body, tag = fetch(ours)
         (folder / "www" / PATH[1:]).parent.mkdir(parents=True)
         (folder / "www" / PATH[1:]).write_bytes(body)
-        theirs = f"http://127.0.0.1:{stack.enter_context(nginx(folder))}{PATH}"
-        assert fetch(theirs)[0] == body
-        say(f"{agents} agents, {len(body)} bytes: registry / nginx", ratios(ours, theirs, rounds, seconds))
-        same = f"If-None-Match: {tag}"
-        say(f"{agents} agents: 304 / 200", ratios(ours, ours, rounds, seconds, header=same))
-
-
-def say(what: str, found: list[float]) -> None:
-    low, middle, high = statistics.quantiles(found, n=4)
-    print(f"{what}: {middle:.2f} (quartiles {low:.2f} to {high:.2f}, {len(found)} rounds)", flush=True)
-
-
-def ratios(one: str, other: str, rounds: int, seconds: int, *, header: str = "") -> list[float]:
-    """The rate of `one` (with `header`) over that of `other`, once per round, the order turned each time."""
-    found = []
-    for number in range(rounds):
-        if number % 2:
-            second = rate(other, seconds)
-            first = rate(one, seconds, header)
-        else:
-            first = rate(one, seconds, header)
-            second = rate(other, seconds)
-        found.append(first / second)
-    return found
-
-
-def rate(url: str, seconds: int, header: str = "") -> float:
-    more = ["-H", header] if header else []
-    command = ["taskset", "-c", "1", "wrk", "-t1", "-c16", f"-d{seconds}s", *more, url]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "Non-2xx" not in said or header, said
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])
+        theirs, other = stack.enter_context(nginx(folder))
+        if fetch(theirs)[0] != body:
+            raise RuntimeError("nginx serves something else")
+        plain = partial(load.get, ours, effort.seconds, pid)
+        unchanged = partial(load.get, ours, effort.seconds, pid, f"If-None-Match: {tag}")
+        static = partial(load.get, theirs, effort.seconds, other)
+        what = f"catalogue of {agents} agents, {len(body):,} bytes"
+        yield ratio(f"{what}: registry / nginx", compare(plain, static, effort), at_least(0.15), "/s")
+        yield ratio(f"catalogue of {agents} agents: 304 / 200", compare(unchanged, plain, effort), unchanged_bar, "/s")
 
 
 @contextmanager
-def registry(folder: Path, agents: int) -> Iterator[int]:
-    port = free_port()
+def registry(folder: Path, agents: int) -> Iterator[tuple[str, int]]:
+    """URL of the catalogue and process id of a registry that has asked every agent once, and got no answer."""
+    port = servers.free_port()
     lines = [
         f"  agent_{number}: {{module: a.b, port: {20000 + number}, description: Number {number}}}\n"
         for number in range(agents)
     ]
     head = f"name: bench\nregistry_port: {port}\nregistry: {{probe_interval: 3600}}\nagents:\n"
     (folder / "agents.yaml").write_text(head + "".join(lines))
-    with process([sys.executable, "-m", "pallas_registry"], folder, port):
-        while urllib.request.urlopen(f"http://127.0.0.1:{port}{PATH}").read().count(b"not probed yet"):
-            time.sleep(0.1)
-        yield port
+    url = f"http://127.0.0.1:{port}{PATH}"
+    with servers.listening([sys.executable, "-m", "pallas_registry"], folder, port) as running:
+        servers.until(lambda: b"not probed yet" not in fetch(url)[0])
+        yield url, running.pid
 
 
 @contextmanager
-def nginx(folder: Path) -> Iterator[int]:
-    port = free_port()
-    (folder / "nginx.conf").write_text("user root;" + NGINX.format(folder=folder, port=port))
-    with process(["nginx", "-c", str(folder / "nginx.conf")], folder, port):
-        yield port
-
-
-@contextmanager
-def process(command: list[str], folder: Path, port: int) -> Iterator[None]:
-    """A server on core 0, from when it listens."""
-    running = subprocess.Popen(["taskset", "-c", "0", *command], cwd=folder, stdout=subprocess.DEVNULL)
-    try:
-        while True:
-            assert running.poll() is None, command
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-        yield
-    finally:
-        running.terminate()
-        running.wait()
+def nginx(folder: Path) -> Iterator[tuple[str, int]]:
+    port = servers.free_port()
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
+    with servers.listening(["nginx", "-c", str(folder / "nginx.conf")], folder, port) as running:
+        yield f"http://127.0.0.1:{port}{PATH}", running.pid
 
 
 def fetch(url: str) -> tuple[bytes, str]:
     with urllib.request.urlopen(url) as reply:
         return reply.read(), reply.headers["etag"]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-if __name__ == "__main__":
-    main()
