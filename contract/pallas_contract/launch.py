@@ -46,7 +46,10 @@ def _port(fleet: Fleet, name: str) -> int:
 
 def _local_address(fleet: Fleet, name: str) -> str:
     """Loopback, unless a process listens on one particular other address."""
-    publish = fleet.agent(name).publish if name in fleet.agents else None
+    return _reached_at(fleet.agent(name).publish if name in fleet.agents else None)
+
+
+def _reached_at(publish: bool | str | None) -> str:
     if not isinstance(publish, str) or ip_address(publish).is_unspecified:
         return LOOPBACK
     return f"[{publish}]" if ":" in publish else publish
@@ -112,10 +115,18 @@ def service_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]
 
 def registry_env(fleet: Fleet, placement: Placement) -> dict[str, str]:
     """Environment of the registry: as processes it is handed addresses, in containers it asks DNS."""
-    env = {names.ENV_BIND: _bind(fleet.registry_port, fleet.registry.publish, placement)}
+    env = {
+        names.ENV_BIND: _bind(fleet.registry_port, fleet.registry.publish, placement),
+        names.ENV_ALLOWED_HOSTS: ",".join(registry_hosts(fleet)),
+    }
     if placement == "local":
         env[names.ENV_ADDRESSES] = _json({name: authority(fleet, name, placement) for name in sorted(fleet.agents)})
     return env
+
+
+def registry_hosts(fleet: Fleet) -> list[str]:
+    """`allowed_hosts` of the registry."""
+    return allowed_hosts(fleet, names.REGISTRY, _reached_at(fleet.registry.publish))
 
 
 def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK) -> list[str]:

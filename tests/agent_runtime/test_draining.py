@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
 from pallas_agent_runtime import draining
 from pallas_agent_runtime.draining import Stop, background, drain
@@ -76,3 +79,18 @@ async def test_background_work_that_fails_is_not_overlooked() -> None:
 
     with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="a bug")):
         await serve()
+
+
+async def test_space_around_a_header_is_not_part_of_it() -> None:
+    async def app(scope, receive, send) -> None:
+        await PlainTextResponse(Request(scope).headers["mcp-name"])(scope, receive, send)
+
+    server = draining.HttpServer(app)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve([listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nMcp-Name: \t get_health \t\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"\r\n\r\nget_health")
+        writer.close()
+        server.should_exit = True
+        await serving

@@ -86,6 +86,8 @@ def test_ingress_publishes_by_host_what_is_published(graph) -> None:
     assert {"top", "top.space.svc.cluster.local", "top.ai.example.com", "top.ai.example.com:*"} <= set(hosts)
     hidden = {item["name"]: item["value"] for item in made.main("right")["env"]}["PALLAS_ALLOWED_HOSTS"]
     assert "ai.example.com" not in hidden
+    asked = {item["name"]: item["value"] for item in made.main("registry")["env"]}["PALLAS_ALLOWED_HOSTS"]
+    assert "registry.ai.example.com:*" in asked.split(",")
 
 
 def test_routes_attach_to_the_gateways_named(graph) -> None:

@@ -51,7 +51,14 @@ class World:
     @property
     def shown(self) -> Shown:
         return Shown(
-            self.find, self.metrics, lambda: self.waiting, lambda: b"<p>page", self.streams, self.recheck, self.look
+            self.find,
+            self.metrics,
+            lambda: self.waiting,
+            lambda: b"<p>page",
+            self.streams,
+            self.recheck,
+            self.look,
+            hosts=list,
         )
 
 

@@ -26,7 +26,9 @@ from pallas_registry.service import Service, World
 from pallas_registry.settings import read
 
 MODERN = "2026-07-28"
-META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+BARE = {"io.modelcontextprotocol/protocolVersion": MODERN}
+META = {**BARE, "io.modelcontextprotocol/clientCapabilities": {}}
+CALL = {"mcp_protocol_version": MODERN, "mcp_method": "tools/call"}
 
 
 class Fleet:
@@ -88,6 +90,8 @@ async def test_other_sites_and_methods_and_sizes(url: str) -> None:
         assert (await client.post(url, headers={"origin": "http://evil.example"}, json={})).status_code == 403
         assert (await client.get(url)).status_code == (await client.delete(url)).status_code == 405
         assert (await client.post(url, content=b"x" * (mcp_face.LIMIT + 1))).status_code == 413
+        rebound = {"origin": "http://evil.example:80", "host": "evil.example:80"}
+        assert (await client.post(url, headers=rebound, json={})).status_code == 403
         own = {"origin": url.removesuffix("/mcp")}
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         assert (await client.post(url, headers=own, json=ping)).json() == {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -125,12 +129,17 @@ def modern(**params: object) -> dict:
         ("server/discover", modern(), {"mcp_protocol_version": "2025-11-25"}, 400, -32020),
         ("server/discover", modern(), {}, 400, -32020),
         ("tools/list", modern(), {"mcp_protocol_version": MODERN, "mcp_method": "tools/call"}, 400, -32020),
-        ("tools/call", modern(name="list_agents"), {"mcp_protocol_version": MODERN, "mcp_name": "other"}, 400, -32020),
-        ("server/discover", {}, {"mcp_protocol_version": "2031-01-01"}, 400, -32020),
-        ("initialize", modern(), {"mcp_protocol_version": MODERN}, 404, -32601),
-        ("nothing", modern(), {"mcp_protocol_version": MODERN}, 404, -32601),
+        ("tools/list", modern(), {"mcp_protocol_version": MODERN}, 400, -32020),
+        ("tools/call", modern(name="list_agents"), {**CALL, "mcp_name": "other"}, 400, -32020),
+        ("tools/call", modern(name="list_agents"), CALL, 400, -32020),
+        ("tools/list", {}, {"mcp_protocol_version": MODERN, "mcp_method": "tools/list"}, 400, -32602),
+        ("tools/list", {"_meta": {}}, {"mcp_protocol_version": MODERN, "mcp_method": "tools/list"}, 400, -32602),
+        ("tools/list", {"_meta": BARE}, {"mcp_protocol_version": MODERN, "mcp_method": "tools/list"}, 400, -32602),
+        ("server/discover", {}, {"mcp_protocol_version": "2031-01-01"}, 400, -32602),
+        ("initialize", modern(), {"mcp_protocol_version": MODERN, "mcp_method": "initialize"}, 404, -32601),
+        ("nothing", modern(), {"mcp_protocol_version": MODERN, "mcp_method": "nothing"}, 404, -32601),
         ("server/discover", None, {}, 200, -32601),
-        ("tools/call", modern(name="nobody"), {"mcp_protocol_version": MODERN}, 400, -32602),
+        ("tools/call", modern(name="nobody"), {**CALL, "mcp_name": "nobody"}, 400, -32602),
         ("tools/call", {"name": 7}, {}, 200, -32602),
         ("tools/call", {"name": "list_agents", "arguments": [1]}, {}, 200, -32602),
         ("ping", [1], {}, 400, -32602),
@@ -139,6 +148,30 @@ def modern(**params: object) -> dict:
 def test_refusals(ask, method: str, params: object, headers: dict[str, str], status: int, code: int) -> None:
     found, reply = ask(method, params, **headers)
     assert (found, reply["error"]["code"], reply["id"]) == (status, code, 1)
+
+
+def test_space_around_a_header_is_not_part_of_it(ask) -> None:
+    headers = {"mcp_protocol_version": f"{MODERN} ", "mcp_method": " tools/call", "mcp_name": "\tget_health "}
+    status, reply = ask("tools/call", modern(name="get_health"), **headers)
+    assert (status, reply["result"]["isError"]) == (200, False)
+
+
+@pytest.mark.parametrize(
+    ("origin", "refused"),
+    [
+        (None, False),
+        ("http://registry:8080", False),
+        ("https://registry", False),
+        ("http://registry.evil.example", True),
+        ("http://other:8080", True),
+        ("http://plain:8080", True),
+        ("ftp://registry", True),
+        ("null", True),
+        ("", True),
+    ],
+)
+def test_origins(origin: str | None, refused: bool) -> None:
+    assert mcp_face.foreign(origin, ("registry", "registry:*", "plain")) is refused
 
 
 def test_an_unknown_version_is_told_which_are_known(ask) -> None:

@@ -23,8 +23,10 @@ def test_everything_can_be_said() -> None:
             "PALLAS_BIND": "0.0.0.0:8080",
             "PALLAS_ADDRESSES": '{"harper": "127.0.0.1:8201"}',
             "PALLAS_LOG_FORMAT": "text",
+            "PALLAS_ALLOWED_HOSTS": "registry, registry:*,",
         }
     )
+    assert chosen.hosts == ("registry", "registry:*")
     assert chosen.config == Path("/project/agents.yaml")
     assert chosen.bind == ("0.0.0.0", 8080)
     assert chosen.addresses == {"harper": "127.0.0.1:8201"}

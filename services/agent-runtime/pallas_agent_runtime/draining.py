@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,13 @@ class Stop:
         (self.insisted if self.asked.is_set() else self.asked).set()
 
 
+class _Protocol(HttpToolsProtocol):
+    """httptools leaves the space after a header's value, which is no part of it (RFC 9110 section 5.5)."""
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value.strip(b" \t"))
+
+
 class HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers: it raises a signal again once it has stopped, before the engine closes."""
 
@@ -44,7 +52,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=_Protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -28,7 +28,10 @@ Waiting = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the application shows; read at each request. `recheck` raises KeyError or recheck.Busy."""
+    """What the application shows; read at each request. `recheck` raises KeyError or recheck.Busy.
+
+    `hosts` is what the registry is known by (mcp_face.foreign).
+    """
 
     find: Find
     metrics: Metrics
@@ -37,6 +40,7 @@ class Shown:
     streams: Streams
     recheck: Callable[[str], Awaitable[Verdict]]
     look: Callable[[], Overview]
+    hosts: Callable[[], Collection[str]]
 
 
 def create_app(shown: Shown) -> ASGIApp:
@@ -116,7 +120,7 @@ def _people(app: FastAPI, shown: Shown) -> None:
 def _agents(app: FastAPI, shown: Shown) -> None:
     @app.post(mcp_face.PATH, include_in_schema=False)
     async def mcp(request: Request) -> Response:
-        if mcp_face.foreign(request.headers):
+        if mcp_face.foreign(request.headers.get("origin"), shown.hosts()):
             raise HTTPException(403, "not for pages of other sites")
         body = bytearray()
         async for chunk in request.stream():

@@ -7,9 +7,8 @@ Current era (2026-07-28): `server/discover`, `tools/list`, `tools/call`, each re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from pallas_contract import __version__
 from pallas_contract.talk import LEGACY, MODERN
@@ -39,10 +38,21 @@ class _Error(Exception):
         self.error = {"code": code, "message": message} | ({"data": data} if data else {})
 
 
-def foreign(headers: Mapping[str, str]) -> bool:
-    """Whether a page of another site asks (the specification: validate Origin, answer 403)."""
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("host")
+def _mismatch() -> _Error:
+    return _Error(400, MISMATCH, "the MCP headers and the body differ")
+
+
+def foreign(origin: str | None, hosts: Collection[str]) -> bool:
+    """Whether a page of another site asks (the specification: validate Origin, answer 403).
+
+    `hosts` are what this endpoint is known by, as in PALLAS_ALLOWED_HOSTS. The request's own Host proves nothing: a
+    page whose name was made to resolve to us sends that name in both headers (DNS rebinding).
+    """
+    if origin is None:
+        return False
+    scheme, _, at = origin.partition("://")
+    known = any(at == host or (host.endswith(":*") and at.startswith(host[:-1])) for host in hosts)
+    return scheme not in ("http", "https") or not known
 
 
 def answer(headers: Mapping[str, str], body: bytes, look: Callable[[], Overview]) -> Reply:
@@ -93,19 +103,31 @@ def _result(headers: Mapping[str, str], message: dict[str, Any], look: Callable[
 
 
 def _is_modern(headers: Mapping[str, str], method: str, params: Mapping[str, Any]) -> bool:
-    """Whether the request is of the current era, as its header and its body must both say."""
+    """Whether the request is of the current era, as its headers and its body must both say."""
     meta = params.get("_meta")
-    said = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
-    version = headers.get("mcp-protocol-version")
-    if said is None and version in (None, *_EARLIER):
-        return False
-    if said != version or headers.get("mcp-method", method) != method:
-        raise _Error(400, MISMATCH, "the MCP headers and the body differ")
+    meta = meta if isinstance(meta, dict) else {}
+    said, version = meta.get(f"{_META}protocolVersion"), _header(headers, "mcp-protocol-version")
+    if said is None:
+        if version is None or version in _EARLIER:
+            return False
+        raise _Error(400, PARAMS, f"params._meta must have {_META}protocolVersion")
+    if said != version:
+        raise _mismatch()
     if said in _EARLIER:
         return False
     if said != MODERN:
         raise _Error(400, VERSION, "unsupported protocol version", {"supported": [MODERN], "requested": said})
+    if _header(headers, "mcp-method") != method:
+        raise _mismatch()
+    if not isinstance(meta.get(f"{_META}clientCapabilities"), dict):
+        raise _Error(400, PARAMS, f"params._meta must have {_META}clientCapabilities")
     return True
+
+
+def _header(headers: Mapping[str, str], name: str) -> str | None:
+    """Without the space around it, which httptools leaves and RFC 9110 section 5.5 excludes."""
+    value = headers.get(name)
+    return None if value is None else value.strip(" \t")
 
 
 def _called(
@@ -114,8 +136,8 @@ def _called(
     name, arguments = params.get("name"), params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise _Error(400 if modern else 200, PARAMS, "name must be text and arguments an object")
-    if modern and headers.get("mcp-name", name) != name:
-        raise _Error(400, MISMATCH, "the MCP headers and the body differ")
+    if modern and _header(headers, "mcp-name") != name:
+        raise _mismatch()
     try:
         return {**mcp_tools.call(name, arguments, look), "isError": False}
     except mcp_tools.NoSuchTool:

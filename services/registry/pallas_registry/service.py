@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -80,7 +80,11 @@ class Service:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
         page = status_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
         streams = Streams(self.history, run=run)
-        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, self._overview)
+        look, hosts = self._overview, self._hosts
+        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts)
+
+    def _hosts(self) -> Collection[str]:
+        return self._settings.hosts or launch.registry_hosts(self._loaded.fleet)
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
         """The ready-made document of a path (prebuilt.Find)."""

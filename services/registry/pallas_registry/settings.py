@@ -16,7 +16,8 @@ class Settings:
     """Where agents.yaml is, how to log, where to listen, and where the agents are if DNS does not know.
 
     `bind` is None for the file's own `registry_port`. `addresses` maps agent -> `host:port`; None means DNS.
-    `domain` is the one that has a record per replica; empty where an agent's own name has them.
+    `domain` is the one that has a record per replica; empty where an agent's own name has them. `hosts` is what `/mcp`
+    is known by; empty for what follows from the file.
     """
 
     config: Path
@@ -24,6 +25,7 @@ class Settings:
     bind: tuple[str, int] | None = None
     addresses: Mapping[str, str] | None = None
     domain: str = ""
+    hosts: tuple[str, ...] = ()
 
     @property
     def placement(self) -> launch.Placement:
@@ -47,6 +49,7 @@ def read(env: Mapping[str, str]) -> Settings:
         bind=bind,
         addresses=addresses,
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
+        hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
     )
 
 
