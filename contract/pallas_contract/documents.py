@@ -30,13 +30,14 @@ def registry_name(fleet: Fleet, agent: str) -> str:
 def public_url(fleet: Fleet, name: str, placement: launch.Placement) -> str | None:
     """Where a client outside the fleet's network reaches an agent; None when it is not published.
 
-    Several containers cannot share one host port: an agent with replicas is reached inside the fleet only.
+    Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
+    something stands before them that has an address of its own.
 
     As processes the agents listen on this machine, and a client on it is as near as any.
     """
     agent = fleet.agent(name)
-    if agent.publish and (placement == "local" or agent.replicas == 1):
-        return f"http://{fleet.host}:{agent.port}{names.MCP_PATH}"
+    if agent.publish and (placement == "local" or agent.replicas == 1 or fleet.public_url):
+        return launch.public_url(fleet, names.slug(name), agent.port) + names.MCP_PATH
     return launch.mcp_url(fleet, name, placement) if placement == "local" else None
 
 

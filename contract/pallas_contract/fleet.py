@@ -29,6 +29,9 @@ _MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
 _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
+_SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
+_FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
+_PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
 
 PATTERNS = {
     _ENV_KEY: "the name of an environment variable",
@@ -36,6 +39,7 @@ PATTERNS = {
     _MEMORY: "a size such as 512Mi or 2Gi",
     _HOST: "a host name",
     _NAMESPACE: "a reverse domain such as com.example.project",
+    _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
 }
 """Each pattern in words, for messages."""
 
@@ -48,6 +52,7 @@ Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
 Address = Annotated[str, AfterValidator(_is_address)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
+PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
 
 class _Written(BaseModel):
@@ -217,6 +222,9 @@ class Fleet(_Written):
     """Semver string published in the registry entries."""
     host: Host = "localhost"
     """Host name in the registry's `remotes[].url`."""
+    public_url: PublicUrl | None = None
+    """Where clients reach what is published behind a reverse proxy, an Ingress or a Gateway: `{name}` stands for an
+    agent's host name, or for `registry`, as in https://{name}.example.com. Default: http://host:port."""
     namespace: Namespace | None = None
     """Reverse-domain prefix of registry names. Default: `local.` and the project's name."""
     registry_port: Port = 24200

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.fleet import Fleet
@@ -55,6 +56,11 @@ def _reached_at(publish: bool | str | None) -> str:
     return f"[{publish}]" if ":" in publish else publish
 
 
+def public_url(fleet: Fleet, host_name: str, port: int) -> str:
+    """Where clients outside of the fleet reach what is published, without a path of its own."""
+    return fleet.public_url.replace("{name}", host_name) if fleet.public_url else f"http://{fleet.host}:{port}"
+
+
 def bind_address(publish: bool | str | None) -> str:
     """The host address a port is published on, or a process listens on."""
     return publish if isinstance(publish, str) else LOOPBACK
@@ -87,10 +93,11 @@ def registry_command() -> list[str]:
 def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
     """Environment of an agent; what the user set in `env` wins."""
     agent = fleet.agent(name)
+    address, published = _local_address(fleet, name), bool(agent.publish)
     env = {
         names.ENV_BIND: _bind(agent.port, agent.publish, placement),
         names.ENV_PEERS: _json(peers(fleet, name, placement)),
-        names.ENV_ALLOWED_HOSTS: ",".join(allowed_hosts(fleet, names.slug(name), _local_address(fleet, name))),
+        names.ENV_ALLOWED_HOSTS: ",".join(allowed_hosts(fleet, names.slug(name), address, published=published)),
     }
     models = [
         peer
@@ -126,12 +133,14 @@ def registry_env(fleet: Fleet, placement: Placement) -> dict[str, str]:
 
 def registry_hosts(fleet: Fleet) -> list[str]:
     """`allowed_hosts` of the registry."""
-    return allowed_hosts(fleet, names.REGISTRY, _reached_at(fleet.registry.publish))
+    publish = fleet.registry.publish
+    return allowed_hosts(fleet, names.REGISTRY, _reached_at(publish), published=bool(publish))
 
 
-def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK) -> list[str]:
-    """Host headers an endpoint accepts: its DNS name, its addresses, and the host people reach it by; any port."""
-    hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host})
+def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK, *, published: bool = False) -> list[str]:
+    """Host headers an endpoint accepts: its DNS name, its addresses, and the hosts people reach it by; any port."""
+    outside = urlsplit(public_url(fleet, host_name, 0)).hostname if published and fleet.public_url else None
+    hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host, outside or fleet.host})
     return [pattern for host in hosts for pattern in (host, f"{host}:*")]
 
 

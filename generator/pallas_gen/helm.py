@@ -120,6 +120,7 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
         "labels": dict(sorted(item.labels.items())),
         "egress": item.egress,
         "publish": item.published is not None,
+        "public_url": item.public_url,
         "port": item.published and item.published[1],
     }
     return out | {key: value for key, value in optional.items() if value}

@@ -36,7 +36,8 @@ def ways(plan: Plan) -> Iterator[Way]:
         if item.egress:
             yield Way(item.host, WORLD, "egress: its model or one of its servers is outside")
         if item.published:
-            yield Way(WORLD, item.host, f"published on port {item.published[1]}")
+            at = f", behind {item.public_url}" if item.public_url else ""
+            yield Way(WORLD, item.host, f"published on port {item.published[1]}{at}")
 
 
 def explain(plan: Plan) -> str:

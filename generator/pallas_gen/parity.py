@@ -89,16 +89,17 @@ def in_manifests(objects: Sequence[Tree]) -> dict[str, Seen]:
         peers = {end for way in ways if host in way for end in way} - {host}
         is_agent = item["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
         callers = {caller for caller, called in ways if called == host and is_agent}
-        out[host] = _deployment(host, item["spec"]["template"]["spec"], peers, callers)
+        at = f"{host}.{item['metadata']['namespace']}"
+        out[host] = _deployment(at, item["spec"]["template"]["spec"], peers, callers)
     return out
 
 
-def _deployment(host: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
+def _deployment(at: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
     (main,) = pod["containers"]
     waits = [container["args"] for container in pod.get("initContainers", ()) if container["name"] == "wait"]
     env = {item["name"]: item["value"].replace("$$", "$") for item in main["env"]}
     if names.ENV_ALLOWED_HOSTS in env:
-        env[names.ENV_ALLOWED_HOSTS] = _same_everywhere(host, env[names.ENV_ALLOWED_HOSTS])
+        env[names.ENV_ALLOWED_HOSTS] = _same_everywhere(at, env[names.ENV_ALLOWED_HOSTS])
     volume = [item for item in pod["volumes"] if item["name"] == "secrets"]
     sources = [source["secret"] for item in volume for source in item["projected"]["sources"]]
     probe, limits = main["readinessProbe"], main["resources"]["limits"]
@@ -120,9 +121,11 @@ def _common(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, value) for key, value in env.items() if key not in _OWN))
 
 
-def _same_everywhere(host: str, patterns: str) -> str:
-    """The Host headers without the names that a workload has only in a cluster, all of which begin with its own."""
-    return ",".join(pattern for pattern in patterns.split(",") if not pattern.startswith(f"{host}."))
+def _same_everywhere(at: str, patterns: str) -> str:
+    """The Host headers without the names that a workload has only in a cluster: `at`, its own with the namespace's."""
+    own = (f"{at}.svc.", f"{at}.svc:", f"{at}:")
+    kept = (pattern for pattern in patterns.split(",") if not f"{pattern}:".startswith(own))
+    return ",".join(kept)
 
 
 def _callers(policy: Tree, deployments: Tree) -> Iterator[str]:

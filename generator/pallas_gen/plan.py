@@ -59,6 +59,8 @@ class Workload:
     """Hosts this one may open connections to."""
     published: tuple[str, int] | None = None
     """Address and port outside of the fleet."""
+    public_url: str = ""
+    """Where a reverse proxy in front of the fleet serves it, if it is published there."""
     replicas: int = 1
     stateless: bool = True
     """Whether replicas can take over from each other: nothing is kept between two calls."""
@@ -143,6 +145,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         waits_for=tuple(names.slug(peer) for peer in peers if agent.depends_on[peer].required),
         calls=tuple(names.slug(peer) for peer in peers),
         published=(launch.bind_address(agent.publish), agent.port) if agent.publish else None,
+        public_url=_public_url(fleet, names.slug(name), agent.publish),
         replicas=agent.replicas or 1,
         stateless=agent.instance_scope == "request",
         resources=agent.resources or Resources(),
@@ -188,8 +191,13 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
         health_paths=(names.LIVE_PATH, names.READY_PATH),
         calls=tuple(sorted(names.slug(name) for name in fleet.agents)),
         published=(launch.bind_address(publish), fleet.registry_port) if publish else None,
+        public_url=_public_url(fleet, names.REGISTRY, publish),
         resources=fleet.registry.resources,
     )
+
+
+def _public_url(fleet: Fleet, host: str, publish: bool | str | None) -> str:
+    return launch.public_url(fleet, host, 0) if fleet.public_url and publish else ""
 
 
 def _module_files(module: str) -> tuple[str, ...]:
@@ -203,7 +211,7 @@ def _agents_path(project: Project) -> str:
 
 def _fingerprint(fleet: Fleet, name: str) -> str:
     own = fleet.agent(name).model_dump(mode="json", exclude={"replicas", "resources", "env", "secrets", "labels"})
-    shown = {key: getattr(fleet, key) for key in ("name", "version", "host", "namespace")}
+    shown = {key: getattr(fleet, key) for key in ("name", "version", "host", "namespace", "public_url")}
     return hashlib.sha256(json.dumps([shown, own], sort_keys=True).encode()).hexdigest()[:16]
 
 

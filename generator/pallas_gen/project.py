@@ -120,7 +120,7 @@ def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
             place = ("agents", name, "replicas")
             yield tree.problem(*place, message=message, hint="set `publish: false` to agree", level="warning")
-    if fleet.host in _LOCAL:
+    if fleet.host in _LOCAL or fleet.public_url:  # a proxy on this host finds them on loopback
         return
     addresses = [fleet.registry.publish, *(fleet.agent(name).publish for name in fleet.agents)]
     if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in addresses):

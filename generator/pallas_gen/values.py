@@ -61,12 +61,10 @@ class NetworkPolicy(Block):
 
 
 class Exposure(Block):
-    """Published agents at `<host name>.<domain>`, the registry at `registry.<domain>`."""
+    """What is published, at its `publicUrl`."""
 
     enabled: bool = False
-    """Create it."""
-    domain: str = ""
-    """DNS domain under which every published agent gets a name."""
+    """Create it. Needs `public_url` in agents.yaml, so that the registry publishes what is served here."""
     annotations: dict[str, str] = {}
     """Annotations of the object."""
 
@@ -77,7 +75,7 @@ class Ingress(Exposure):
     class_name: str = ""
     """Class of the Ingress. Empty: the cluster's default."""
     tls_secret: str = ""
-    """Secret with a certificate for `*.<domain>`. Empty: no TLS here."""
+    """Secret with a certificate for all of these host names. Empty: no TLS here."""
 
 
 class HttpRoute(Exposure):

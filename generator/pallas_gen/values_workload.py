@@ -171,6 +171,8 @@ class Workload(Pod):
     """Whether it may reach the world."""
     publish: bool = False
     """Whether it may be called from outside of the fleet."""
+    public_url: str = ""
+    """Its URL outside of the fleet (`public_url` in agents.yaml), which `ingress` and `httpRoute` serve."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Its port outside of the fleet, where the Service's type opens one."""
     stateless: bool = True

@@ -138,6 +138,12 @@ def graph(compiled) -> Chart:
 
 
 @pytest.fixture(scope="session")
+def public(compiled) -> Chart:
+    """The same behind a reverse proxy of its own."""
+    return compiled(f"public_url: https://{{name}}.ai.example.com\n{GRAPH}")
+
+
+@pytest.fixture(scope="session")
 def plain(graph) -> Manifests:
     """GRAPH with every value as the generator leaves it."""
     return graph.render()

@@ -15,7 +15,7 @@ CUSTOM = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 EVERYTHING: dict[str, Any] = {
     "agents": {"right": {"autoscaling": {"enabled": True}}},
     "registry": {"replicas": 2},
-    "ingress": {"enabled": True, "domain": "x.y", "tlsSecret": "t"},
+    "ingress": {"enabled": True, "tlsSecret": "t"},
     "serviceMonitor": {"enabled": True},
     "dashboard": {"enabled": True},
     "kagent": {"enabled": True},
@@ -31,14 +31,14 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def topologies(graph, compiled, example) -> dict[str, Any]:
+def topologies(graph, public, compiled, example) -> dict[str, Any]:
     secret = ("--set", "secrets.fastagent-secrets-yaml.content=x")
     baked = "name: x\nimage: acme/fleet:1\nnetworks: flat\nagents:\n  a: {module: agents.scout, port: 1}\n"
     return {
         "hello": example("01-hello").render(),
         "pallas": example("02-pallas").render(None, *secret),
         "graph": graph.render(),
-        "everything": graph.render(EVERYTHING),
+        "everything": public.render(EVERYTHING),
         "baked": compiled(baked).render(),
     }
 

@@ -102,11 +102,11 @@ def test_every_pod_resolves_names(plain) -> None:
         assert name == "pallas-deny" or 53 in ports
 
 
-def test_what_is_published_is_open_to_others_but_not_to_the_fleet(graph) -> None:
-    made = graph.render({"ingress": {"enabled": True, "domain": "x.y"}})
+def test_what_is_published_is_open_to_others_but_not_to_the_fleet(public) -> None:
+    made = public.render({"ingress": {"enabled": True}})
     edges = Net(made).edges()
     assert {b for a, b in edges if a == "elsewhere" and b in FLEET} == {"top", "registry"}
-    assert among(edges, FLEET) == among(declared(graph.plan), FLEET)
+    assert among(edges, FLEET) == among(declared(public.plan), FLEET)
     assert not {b for a, b in edges if a == "stranger" and b in FLEET}
 
 

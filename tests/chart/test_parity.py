@@ -21,18 +21,19 @@ def read_compose(plan: Plan) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fleets(example, graph) -> dict[str, Any]:
-    return {"01-hello": (example("01-hello"), ()), "02-pallas": (example("02-pallas"), SECRET), "graph": (graph, ())}
+def fleets(example, graph, public) -> dict[str, Any]:
+    examples = {"01-hello": (example("01-hello"), ()), "02-pallas": (example("02-pallas"), SECRET)}
+    return {**examples, "graph": (graph, ()), "public": (public, ())}
 
 
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public"])
 def test_compose_is_the_plan(fleets, name: str) -> None:
     plan = fleets[name][0].plan
     assert list(parity.differences(plan, parity.in_compose(read_compose(plan)), "compose.yaml", http=False)) == []
 
 
 @pytest.mark.helm
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public"])
 def test_the_chart_is_the_plan(fleets, name: str) -> None:
     chart, options = fleets[name]
     found = parity.in_manifests(chart.render(None, *options).objects)

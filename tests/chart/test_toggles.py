@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from .conftest import GRAPH
+
 pytestmark = pytest.mark.helm
 
 PROMETHEUS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
@@ -56,8 +58,8 @@ def test_spread_can_be_switched_off(graph) -> None:
         ({"agents": {"top": {"replicas": "3"}}}, "/agents/top/replicas"),
         ({"agents": {"a" * 41: {}}}, "a" * 41),
         ({"nonsense": 1}, "nonsense"),
-        ({"ingress": {"enabled": True}}, "ingress.enabled needs ingress.domain"),
-        ({"httpRoute": {"enabled": True, "domain": "x.y"}}, "httpRoute.enabled needs httpRoute.parentRefs"),
+        ({"ingress": {"enabled": True}}, "ingress.enabled needs `public_url` in agents.yaml"),
+        ({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}}, "httpRoute.enabled needs `public_url`"),
         ({"secrets": {"key": {"file": "k.txt"}}}, "--set-file secrets.key.content=k.txt"),
     ],
 )
@@ -77,24 +79,44 @@ def test_an_old_kubernetes_is_refused(graph) -> None:
     assert "chart requires kubeVersion: >=1.30.0-0" in done.stderr
 
 
-def test_ingress_publishes_by_host_what_is_published(graph) -> None:
-    made = graph.render({"ingress": {"enabled": True, "domain": "ai.example.com", "className": "c", "tlsSecret": "t"}})
+def hosts(manifests, name: str) -> list[str]:
+    """The Host headers a workload accepts."""
+    return {item["name"]: item["value"] for item in manifests.main(name)["env"]}["PALLAS_ALLOWED_HOSTS"].split(",")
+
+
+def test_ingress_publishes_by_host_what_is_published(public) -> None:
+    made = public.render({"ingress": {"enabled": True, "className": "c", "tlsSecret": "t"}})
     spec = made.one("Ingress", "pallas")["spec"]
-    assert {rule["host"] for rule in spec["rules"]} == {"top.ai.example.com", "registry.ai.example.com"}
-    assert (spec["ingressClassName"], spec["tls"][0]["hosts"]) == ("c", ["*.ai.example.com"])
-    hosts = {item["name"]: item["value"] for item in made.main("top")["env"]}["PALLAS_ALLOWED_HOSTS"].split(",")
-    assert {"top", "top.space.svc.cluster.local", "top.ai.example.com", "top.ai.example.com:*"} <= set(hosts)
-    hidden = {item["name"]: item["value"] for item in made.main("right")["env"]}["PALLAS_ALLOWED_HOSTS"]
-    assert "ai.example.com" not in hidden
-    asked = {item["name"]: item["value"] for item in made.main("registry")["env"]}["PALLAS_ALLOWED_HOSTS"]
-    assert "registry.ai.example.com:*" in asked.split(",")
+    served = {rule["host"]: rule["http"]["paths"][0]["backend"]["service"]["name"] for rule in spec["rules"]}
+    assert served == {"top.ai.example.com": "top", "registry.ai.example.com": "registry"}
+    assert (spec["ingressClassName"], spec["tls"][0]["hosts"]) == ("c", sorted(served))
 
 
-def test_routes_attach_to_the_gateways_named(graph) -> None:
-    made = graph.render({"httpRoute": {"enabled": True, "domain": "ai.example.com", "parentRefs": [{"name": "gw"}]}})
+def test_what_is_published_accepts_its_public_name(public) -> None:
+    made = public.render()
+    assert {"top", "top.space.svc.cluster.local", "top.ai.example.com", "top.ai.example.com:*"} <= set(
+        hosts(made, "top")
+    )
+    assert not [name for name in hosts(made, "right") if "example.com" in name]
+
+
+def test_routes_attach_to_the_gateways_named(public) -> None:
+    made = public.render({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}})
     assert set(made.of("HTTPRoute")) == {"top", "registry"}
     spec = made.one("HTTPRoute", "top")["spec"]
     assert (spec["hostnames"], spec["parentRefs"]) == (["top.ai.example.com"], [{"name": "gw"}])
+    assert "filters" not in spec["rules"][0]
+    assert "httpRoute.enabled needs httpRoute.parentRefs" in public.refused({"httpRoute": {"enabled": True}})
+
+
+def test_a_public_path_is_taken_away_by_a_route_and_refused_by_an_ingress(compiled) -> None:
+    chart = compiled(f"public_url: https://example.com/ai/{{name}}\n{GRAPH}")
+    made = chart.render({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}})
+    spec = made.one("HTTPRoute", "top")["spec"]
+    (rule,) = spec["rules"]
+    assert (spec["hostnames"], rule["matches"][0]["path"]["value"]) == (["example.com"], "/ai/top")
+    assert rule["filters"][0]["urlRewrite"]["path"] == {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}
+    assert "an Ingress cannot take the path away" in chart.refused({"ingress": {"enabled": True}})
 
 
 def test_monitoring(graph) -> None:

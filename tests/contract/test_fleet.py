@@ -133,3 +133,42 @@ def test_replicas_share_no_host_port_so_containers_have_no_public_address() -> N
     urls = {place: documents.server(fleet, "research", None, place)["remotes"] for place in ("container", "local")}
     assert [remote["url"] for remote in urls["container"]] == ["http://research:8080/mcp"]
     assert [remote["url"] for remote in urls["local"]] == ["http://my-host.example.com:8250/mcp"]
+
+
+def test_behind_a_proxy_replicas_have_a_public_address_and_accept_its_name() -> None:
+    text = SEED.replace("port: 8250", "port: 8250\n    replicas: 2\n    instance_scope: request")
+    fleet = parse("public_url: https://{name}.example.com:8443\n" + text)
+    urls = [remote["url"] for remote in documents.server(fleet, "research", None, "container")["remotes"]]
+    assert urls == ["https://research.example.com:8443/mcp", "http://research:8080/mcp"]
+    accepted = launch.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"].split(",")
+    assert {"research.example.com", "research.example.com:*"} <= set(accepted)
+
+
+def test_what_is_not_published_has_no_public_address() -> None:
+    hidden = SEED.replace("port: 8250", "port: 8250\n    publish: false")
+    fleet = parse("public_url: https://{name}.example.net\n" + hidden)
+    urls = [remote["url"] for remote in documents.server(fleet, "research", None, "container")["remotes"]]
+    assert urls == ["http://research:8080/mcp"]
+    assert "example.net" not in launch.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"]
+
+
+GOOD_URLS = ["https://{name}.example.com", "http://{name}.localhost:8080/v1", "https://example.com/ai/{name}"]
+BAD_URLS = [
+    "https://example.com",
+    "https://{name}.example.com/",
+    "https://{name}.example.com/{name}",
+    "https://user@{name}.example.com",
+    "ftp://{name}.example.com",
+    "https://x-{name}.example.com",
+]
+
+
+@pytest.mark.parametrize("url", GOOD_URLS)
+def test_a_public_url_has_the_name_once(url: str) -> None:
+    assert parse(f"public_url: '{url}'\n{SEED}").public_url == url
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_a_public_url_by_which_a_proxy_cannot_tell_agents_apart_is_refused(url: str) -> None:
+    with pytest.raises(Refused, match="a URL with one"):
+        parse(f"public_url: '{url}'\n{SEED}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pallas_contract import documents
+from pallas_contract import documents, probe
 
 from . import scenario
 from .projects import copy_example, free_ports
@@ -177,9 +177,21 @@ async def test_an_added_agent_appears_and_disturbs_no_other(up):
     assert "scout" not in await scenario.states(up.url("registry"))
 
 
+async def behind_a_proxy(stack: Stack) -> None:
+    """The registry publishes the public URL, and the agent answers to that name as a proxy passes it on, only to it."""
+    entry = (await scenario.catalogue(stack.url("registry")))["hello"]
+    assert entry["server"]["remotes"][0]["url"] == "https://hello.example.test/mcp"
+    port = stack.url("hello").rpartition(":")[2]
+    passed_on = [probe.Target(f"http://{name}.example.test:{port}/mcp", "127.0.0.1") for name in ("hello", "other")]
+    assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
+
+
 async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
     config = copy_example(
-        root / "examples" / "01-hello", tmp_path, name=f"hello-e2e-{os.getpid()}", more="networks: flat\n"
+        root / "examples" / "01-hello",
+        tmp_path,
+        name=f"hello-e2e-{os.getpid()}",
+        more="networks: flat\npublic_url: https://{name}.example.test\n",
     )
     keys = config.parent / "keys"
     keys.mkdir()
@@ -190,6 +202,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
         answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
         assert "good morning" in answer.text
+        await behind_a_proxy(stack)
 
         assert stack.python("hello", "print(open('/run/secrets/API_KEY').read())") == "canary-value"
         replacement = keys / "new"  # as an editor saves: the old file is replaced, not written to

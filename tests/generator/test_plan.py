@@ -62,6 +62,14 @@ def test_ports_are_published_on_loopback_unless_said_otherwise(plan, publish: st
     assert plan(ONE % publish).workload("scout").published == published
 
 
+def test_behind_a_proxy_what_is_published_has_a_public_url(plan) -> None:
+    made = plan("public_url: https://{name}.example.com\n" + ONE % "")
+    assert made.workload("scout").public_url == "https://scout.example.com"
+    assert made.workload("registry").public_url == "https://registry.example.com"
+    hidden = plan("public_url: https://{name}.example.com\n" + ONE % ", publish: false")
+    assert hidden.workload("scout").public_url == ""
+
+
 @pytest.mark.parametrize(
     ("edit", "same"),
     [(", title: New", False), (", replicas: 2, instance_scope: request", False), (", env: {A: b}", True)],

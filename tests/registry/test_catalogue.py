@@ -10,6 +10,7 @@ import pytest
 from pallas_registry import fleet_file
 from pallas_registry.catalogue import Catalogue
 from pallas_registry.fleet_file import Loaded
+from pallas_registry.prebuilt import Document
 from pallas_registry.verdict import NOT_PROBED, Verdict
 
 
@@ -111,6 +112,32 @@ def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> 
     catalogue.publish(Loaded(fleet, None), well)
     server = entries(catalogue)[0]["server"]
     assert (server["version"], server["remotes"][0]["url"]) == ("2.0.0", "http://elsewhere:8201/mcp")
+
+
+@pytest.mark.parametrize(
+    ("public", "remote", "card"),
+    [
+        (
+            "https://{name}.example.com",
+            "https://tech-research.example.com/mcp",
+            "https://registry.example.com/server-cards/tech-research",
+        ),
+        (
+            "http://example.com:8443/ai/{name}/v1",
+            "http://example.com:8443/ai/tech-research/v1/mcp",
+            "http://example.com:8443/ai/registry/v1/server-cards/tech-research",
+        ),
+    ],
+)
+def test_behind_a_proxy_its_addresses_are_published(
+    catalogue: Catalogue, loaded: Loaded, public: str, remote: str, card: str
+) -> None:
+    fleet = loaded.fleet.model_copy(update={"public_url": public})
+    catalogue.publish(Loaded(fleet, None), well)
+    assert entries(catalogue)[1]["server"]["remotes"][0]["url"] == remote
+    found = catalogue.find("GET", "/.well-known/ai-catalog.json", "")
+    assert isinstance(found, Document)
+    assert card in found.body.decode()
 
 
 def test_a_registry_that_knows_nothing_yet_has_a_valid_document(catalogue: Catalogue) -> None:

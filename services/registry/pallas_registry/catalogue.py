@@ -82,7 +82,7 @@ class Catalogue:
             server = documents.server(loaded.fleet, agent, loaded.capabilities, self._placement)
             public = documents.public_url(loaded.fleet, agent, self._placement)
             self._facts[agent] = _Facts(server, official.server(server, public))
-        home = f"http://{loaded.fleet.host}:{loaded.fleet.registry_port}"
+        home = launch.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
         made = {f"{CARDS}{names.slug(agent)}": cards.card(facts.strict) for agent, facts in self._facts.items()}
         catalog = cards.catalog((card, home + path) for path, card in made.items())
         self._documents = {

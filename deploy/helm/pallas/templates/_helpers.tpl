@@ -48,9 +48,6 @@ app.kubernetes.io/component: fleet
 {{- define "pallas.allowedHosts" -}}
 {{- $namespace := .root.Release.Namespace }}
 {{- $hosts := list (printf "%s.%s" .host $namespace) (printf "%s.%s.svc" .host $namespace) (printf "%s.%s.svc.%s" .host $namespace .root.Values.clusterDomain) }}
-{{- range list .root.Values.ingress .root.Values.httpRoute }}
-{{- if and .enabled $.it.publish }}{{ $hosts = append $hosts (printf "%s.%s" $.host .domain) }}{{ end }}
-{{- end }}
 {{- $patterns := list (get .it.env "PALLAS_ALLOWED_HOSTS") }}
 {{- range $hosts | uniq }}{{ $patterns = concat $patterns (list . (printf "%s:*" .)) }}{{ end }}
 {{- join "," $patterns }}

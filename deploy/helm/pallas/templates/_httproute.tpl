@@ -1,5 +1,6 @@
 {{- define "pallas.httproute" -}}
 {{- $route := .root.Values.httpRoute }}
+{{- $url := urlParse .it.publicUrl }}
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
@@ -11,7 +12,11 @@ metadata:
   {{- end }}
 spec:
   parentRefs: {{ toJson $route.parentRefs }}
-  hostnames: [{{ printf "%s.%s" .host $route.domain | quote }}]
+  hostnames: [{{ get $url "hostname" | quote }}]
   rules:
-    - backendRefs: [{name: {{ .host | quote }}, port: 8080}]
+    - matches: [{path: {type: PathPrefix, value: {{ get $url "path" | default "/" | quote }}}}]
+      {{- if get $url "path" }}
+      filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]
+      {{- end }}
+      backendRefs: [{name: {{ .host | quote }}, port: 8080}]
 {{- end }}

@@ -11,8 +11,15 @@
 {{- include "pallas.refuseMissing" (dict "root" $ "name" $name "secret" $secret.existingSecret "key" ($secret.key | default $name)) }}
 {{- end }}
 {{- end }}
-{{- range $kind, $exposure := dict "ingress" .Values.ingress "httpRoute" .Values.httpRoute }}
-{{- if and $exposure.enabled (not $exposure.domain) }}{{ fail (printf "%s.enabled needs %s.domain" $kind $kind) }}{{ end }}
+{{- range $name, $own := merge (dict "registry" .Values.registry) .Values.agents }}
+{{- range $kind, $exposure := dict "ingress" $.Values.ingress "httpRoute" $.Values.httpRoute }}
+{{- if and $exposure.enabled $own.publish (not $own.publicUrl) }}
+{{- fail (printf "%s.enabled needs `public_url` in agents.yaml, such as https://{name}.example.com: without it the registry publishes %s at an address that is not served" $kind $name) }}
+{{- end }}
+{{- end }}
+{{- if and $.Values.ingress.enabled $own.publish (get (urlParse $own.publicUrl) "path") }}
+{{- fail (printf "ingress.enabled: %s is published at %s, and an Ingress cannot take the path away: use httpRoute, or `{name}` in the host name of public_url" $name $own.publicUrl) }}
+{{- end }}
 {{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}{{ fail "httpRoute.enabled needs httpRoute.parentRefs" }}{{ end }}
 {{- end }}
