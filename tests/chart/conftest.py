@@ -17,6 +17,8 @@ from pallas_gen import delivery, helm, project
 from pallas_gen.chart import chart_dir
 from pallas_gen.plan import Plan, build_plan
 
+from . import topologies as shapes
+
 Object = dict[str, Any]
 GRAPH = """\
 name: Graph
@@ -129,6 +131,12 @@ def example(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
         return compile_fleet(root / "examples" / name / "agents.yaml", tmp_path_factory.mktemp("values"))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def topologies(compiled, example) -> dict[str, Manifests]:
+    """Five fleets of different shape, rendered."""
+    return shapes.render(compiled, example)
 
 
 @pytest.fixture(scope="session")

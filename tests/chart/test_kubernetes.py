@@ -12,35 +12,6 @@ pytestmark = [pytest.mark.helm, pytest.mark.slow]
 VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 CUSTOM = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 """Kinds that are not Kubernetes' own, so that it has no schema of them."""
-EVERYTHING: dict[str, Any] = {
-    "agents": {"right": {"autoscaling": {"enabled": True}}},
-    "registry": {"replicas": 2},
-    "ingress": {"enabled": True, "tlsSecret": "t"},
-    "serviceMonitor": {"enabled": True},
-    "dashboard": {"enabled": True},
-    "kagent": {"enabled": True},
-    "defaults": {
-        "service": {"type": "LoadBalancer"},
-        "affinity": {"nodeAffinity": {}},
-        "tolerations": [{"operator": "Exists"}],
-        "envFrom": [{"configMapRef": {"name": "more", "optional": True}}],
-        "volumes": [{"name": "data", "emptyDir": {}}],
-        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-    },
-}
-
-
-@pytest.fixture(scope="module")
-def topologies(graph, public, compiled, example) -> dict[str, Any]:
-    secret = ("--set", "secrets.fastagent-secrets-yaml.content=x")
-    baked = "name: x\nimage: acme/fleet:1\nnetworks: flat\nagents:\n  a: {module: agents.scout, port: 1}\n"
-    return {
-        "hello": example("01-hello").render(),
-        "pallas": example("02-pallas").render(None, *secret),
-        "graph": graph.render(),
-        "everything": public.render(EVERYTHING),
-        "baked": compiled(baked).render(),
-    }
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -53,7 +24,7 @@ def test_every_object_is_valid(topologies: dict[str, Any], version: str) -> None
 
 
 def test_the_check_sees_a_misspelt_field(topologies: dict[str, Any]) -> None:
-    deployment = dict(topologies["graph"].one("Deployment", "top"))
+    deployment = dict(topologies["diamond"].one("Deployment", "top"))
     deployment["spec"] = {**deployment["spec"], "replica": 1}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(deployment, "1.34", strict=True)

@@ -1,0 +1,72 @@
+"""Five fleets of different shape, and what is switched on for each: what every check of whole manifests looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+CHAIN = """\
+name: Chain
+image: ghcr.io/acme/chain:1
+agents:
+  first: {module: agents.scout, port: 8101, depends_on: [second]}
+  second: {module: agents.scout, port: 8102, publish: false, depends_on: [third]}
+  third: {module: agents.scout, port: 8103, publish: false}
+"""
+DIAMOND = """\
+name: Diamond
+agents:
+  top: {module: agents.scout, port: 8101, depends_on: [left_one, right]}
+  left_one: {module: agents.scout, port: 8102, publish: false, depends_on: {bottom: {}, model: {required: false}}}
+  right: {module: agents.scout, port: 8103, publish: false, depends_on: [bottom], secrets: {KEY: {file: key.txt}}}
+  bottom: {module: agents.other, port: 8104, publish: false, depends_on: [tools, model]}
+services:
+  tools: {module: agents.model, port: 8105}
+  model: {module: agents.model, port: 8106, provides: openai}
+"""
+OPEN = """\
+name: Open
+public_url: https://{name}.ai.example.com
+agents:
+  front: {module: agents.scout, port: 8101, instance_scope: request, egress: true, depends_on: [back]}
+  back: {module: agents.scout, port: 8102, publish: false}
+"""
+DIGEST = "sha256:" + "ab" * 32
+ON = {"enabled": True}
+EVERYTHING: dict[str, Any] = {
+    "images": {
+        "agent": {"digest": DIGEST},
+        "registry": {"digest": DIGEST},
+        "pullPolicy": "Always",
+        "pullSecrets": ["pull"],
+    },
+    "agents": {"front": {"autoscaling": ON}},
+    "registry": {"replicas": 2},
+    "ingress": {"enabled": True, "tlsSecret": "t"},
+    "serviceMonitor": ON,
+    "prometheusRule": ON,
+    "dashboard": ON,
+    "kagent": ON,
+    "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]},
+    "defaults": {
+        "service": {"type": "LoadBalancer"},
+        "affinity": {"nodeAffinity": {}},
+        "tolerations": [{"operator": "Exists"}],
+        "envFrom": [{"configMapRef": {"name": "more", "optional": True}}],
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    },
+}
+
+
+def render(compiled: Callable[..., Any], example: Callable[[str], Any]) -> dict[str, Any]:
+    """The manifests of each, by name."""
+    diamond = compiled(DIAMOND, key__txt="x\n")
+    published = compiled(OPEN)
+    return {
+        "one": example("01-hello").render(),
+        "chain": compiled(CHAIN).render(),
+        "diamond": diamond.render(None, "--set", "secrets.key-txt.existingSecret=mine"),
+        "published": published.render({"ingress": ON, "agents": {"front": {"autoscaling": ON}}}),
+        "everything": published.render(EVERYTHING),
+    }
