@@ -21,9 +21,12 @@ _ALLOW = (b"allow", b"GET, HEAD, OPTIONS")
 
 
 class Document:
-    """A body with the headers of its answers, made once. One with another status than 200 is the answer as it is."""
+    """A body with the headers of its answers, made once. One with another status than 200 is the answer as it is.
 
-    __slots__ = ("body", "etag", "headers", "status", "unchanged")
+    `unchanged` are the headers of a 304, and `head` the same as they are sent.
+    """
+
+    __slots__ = ("body", "etag", "head", "headers", "status", "unchanged")
 
     def __init__(
         self, body: bytes, content_type: str = "application/json", *, status: int = 200, cache: str = "no-cache"
@@ -36,6 +39,7 @@ class Document:
             (b"cache-control", cache.encode()),
             (b"etag", self.etag.encode()),
         ]
+        self.head = b"".join(b"%b: %b\r\n" % field for field in self.unchanged)
         self.headers: _Headers = [
             *(self.unchanged if status == 200 else [*_CORS, (b"cache-control", b"no-store")]),
             (b"content-type", content_type.encode()),
@@ -82,9 +86,8 @@ def _answer(document: Document, scope: Scope) -> tuple[int, _Headers, bytes]:
         return 204, _PREFLIGHT, b""
     if document.status == 200 and method not in _READ:
         document = _READ_ONLY
-    if document.status == 200 and matches(
-        document.etag, [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
-    ):
+    tags = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
+    if tags and document.status == 200 and matches(document.etag, tags):
         return 304, document.unchanged, b""
     return document.status, document.headers, b"" if method == "HEAD" else document.body
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import structlog
 import uvicorn
 
+from pallas_registry import conditional
 from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.service import Service, World
@@ -55,6 +56,7 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
+        http=conditional.protocol(service.find),
         lifespan="off",
         log_config=None,
         log_level="warning",
