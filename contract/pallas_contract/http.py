@@ -1,37 +1,25 @@
-"""One bounded HTTP/1.1 exchange: no redirects, no compression, a capped body, the deadline of the caller.
+"""Bounded HTTP/1.1 exchanges: no redirects, no compression, a capped body, the deadline of the caller.
 
-Small on purpose: a container healthcheck starts it every few seconds: it imports only the standard library and h11.
+Small on purpose: a container healthcheck starts it every few seconds: it imports only the standard library and
+httptools, whose parser (llhttp) is also what makes probes cheap (benchmarks/registry_probes.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-import h11
+from pallas_contract.wire import LIMIT, Enough, Reply, Unreachable, Wire
 
-LIMIT = 64 * 1024
-"""Most bytes of a body that are read."""
+__all__ = ["LIMIT", "Client", "Enough", "Reply", "Unreachable", "request"]
 
-
-class Unreachable(Exception):
-    """No usable HTTP answer; the text is the reason, fit to be shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Status, headers by lower-case name, and the body (up to the limit, or up to where the reader had enough)."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-Enough = Callable[[Reply], bool]
-"""Asked after the headers and each piece of the body: does the reader have what it wants? Ends endless streams."""
+_FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
+_TARGET = re.compile(r"[A-Z]+ [\x21-\x7e]+")
 
 
 async def request(
@@ -43,86 +31,114 @@ async def request(
     address: str | None = None,
     enough: Enough | None = None,
 ) -> Reply:
-    """Send one request on a connection of its own. `address` overrides where to connect; Host stays that of `url`.
-
-    Raises:
-        Unreachable: nothing usable came back.
-        ValueError: `url` is not http(s) with a host, or a header cannot be sent.
-        TimeoutError: only from a deadline the caller set around this call.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise ValueError(f"not an http(s) URL: {url}")
-    writer = None
-    try:
-        reader, writer = await _connect(parts, address)
-        return await _exchange(reader, writer, _head(method, parts, headers or {}, body), body, enough)
-    except socket.gaierror as error:
-        known = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-        raise Unreachable("name not found" if known else "name resolution fails") from None
-    except ConnectionRefusedError:
-        raise Unreachable("connection refused") from None
-    except ConnectionError:
-        raise Unreachable("connection reset") from None
-    except h11.RemoteProtocolError:
-        raise Unreachable("broken HTTP answer") from None
-    except h11.LocalProtocolError as error:
-        raise ValueError(f"not an HTTP request: {error}") from None
-    except OSError as error:
-        raise Unreachable((error.strerror or type(error).__name__).lower()) from None
-    finally:
-        if writer is not None:
-            writer.transport.abort()  # a clean shutdown would wait for a peer that may be frozen
+    """One request on a connection of its own; what is raised is what `Client` and `Client.request` raise."""
+    async with Client(url, address) as client:
+        return await client.request(method, headers=headers, body=body, enough=enough, last=True)
 
 
-async def _connect(parts: SplitResult, address: str | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    secure = parts.scheme == "https"
-    port = parts.port or (443 if secure else 80)
-    if not secure:
-        return await asyncio.open_connection(address or parts.hostname, port)
-    import ssl  # noqa: PLC0415 - 20 ms of start-up that a plain healthcheck does not pay
+class Client:
+    """Requests to one URL, on one connection for as long as the server keeps it: a context manager that drops it."""
 
-    context = ssl.create_default_context()
-    return await asyncio.open_connection(address or parts.hostname, port, ssl=context, server_hostname=parts.hostname)
+    def __init__(self, url: str, address: str | None = None) -> None:
+        """`address` overrides where to connect; Host stays that of `url`.
+
+        Raises:
+            ValueError: `url` is not http(s) with a host.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise ValueError(f"not an http(s) URL: {url}")
+        self._parts, self._address = parts, address or parts.hostname
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._wire: Wire | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the connection, if there is one; another request opens another."""
+        if self._wire is not None:
+            self._wire.abort()  # a clean shutdown would wait for a peer that may be frozen
+            self._wire = None
+
+    async def request(
+        self,
+        method: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        enough: Enough | None = None,
+        last: bool = False,
+    ) -> Reply:
+        """Send one request and read its answer; `last` tells the server that no other will follow.
+
+        Not for HEAD, whose answers cannot be told from those of GET by their headers.
+
+        Raises:
+            Unreachable: nothing usable came back.
+            ValueError: a header cannot be sent.
+            TimeoutError: only from a deadline the caller set around this call.
+        """
+        sent = _request(method, self._parts, headers or {}, body, last)
+        try:
+            return await self._exchange(sent, enough)
+        except socket.gaierror as error:
+            known = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+            raise Unreachable("name not found" if known else "name resolution fails") from None
+        except ConnectionRefusedError:
+            raise Unreachable("connection refused") from None
+        except ConnectionError:
+            raise Unreachable("connection reset") from None
+        except OSError as error:
+            raise Unreachable((error.strerror or type(error).__name__).lower()) from None
+
+    async def _exchange(self, sent: bytes, enough: Enough | None) -> Reply:
+        kept, self._wire = self._wire, None
+        if kept is not None and kept.usable:
+            reply = await self._over(kept, sent, enough)
+            if reply is not None:
+                return reply
+        fresh = await self._over(await self._connect(), sent, enough)
+        if fresh is None:
+            raise Unreachable("broken HTTP answer")
+        return fresh
+
+    async def _over(self, wire: Wire, sent: bytes, enough: Enough | None) -> Reply | None:
+        """None when the server closed the connection without a word, as it may one that it has kept long enough."""
+        try:
+            reply = await wire.exchange(sent, enough)
+        except BaseException:
+            wire.abort()
+            raise
+        if wire.usable:
+            self._wire = wire
+        else:
+            wire.abort()
+        return reply
+
+    async def _connect(self) -> Wire:
+        loop = asyncio.get_running_loop()
+        if self._parts.scheme == "http":
+            return (await loop.create_connection(Wire, self._address, self._port))[1]
+        import ssl  # noqa: PLC0415 - 20 ms of start-up that a plain healthcheck does not pay
+
+        name = self._parts.hostname
+        context = ssl.create_default_context()
+        return (await loop.create_connection(Wire, self._address, self._port, ssl=context, server_hostname=name))[1]
 
 
-def _head(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes) -> h11.Request:
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    fields = {"host": parts.netloc, "connection": "close", "accept-encoding": "identity"}
+def _request(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes, last: bool) -> bytes:
+    start = f"{method} {parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    fields = {"host": parts.netloc, "accept-encoding": "identity"}
+    if last:
+        fields["connection"] = "close"
     if body or method in ("POST", "PUT"):
         fields["content-length"] = str(len(body))
-    fields |= {key.lower(): value for key, value in headers.items()}
-    encoded = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in fields.items()]
-    return h11.Request(method=method, target=target, headers=encoded)
-
-
-async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: h11.Request, body: bytes, enough: Enough | None
-) -> Reply:
-    wire = h11.Connection(h11.CLIENT, max_incomplete_event_size=LIMIT)
-    writer.write(
-        (wire.send(head) or b"")
-        + (wire.send(h11.Data(body)) or b"" if body else b"")
-        + (wire.send(h11.EndOfMessage()) or b"")
-    )
-    await writer.drain()
-    status, fields, received = 0, {}, bytearray()
-    while True:
-        event = wire.next_event()
-        if event is h11.NEED_DATA:
-            wire.receive_data(await reader.read(LIMIT))
-        elif isinstance(event, h11.Response):
-            status = event.status_code
-            fields = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in event.headers}
-            if fields.get("content-encoding", "identity") != "identity":
-                raise Unreachable("compressed answer to a request for an uncompressed one")
-            if enough is not None and enough(Reply(status, fields, b"")):
-                return Reply(status, fields, b"")
-        elif isinstance(event, h11.Data):
-            received += event.data
-            if len(received) > LIMIT:
-                raise Unreachable(f"answer larger than {LIMIT // 1024} KiB")
-            if enough is not None and enough(Reply(status, fields, bytes(received))):
-                return Reply(status, fields, bytes(received))
-        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-            return Reply(status, fields, bytes(received))
+    lines = [f"{name}: {value}" for name, value in (fields | {key.lower(): headers[key] for key in headers}).items()]
+    wrong = [line for line in lines if not _FIELD.fullmatch(line)]
+    if wrong or not _TARGET.fullmatch(start):
+        raise ValueError(f"not an HTTP request: {(wrong or [start])[0]!r}")
+    return "\r\n".join((f"{start} HTTP/1.1", *lines, "", "")).encode("latin-1") + body

@@ -23,7 +23,6 @@ from pallas_contract.talk import (
     META,
     MODERN,
     Finding,
-    Request,
     Talk,
     Target,
     as_object,
@@ -75,18 +74,22 @@ async def probe(
     era: str = "",
     timeout: float = TIMEOUT,
     clock: Clock = time.monotonic,
-    request: Request = http.request,
 ) -> Result:
     """Probe once; never raises for anything the server does. `era` is what an earlier probe found, tried first."""
     started = clock()
-    talk = Talk(target, request)
     try:
-        result = replace(await _bounded(talk, era, timeout), latency=clock() - started)
-        if target.tools and result.state in ("ok", "degraded"):
-            result = replace(result, tools=await _tools(talk, result), listed=clock())
-        return result
-    finally:
-        await talk.leave()
+        client = http.Client(target.url, target.address)
+    except ValueError as error:
+        return Result("error", str(error), era)
+    async with client:
+        talk = Talk(target, client)
+        try:
+            result = replace(await _bounded(talk, era, timeout), latency=clock() - started)
+            if target.tools and result.state in ("ok", "degraded"):
+                result = replace(result, tools=await _tools(talk, result), listed=clock())
+            return result
+        finally:
+            await talk.leave()
 
 
 async def _bounded(talk: Talk, era: str, timeout: float) -> Result:
@@ -117,7 +120,7 @@ async def _ask(talk: Talk, era: str) -> Result:
 
 
 async def _modern(talk: Talk) -> Result:
-    reply = await talk.post("server/discover", {}, era=MODERN)
+    reply = await talk.post("server/discover", {}, era=MODERN, last=not talk.target.deep)
     answer = talk.answer(reply)
     result = answer.get("result")
     if reply.status >= 400 or not isinstance(result, dict) or MODERN not in as_texts(result.get("supportedVersions")):
@@ -149,7 +152,8 @@ async def _legacy(talk: Talk) -> Result:
 
 async def _deep(talk: Talk, found: Result) -> Result:
     era = MODERN if found.era == MODERN else ""
-    reply = await talk.post("tools/call", {"name": health.TOOL, "arguments": {}}, era=era, name=health.TOOL)
+    params = {"name": health.TOOL, "arguments": {}}
+    reply = await talk.post("tools/call", params, era=era, name=health.TOOL, last=not talk.target.tools)
     answer = talk.answer(reply)
     result = as_object(answer.get("result"))
     content = result.get("content")
@@ -173,7 +177,9 @@ async def _tools(talk: Talk, found: Result) -> Mapping[str, str] | None:
     era = MODERN if found.era == MODERN else ""
     try:
         async with asyncio.timeout(ASIDE):
-            listed = as_object(talk.answer(await talk.post("tools/list", {}, era=era)).get("result")).get("tools")
+            listed = as_object(talk.answer(await talk.post("tools/list", {}, era=era, last=True)).get("result")).get(
+                "tools"
+            )
     except (Finding, http.Unreachable, ValueError, TimeoutError):
         return None
     if not isinstance(listed, list):

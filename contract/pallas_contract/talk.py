@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,8 +19,6 @@ Era = Literal["2026-07-28", "2025-11-25"]
 ASIDE = 1.0
 """Seconds for what is asked after the state is known: the goodbye, the tools."""
 _MAX_TEXT = 500
-
-Request = Callable[..., Awaitable[http.Reply]]
 
 CLIENT = {"name": "pallas-probe", "version": __version__}
 META = "io.modelcontextprotocol/"
@@ -51,13 +49,15 @@ class Finding(Exception):
 class Talk:
     """The requests of one probe to one server."""
 
-    def __init__(self, target: Target, request: Request) -> None:
-        self.target, self._request, self._id = target, request, 0
+    def __init__(self, target: Target, client: http.Client) -> None:
+        self.target, self._client, self._id = target, client, 0
         self.session = ""
         self.version = LEGACY
 
-    async def post(self, method: str, params: dict[str, Any], *, era: str = "", name: str = "") -> http.Reply:
-        """POST one JSON-RPC request.
+    async def post(
+        self, method: str, params: dict[str, Any], *, era: str = "", name: str = "", last: bool = False
+    ) -> http.Reply:
+        """POST one JSON-RPC request; `last` when another is not expected to follow.
 
         Raises:
             Finding: the status says that no other question will be answered either (401, 403, 429, 5xx, 3xx).
@@ -69,7 +69,8 @@ class Talk:
             meta = {f"{META}protocolVersion": era, f"{META}clientCapabilities": {}, f"{META}clientInfo": CLIENT}
             params = {**params, "_meta": meta}
         body = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode()
-        reply = await self._send("POST", headers, body, enough=self._complete)
+        last = last and not self.session  # the goodbye follows
+        reply = await self._client.request("POST", headers=headers, body=body, enough=self._complete, last=last)
         if reply.status in (401, 403):
             raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {reply.status})")
         if reply.status == 429:
@@ -82,7 +83,7 @@ class Talk:
 
     async def notify(self, method: str) -> None:
         body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
-        await self._send("POST", self._headers(), body)
+        await self._client.request("POST", headers=self._headers(), body=body)
 
     async def leave(self) -> None:
         """Tear down the session, if one was opened (seed 000, Implementation Guidance). A server may refuse.
@@ -94,7 +95,7 @@ class Talk:
         headers, self.session = self._headers(), ""
         with contextlib.suppress(http.Unreachable, TimeoutError):
             async with asyncio.timeout(ASIDE):
-                await self._send("DELETE", headers)
+                await self._client.request("DELETE", headers=headers, last=True)
 
     def answer(self, reply: http.Reply) -> dict[str, Any]:
         """The JSON-RPC answer to the last request; empty when there is none. Only an error may come without its id."""
@@ -123,11 +124,6 @@ class Talk:
         if self.session:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
         return headers
-
-    async def _send(self, method: str, headers: dict[str, str], body: bytes = b"", **options: Any) -> http.Reply:
-        return await self._request(
-            method, self.target.url, headers=headers, body=body, address=self.target.address, **options
-        )
 
 
 def _is_stream(reply: http.Reply) -> bool:

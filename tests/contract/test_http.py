@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -184,3 +186,117 @@ async def test_header_bytes_come_back_as_they_came(serve, answer) -> None:
     odd = (await http.request("GET", server.url)).headers["odd"]
     await http.request("GET", server.url, headers={"odd": odd})
     assert server.asked[1].headers["odd"] == "\xff"
+
+
+Scripted = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+async def connections() -> list[list[bytes]]:
+    """For each connection the requests that came on it."""
+    return []
+
+
+@pytest.fixture
+async def scripted(connections: list[list[bytes]]) -> AsyncIterator[Scripted]:
+    """`await scripted(answer, ...)`: the URL of a server that gives these bytes on each connection, then closes it."""
+    running = []
+
+    async def start(*answers: bytes) -> str:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked: list[bytes] = []
+            connections.append(asked)
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                for answer in answers:
+                    asked.append(await reader.readuntil(b"\r\n\r\n"))
+                    writer.write(answer)
+            writer.close()
+
+        running.append(await asyncio.start_server(connected, "127.0.0.1", 0))
+        return f"http://127.0.0.1:{running[-1].sockets[0].getsockname()[1]}/"
+
+    yield start
+    for server in running:
+        server.close()
+        server.close_clients()
+        await server.wait_closed()
+
+
+OK = STATUS + b"content-length: 2\r\n\r\nok"
+
+
+async def test_requests_share_a_connection(scripted: Scripted, connections: list[list[bytes]]) -> None:
+    async with http.Client(await scripted(OK, OK)) as client:
+        replies = [await client.request("GET"), await client.request("GET", last=True)]
+    assert [reply.body for reply in replies] == [b"ok", b"ok"]
+    assert [b"connection: close" in asked for asked in connections[0]] == [False, True]
+
+
+async def test_a_kept_connection_that_was_closed_meanwhile_is_opened_again(
+    scripted: Scripted, connections: list[list[bytes]]
+) -> None:
+    async with http.Client(await scripted(OK)) as client:
+        for _ in range(5):
+            assert (await client.request("GET")).body == b"ok"
+    assert len(connections) == 5
+
+
+async def test_a_server_that_says_nothing_is_asked_no_more_than_twice(
+    scripted: Scripted, connections: list[list[bytes]]
+) -> None:
+    url = await scripted(OK, b"")
+    async with http.Client(url) as client:
+        assert (await client.request("GET")).body == b"ok"
+        assert (await client.request("GET")).body == b"ok"
+    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
+        await http.request("GET", await scripted(b""))
+    assert len(connections) == 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        OK + STATUS + b"content-length: 4\r\n\r\nevil",
+        OK + b"evil",
+        OK + b"\0",
+        OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"),
+    ],
+    ids=["a second answer", "half of one", "garbage", "said to be the last"],
+)
+async def test_what_is_left_over_is_never_the_next_answer(
+    scripted: Scripted, connections: list[list[bytes]], first: bytes
+) -> None:
+    async with http.Client(await scripted(first, OK)) as client:
+        assert (await client.request("GET")).body == b"ok"
+        assert (await client.request("GET")).body == b"ok"
+    assert len(connections) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 100 Continue\r\nx: y\r\n\r\n" + OK, b"ok"),
+        (STATUS + b"\r\nto the end", b"to the end"),
+        (STATUS + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", b"ok"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.0 200 OK\r\n\r\nold", b"old"),
+    ],
+    ids=["a provisional answer first", "until it closes", "chunks", "no content", "HTTP/1.0"],
+)
+async def test_answers_of_every_shape(scripted: Scripted, answer: bytes, body: bytes) -> None:
+    assert (await http.request("GET", await scripted(answer))).body == body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        STATUS + b"content-length: 2\r\ncontent-length: 3\r\n\r\nok",
+        STATUS + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        STATUS + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+    ],
+    ids=["two lengths", "length and chunks", "chunks without an end", "another protocol from here on"],
+)
+async def test_answers_that_can_be_read_two_ways_are_refused(scripted: Scripted, answer: bytes) -> None:
+    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
+        await http.request("GET", await scripted(answer))
