@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 import structlog
@@ -17,8 +18,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 _FIRST = ("timestamp", "level", "event")
 
 
-def configure(fmt: str, *, stream: TextIO | None = None, **bound: str) -> None:
+def configure(fmt: str, *, stream: TextIO | None = None, extra: Sequence[Processor] = (), **bound: str) -> None:
     """Send every log line from INFO up to `stream` (stdout), with `bound` in each of them. May be called again.
+
+    `extra` are processors of the program, for every line.
 
     `fmt` is `json` or `text` (names.ENV_LOG_FORMAT); any other value means `json`, because a log line in the wrong
     format is worth more than a program that does not start.
@@ -31,6 +34,7 @@ def configure(fmt: str, *, stream: TextIO | None = None, **bound: str) -> None:
         structlog.stdlib.add_log_level,
         clock,
         _binder(bound),
+        *extra,
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -50,6 +50,12 @@ memory. Set it under `env` in agents.yaml; a container also needs a volume there
 ENV_MAX_BODY = "PALLAS_MAX_BODY"
 """Most bytes that a message and its images may have together, images in base64; default 32 MiB. Set it under `env` in
 agents.yaml."""
+ENV_TRACE_CONTENT = "PALLAS_TRACE_CONTENT"
+"""`true` puts prompts, arguments and answers into the spans that go to the collector; default: none of it."""
+ENV_OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""Base URL of the collector (OpenTelemetry's own variable); traces go to `/v1/traces` under it."""
+ENV_SAMPLER, ENV_SAMPLER_RATIO = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+"""How traces are chosen, and the share of them (OpenTelemetry's own variables)."""
 ENV_OPENAI_BASE_URL = "OPENAI_BASE_URL"
 """Set for agents that depend on a service with `provides: openai`."""
 

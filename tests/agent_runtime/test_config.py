@@ -34,6 +34,13 @@ def test_the_runtime_has_the_last_word_on_terminal_files_and_history() -> None:
     assert "model_capabilities" not in data
 
 
+@pytest.mark.parametrize(("enabled", "notes"), [("true", 1), ("false", 0)])
+def test_fast_agent_sends_no_traces_of_its_own(enabled: str, notes: int) -> None:
+    built = build(f"otel: {{enabled: {enabled}, otlp_endpoint: 'http://c:4318/v1/traces'}}")
+    assert built.data["otel"] == {"enabled": False}
+    assert len([note for note in built.notes if "telemetry" in note]) == notes
+
+
 @pytest.mark.parametrize(("written", "kept"), [("", 1), ("llm_retries: 0", 0), ("llm_retries: 99", 3)])
 def test_retries_are_bounded(written: str, kept: int) -> None:
     assert build(written).data["llm_retries"] == kept

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from opentelemetry import trace
 
 from pallas_agent_runtime import logs
 
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    known = [logging.getLogger(name) for name in ("", "pallas_agent_runtime", "fast_agent")]
+    known = [logging.getLogger(name) for name in ("", "pallas_agent_runtime", "fast_agent", "opentelemetry")]
     before = [(logger, logger.level, logger.handlers[:]) for logger in known]
     yield
     for logger, level, handlers in before:
@@ -38,3 +39,15 @@ def test_our_own_news_and_the_troubles_of_others() -> None:
         ("trouble", "harper"),
         ("broken", "harper"),
     ]
+
+
+def test_a_line_names_the_trace_it_belongs_to_also_where_nothing_is_recorded() -> None:
+    stream = io.StringIO()
+    logs.configure("harper", "json", stream)
+    log = structlog.get_logger("pallas_agent_runtime.x")
+    with trace.use_span(trace.NonRecordingSpan(trace.SpanContext(1, 2, is_remote=True))):
+        log.info("inside")
+    log.info("outside")
+    inside, outside = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (inside["trace_id"], inside["span_id"]) == (f"{1:032x}", f"{2:016x}")
+    assert "trace_id" not in outside

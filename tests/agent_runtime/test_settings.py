@@ -94,6 +94,13 @@ def test_limits() -> None:
     assert (own.max_depth, own.max_body) == (8, 32 << 20)
 
 
+def test_what_is_said_goes_into_traces_only_when_told_in_so_many_words() -> None:
+    assert resolve("harper", {}).trace_content is False
+    assert resolve("harper", {"PALLAS_TRACE_CONTENT": "true"}).trace_content is True
+    with pytest.raises(Refused, match=r"\$PALLAS_TRACE_CONTENT: must be `true` or `false`, not 'yes'"):
+        resolve("harper", {"PALLAS_TRACE_CONTENT": "yes"})
+
+
 def test_where_conversations_are_kept() -> None:
     assert resolve("harper", {"PALLAS_CONVERSATIONS": ""}).conversations is None
     assert resolve("harper", {"PALLAS_CONVERSATIONS": "kept.db"}).conversations == Path("/project/kept.db")

@@ -54,7 +54,7 @@ def build(
     data.pop("model_capabilities", None)  # the kit's own key; published in the registry, unknown to fast-agent
     _servers(data, peers, notes)
     _provider(data, provider, environ)
-    _runtime(data)
+    _runtime(data, notes)
     return Built(data, tuple(notes))
 
 
@@ -100,9 +100,12 @@ def _provider(data: Data, provider: str, environ: Mapping[str, str]) -> None:
         section["base_url"] = section.get("base_url") or default
 
 
-def _runtime(data: Data) -> None:
-    """No terminal, no files, no history of fast-agent's own: conversations are kept by the runtime."""
+def _runtime(data: Data, notes: list[str]) -> None:
+    """No terminal, no files, no history and no traces of fast-agent's own: the runtime does all that itself."""
     data["session_history"] = False
+    if _section(data, "otel").get("enabled"):
+        notes.append("otel: is left out, because its spans hold prompts; set `telemetry` in agents.yaml instead")
+    data["otel"] = {"enabled": False}
     quiet = {"type": "none", "progress_display": False, "show_chat": False, "show_tools": False, "streaming": "none"}
     data["logger"] = {**_section(data, "logger"), **quiet}
     retries = data.get("llm_retries", DEFAULT_RETRIES)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
+from pallas_agent_runtime.telemetry import spans
 from pallas_contract import logs
 
-_LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR}
-"""Everything else from WARNING up; fast-agent's warnings quote what tools answered."""
+_LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR, "opentelemetry": logging.CRITICAL}
+"""Everything else from WARNING up; fast-agent's warnings quote what tools answered, and OpenTelemetry complains of a
+lost collector with every batch, where `telemetry` says it once."""
 
 
 def configure(agent: str, fmt: str, stream: TextIO | None = None) -> None:
     """Log to `stream` (stdout) in the house format, each line with the agent's name."""
-    logs.configure(fmt, stream=stream, agent=agent)
+    logs.configure(fmt, stream=stream, extra=[spans.ids], agent=agent)
     logging.getLogger().setLevel(logging.WARNING)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)

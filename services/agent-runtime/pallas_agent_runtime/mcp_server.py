@@ -20,6 +20,7 @@ from pallas_agent_runtime.delegation import BadTask, Task, TooFar
 from pallas_agent_runtime.progress import Report
 from pallas_agent_runtime.questions import BadArgument, Question
 from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.telemetry import spans
 from pallas_contract import health, names
 from pallas_contract.health import Health
 
@@ -63,6 +64,7 @@ class Surface:
             on_call_tool=self.call_tool,
             **prompts,
         )
+        server.middleware.insert(0, spans.from_headers)  # outside of the SDK's own span
         server.middleware.append(observer)
         return server
 
@@ -81,18 +83,21 @@ class Surface:
         except BadTask as refused:
             log.warning("call_refused", tool=params.name, reason=str(refused), era=ctx.protocol_version)
             return _text(str(refused), failed=True)
+        spans.about(task)
         with delegation.carried(task), bound_contextvars(task=task.id, depth=task.depth, path=task.way):
             return await self._timed(ctx, params.name, arguments, task)
 
     async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
         started = time.perf_counter()
         try:
-            result = _text(await self._ask(ctx, arguments, task))
+            text, failed = await self._ask(ctx, arguments, task), False
         except self._failures as failure:
-            result = _text(str(failure), failed=True)
+            text, failed = str(failure), True
+        if self._settings.trace_content:
+            spans.content(arguments, text)
         seconds = round(time.perf_counter() - started, 3)
-        log.info("call", tool=tool, failed=result.is_error, seconds=seconds, era=ctx.protocol_version)
-        return result
+        log.info("call", tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version)
+        return _text(text, failed=failed)
 
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
         """The agent's answer within the time the task has left, retries of the model included."""
@@ -103,7 +108,8 @@ class Surface:
         report = ctx.session.report_progress if wanted else None
         try:
             async with asyncio.timeout(task.remaining) as limit:
-                return await self._agent.ask(question, key, report)
+                with spans.turn(self._settings.name):
+                    return await self._agent.ask(question, key, report)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -149,6 +155,11 @@ def tools(settings: Settings) -> list[t.Tool]:
     if settings.name not in (SEND, health.TOOL):
         listed.append(_asking(settings.name, settings.agent.description or f"Send a message to {settings.name}."))
     return [*listed, _health_tool()]
+
+
+def offered(settings: Settings) -> frozenset[str]:
+    """Names of the tools and of the prompt: all that a caller can sensibly name."""
+    return frozenset({*(tool.name for tool in tools(settings)), history_prompt(settings).name})
 
 
 def _asking(name: str, description: str) -> t.Tool:

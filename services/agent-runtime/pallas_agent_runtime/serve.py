@@ -17,7 +17,7 @@ import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, web
+from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, telemetry, web
 from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
@@ -86,7 +86,10 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     used = loaded.servers | settings.peers.keys()
     downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
     try:
-        with _store(settings, fast.to_json, fast.from_json) as store:
+        with (
+            telemetry.recording(settings, prepared.provider, mcp_server.offered(settings), os.environ),
+            _store(settings, fast.to_json, fast.from_json) as store,
+        ):
             engine = fast.Engine(loaded, settings, Conversations(store), downstream.worth_trying)
             async with engine.running():
                 await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)

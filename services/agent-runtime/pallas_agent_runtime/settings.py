@@ -46,6 +46,8 @@ class Settings:
     """Most bytes of a message and its images, in base64, together."""
     conversations: Path | None = None
     """SQLite file of the conversations; None keeps them in memory."""
+    trace_content: bool = False
+    """Whether prompts, arguments and answers go to the collector with the spans."""
 
     @property
     def agent(self) -> Agent:
@@ -102,7 +104,8 @@ def resolve(fleet: Fleet, tree: Source, name: str, project: Path, environ: Mappi
     kept = project / written if written else None
     body = _number(env, names.ENV_MAX_BODY, MAX_BODY)
     depth = _number(env, names.ENV_MAX_DEPTH, MAX_DEPTH)
-    return Settings(fleet, tree, name, project, host, port, peers, hosts, own, depth, body, kept)
+    said = _flag(env, names.ENV_TRACE_CONTENT)
+    return Settings(fleet, tree, name, project, host, port, peers, hosts, own, depth, body, kept, said)
 
 
 def address(text: str) -> tuple[str, int]:
@@ -122,6 +125,13 @@ def _number(environ: Mapping[str, str], key: str, default: int) -> int:
     if not _NUMBER.fullmatch(text):
         raise _refused(key, f"must be a whole number of at least 1, not {text[:80]!r}")
     return int(text)
+
+
+def _flag(environ: Mapping[str, str], key: str) -> bool:
+    text = environ.get(key) or "false"
+    if text not in ("true", "false"):
+        raise _refused(key, f"must be `true` or `false`, not {text[:80]!r}")
+    return text == "true"
 
 
 def _listed(text: str) -> tuple[str, ...]:
