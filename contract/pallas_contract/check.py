@@ -98,7 +98,7 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
 
 def _got(path: tuple[str | int, ...], value: Any) -> str:
     """What stood there, unless it may be somebody's secret."""
-    if "env" in path or "secrets" in path or isinstance(value, Mapping | list):
+    if {"env", "secrets", "tokens"} & set(path) or isinstance(value, Mapping | list):
         return ""
     text = repr(value)
     return f", not {text if len(text) <= 60 else text[:57] + '...'}"

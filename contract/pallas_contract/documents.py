@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from pallas_contract.health import State, timestamp
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 OFFICIAL_META = "io.modelcontextprotocol.registry/official"
+REGISTRATION_META = "io.pallas-kit/registration"
+"""Our own `_meta` key, only for agents that registered themselves: what they can do (seed 003 section 4)."""
 HEALTH_META = "io.pallas-kit/health"
 """Our own `_meta` key: the state the registry last found, and why."""
 
@@ -63,8 +66,25 @@ def server(fleet: Fleet, name: str, capabilities: Capabilities | None, placement
     return out
 
 
-def entry(server_document: dict[str, Any], updated: datetime, state: State, reason: str) -> dict[str, Any]:
+def registered(fleet: Fleet, said: Mapping[str, Any]) -> dict[str, Any]:
+    """The `server` object of an agent outside of the file; `said` are the parameters of its `server.register`."""
+    out = {"$schema": SCHEMA, "name": registry_name(fleet, said["agent_id"])}
+    out["title"] = said.get("title") or names.title(said["agent_id"])
+    if said.get("description"):
+        out["description"] = said["description"]
+    remotes = [{"type": "streamable-http", "url": said["url"]}] if said.get("url") else []
+    return out | {"version": said["version"], "remotes": remotes}
+
+
+def entry(
+    server_document: dict[str, Any],
+    updated: datetime,
+    state: State,
+    reason: str,
+    registration: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """One element of `servers`. `updated` is when anything in it last changed."""
     health = {"status": state} | ({"message": reason} if reason else {})
     official = {"status": "active", "updatedAt": timestamp(updated), "isLatest": True}
-    return {"server": server_document, "_meta": {OFFICIAL_META: official, HEALTH_META: health}}
+    own = {REGISTRATION_META: registration} if registration else {}
+    return {"server": server_document, "_meta": {OFFICIAL_META: official, HEALTH_META: health, **own}}

@@ -5,7 +5,8 @@ Every default that can be said in one file is here; what follows from several ke
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, ip_address
+import re
+from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -24,6 +25,19 @@ def _inside(path: str) -> str:
     return path
 
 
+def _is_reach(text: str) -> str:
+    """A host name, an address or a network; nothing that is link-local, where clouds have their metadata services."""
+    try:
+        network = ip_network(text)
+    except ValueError:
+        if not re.fullmatch(_HOST, text) or re.fullmatch(r"[0-9.]+", text):
+            raise ValueError("must be a host name, an IP address, or a network such as 10.20.0.0/16") from None
+        return text
+    if network.is_link_local:
+        raise ValueError("link-local addresses are never asked")
+    return text
+
+
 _ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
@@ -32,12 +46,14 @@ _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
 _SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
 _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
+_SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 
 PATTERNS = {
     _ENV_KEY: "the name of an environment variable",
     _MODULE: "a dotted module path such as agents.scout",
     _MEMORY: "a size such as 512Mi or 2Gi",
     _HOST: "a host name",
+    _SHORT: "a short name in lower case such as partners",
     _NAMESPACE: "a reverse domain such as com.example.project",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
 }
@@ -51,6 +67,8 @@ RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_i
 Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
 Address = Annotated[str, AfterValidator(_is_address)]
+TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
+Reach = Annotated[str, AfterValidator(_is_reach)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
@@ -170,6 +188,28 @@ class Service(_Written):
     """Limits of the container."""
 
 
+class Token(_Written):
+    """A token by reference, and the agents it is good for."""
+
+    file: Text
+    """Path of the file that holds it, relative to agents.yaml or absolute: at least 16 characters in one line."""
+    agents: list[Text] = []
+    """Agents that this token alone may register. Empty: every name that is free and in no other token's list."""
+
+
+class Registration(_Written):
+    """Agents outside of this file may register themselves and send heartbeats (seed 003, sections 3.2 and 3.3)."""
+
+    tokens: Annotated[dict[TokenName, Token], Field(min_length=1)]
+    """Who may register, by a name for logs."""
+    store: bool = False
+    """Keep registrations over a restart of the registry, in an SQLite file."""
+    reach: list[Reach] = []
+    """Host names, addresses and networks at which registered agents may have the registry probe them. Empty: none."""
+    max_agents: Annotated[int, Field(ge=1, le=1000)] = 100
+    """Most registered agents at a time."""
+
+
 class Registry(_Written):
     """Settings of the registry."""
 
@@ -179,6 +219,8 @@ class Registry(_Written):
     """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
     resources: Resources = Resources(memory="256Mi")
     """Limits of the container."""
+    registration: Registration | None = None
+    """Lets agents outside of this file register themselves. Default: nobody may."""
 
 
 class Images(_Written):

@@ -17,6 +17,8 @@ from pallas_contract.fleet import Fleet
 
 Placement = Literal["container", "local"]
 LOOPBACK = "127.0.0.1"
+STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
+"""Folder of what is kept over a restart: a volume, or beside agents.yaml."""
 MODELS_PATH = "/v1/models"
 """What an OpenAI-compatible service is asked to see whether it is up."""
 
@@ -126,6 +128,8 @@ def registry_env(fleet: Fleet, placement: Placement) -> dict[str, str]:
         names.ENV_BIND: _bind(fleet.registry_port, fleet.registry.publish, placement),
         names.ENV_ALLOWED_HOSTS: ",".join(registry_hosts(fleet)),
     }
+    if fleet.registry.registration and fleet.registry.registration.store:
+        env[names.ENV_REGISTRATIONS] = f"{STATE[placement]}/registrations.db"
     if placement == "local":
         env[names.ENV_ADDRESSES] = _json({name: authority(fleet, name, placement) for name in sorted(fleet.agents)})
     return env

@@ -15,6 +15,9 @@ PROJECT_DIR = "/project"
 SECRETS_DIR = "/run/secrets"
 """Where compose and Kubernetes put secret files; each file `KEY` becomes the variable `KEY`."""
 
+STATE_DIR = "/state"
+"""Where a container that keeps something over a restart has its volume, the one place it can write to besides /tmp."""
+
 AGENTS_FILE = "agents.yaml"
 CONFIG_FILE = "fastagent.config.yaml"
 SECRETS_FILE = "fastagent.secrets.yaml"
@@ -38,6 +41,9 @@ ENV_ADDRESSES = "PALLAS_ADDRESSES"
 ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
 """DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
 the host name alone stands for all replicas at once."""
+ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
+"""SQLite file in which the registry keeps who registered, relative to agents.yaml or absolute; without it a restart
+forgets them. Written for `registry.registration.store`."""
 ENV_SERVICE = "PALLAS_SERVICE"
 """The name under which a companion service runs."""
 ENV_LOG_FORMAT = "PALLAS_LOG_FORMAT"
@@ -87,6 +93,11 @@ def is_name(name: str) -> bool:
 def slug(name: str) -> str:
     """Host name and registry name of an agent: underscores become hyphens (seed 001, Registry Name Construction)."""
     return name.replace("_", "-")
+
+
+def registration_secret(token: str) -> str:
+    """File name in SECRETS_DIR of a token of `registry.registration.tokens`."""
+    return f"registration-{token}"
 
 
 def title(name: str) -> str:

@@ -53,6 +53,7 @@ def entry(
     changed: datetime,
     health: tuple[State, str],
     lifecycle: Lifecycle = "active",
+    registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A `ServerResponse`. `changed` is when the lifecycle last did; the state of the agent moves `updated` only."""
     official = {
@@ -69,7 +70,8 @@ def entry(
     inside = [remote["url"] for remote in seed["remotes"] if remote not in strict.get("remotes", ())]
     if inside:
         own["internalUrl"] = inside[0]
-    return {"server": dict(strict), "_meta": {documents.OFFICIAL_META: official, AGENT_META: own}}
+    more = {documents.REGISTRATION_META: registration} if registration else {}
+    return {"server": dict(strict), "_meta": {documents.OFFICIAL_META: official, AGENT_META: own, **more}}
 
 
 def shorten(text: str, limit: int = _MAX_TEXT) -> str:

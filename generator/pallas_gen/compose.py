@@ -35,6 +35,9 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
         document["networks"] = _networks(plan, networks)
     if secrets := _secrets(plan, project):
         document["secrets"] = secrets
+    states: Tree = {_state_name(item): {} for item in plan.workloads if item.state}
+    if states:
+        document["volumes"] = states
     return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml")}
 
 
@@ -54,8 +57,8 @@ def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[
     if networks:
         joined = sorted(network for network, hosts in networks.items() if item.host in hosts)
         out["networks"] = {network: _joining(item, networks[network]) for network in joined}
-    if item.needs_code:
-        out["volumes"] = _folder(plan, project) if item.kind == "registry" else _entries(plan, project)
+    if volumes := _volumes(plan, item, project):
+        out["volumes"] = volumes
     if item.secrets:
         out["secrets"] = [{"source": _secret_name(secret.file), "target": secret.target} for secret in item.secrets]
     out["healthcheck"] = _healthcheck(item)
@@ -97,6 +100,18 @@ def _healthcheck(item: Workload) -> Tree:
 def _limits(resources: Resources) -> Tree:
     memory = resources.memory.replace("Mi", "M").replace("Gi", "G")  # Docker's M is already the binary one
     return {"resources": {"limits": {"cpus": f"{resources.cpus:g}", "memory": memory, "pids": resources.pids}}}
+
+
+def _volumes(plan: Plan, item: Workload, project: PurePosixPath) -> list[Tree]:
+    out: list[Tree] = []
+    if item.needs_code:
+        out = _folder(plan, project) if item.kind == "registry" else _entries(plan, project)
+    return [*out, {"type": "volume", "source": _state_name(item), "target": names.STATE_DIR}] if item.state else out
+
+
+def _state_name(item: Workload) -> str:
+    """Compose puts the project's name before it."""
+    return f"{item.host}-state"
 
 
 def _entries(plan: Plan, project: PurePosixPath) -> list[Tree]:

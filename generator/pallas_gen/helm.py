@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,8 +16,7 @@ from pallas_gen import yaml_out
 from pallas_gen.delivery import Delivery
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 from pallas_gen.values import Project, Secret, Values
-from pallas_gen.values_workload import Agent, Companion, HealthPaths, Image, Images, Pod, Resources
-from pallas_gen.values_workload import Workload as WorkloadValues
+from pallas_gen.values_workload import Agent, Companion, HealthPaths, Image, Images, Pod, Registry, Resources, State
 
 FILE = PurePosixPath("values.yaml")
 
@@ -91,7 +91,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
         "images": Images(agent=image(images["agent"]), registry=image(images["registry"])),
         "defaults": Pod(grace_seconds=GRACE_SECONDS),
         "agents": {item.name: Agent(**program(item)) for item in by_kind["agent"]},
-        "registry": WorkloadValues(**_workload(plan, by_kind["registry"][0], sources)),
+        "registry": Registry(**_registry(plan, by_kind["registry"][0], sources)),
         "network_policy": {"enabled": plan.isolated},
     }
     if by_kind["service"]:
@@ -119,11 +119,25 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
         "secrets": {secret.target: sources[secret.file] for secret in item.secrets},
         "labels": dict(sorted(item.labels.items())),
         "egress": item.egress,
+        "egress_to": _blocks(item.reach),
         "publish": item.published is not None,
         "public_url": item.public_url,
         "port": item.published and item.published[1],
     }
     return out | {key: value for key, value in optional.items() if value}
+
+
+def _registry(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[str, Any]:
+    state = State(**State(enabled=True).model_dump())  # spelt out: the chart has no defaults for the registry alone
+    return _workload(plan, item, sources) | ({"state": state} if item.state else {})
+
+
+def _blocks(reach: Sequence[str]) -> list[dict[str, Any]]:
+    """Peers of a network policy; none where one of `reach` is a name, which policies cannot say."""
+    try:
+        return [{"ipBlock": {"cidr": str(ip_network(each))}} for each in reach]
+    except ValueError:
+        return []
 
 
 def fingerprints(plan: Plan, code: Mapping[str, str]) -> dict[str, str]:

@@ -34,7 +34,8 @@ def ways(plan: Plan) -> Iterator[Way]:
                 "in compose it may ask the registry, on whose network it is; on Kubernetes not",
             )
         if item.egress:
-            yield Way(item.host, WORLD, "egress: its model or one of its servers is outside")
+            why = "egress: its model or one of its servers is outside"
+            yield Way(item.host, WORLD, f"reach of registered agents: {', '.join(item.reach)}" if item.reach else why)
         if item.published:
             at = f", behind {item.public_url}" if item.public_url else ""
             yield Way(WORLD, item.host, f"published on port {item.published[1]}{at}")

@@ -30,6 +30,8 @@ class Seen:
     """Cores and MiB."""
     peers: tuple[str, ...]
     """Hosts with a way between them and this one, in either direction; empty where nothing separates them."""
+    keeps: tuple[str, ...]
+    """Folders that outlive a restart."""
     callers: tuple[str, ...]
     """Those of them that reach an agent; empty for what is no agent."""
 
@@ -49,6 +51,7 @@ def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
         secrets=tuple(sorted(secret.target for secret in item.secrets)),
         limits=(item.resources.cpus, _mebibytes(item.resources.memory)),
         peers=tuple(sorted(peers)) if plan.isolated else (),
+        keeps=(names.STATE_DIR,) if item.state else (),
         callers=tuple(sorted(callers)) if plan.isolated else (),
     )
 
@@ -74,6 +77,7 @@ def _service(host: str, service: Tree, on: Mapping[str, set[str]]) -> Seen:
         secrets=tuple(sorted(secret["target"] for secret in service.get("secrets", ()))),
         limits=(float(limits["cpus"]), _mebibytes(limits["memory"])),
         peers=tuple(sorted(other for other in on if other != host and on[other] & on[host])),
+        keeps=tuple(each["target"] for each in service.get("volumes", ()) if each["type"] == "volume"),
         callers=tuple(sorted(name.removeprefix("from.") for name in listens.split(",") if name)),
     )
 
@@ -113,6 +117,7 @@ def _deployment(at: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
         secrets=tuple(sorted(item["path"] for secret in sources for item in secret["items"])),
         limits=(_cores(str(limits["cpu"])), _mebibytes(limits["memory"])),
         peers=tuple(sorted(peers)),
+        keeps=tuple(mount["mountPath"] for mount in main["volumeMounts"] if mount["name"] == "state"),
         callers=tuple(sorted(callers)),
     )
 

@@ -71,6 +71,10 @@ class Workload:
     own_files: tuple[str, ...] = ()
     """Its module or card in the project folder; a folder ends in a slash. All other files may be anybody's."""
     egress: bool = False
+    reach: tuple[str, ...] = ()
+    """Hosts and networks outside of the fleet, where these are known; else `egress` is the world."""
+    state: bool = False
+    """Whether it keeps files in STATE_DIR over a restart."""
     labels: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
@@ -178,7 +182,8 @@ def _service(fleet: Fleet, name: str) -> Workload:
 
 
 def _registry(fleet: Fleet, project: Project) -> Workload:
-    publish = fleet.registry.publish
+    publish, registration = fleet.registry.publish, fleet.registry.registration
+    tokens = registration.tokens if registration else {}
     env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | launch.registry_env(fleet, "container")
     return Workload(
         name=names.REGISTRY,
@@ -193,6 +198,11 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
         published=(launch.bind_address(publish), fleet.registry_port) if publish else None,
         public_url=_public_url(fleet, names.REGISTRY, publish),
         resources=fleet.registry.resources,
+        secrets=tuple(Secret(names.registration_secret(name), _plain(tokens[name].file)) for name in sorted(tokens)),
+        stateless=registration is None,
+        state=registration is not None and registration.store,
+        egress=registration is not None and bool(registration.reach),
+        reach=tuple(registration.reach) if registration else (),
     )
 
 
@@ -216,7 +226,11 @@ def _fingerprint(fleet: Fleet, name: str) -> str:
 
 
 def _secrets(written: Mapping[str, SecretFile]) -> tuple[Secret, ...]:
-    return tuple(Secret(key, written[key].file.removeprefix("./")) for key in sorted(written))
+    return tuple(Secret(key, _plain(written[key].file)) for key in sorted(written))
+
+
+def _plain(file: str) -> str:
+    return file.removeprefix("./")
 
 
 def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:

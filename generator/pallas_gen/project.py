@@ -53,7 +53,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     found += [*warnings, *said, *code.missing(fleet, tree, folder, lambda _: own_image)]
     found += _secret_files(fleet, tree, folder, shared)
     found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
-    found += [*_servers(fleet, config), *_publishing(fleet, tree), *_variables(config, folder, environ, fleet)]
+    found += [
+        *_servers(fleet, config),
+        *_registering(fleet, tree),
+        *_publishing(fleet, tree),
+        *_variables(config, folder, environ, fleet),
+    ]
     return Loaded(fleet, config, project, folder, refuse_errors(found))
 
 
@@ -63,7 +68,13 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
     for kind, members in (("agents", fleet.agents), ("services", fleet.services)):
         for name, member in members.items():
             places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
-    return places
+    registration = fleet.registry.registration
+    at = ("registry", "registration", "tokens")
+    return (
+        places | {token.file: tree.where(*at, key) for key, token in registration.tokens.items()}
+        if registration
+        else places
+    )
 
 
 def _secrets_in_code(fleet: Fleet, tree: Source, secrets: Mapping[str, str]) -> Iterator[Problem]:
@@ -111,6 +122,13 @@ def _servers(fleet: Fleet, config: Config) -> Iterator[Problem]:
         elif urlsplit(url).hostname in _LOCAL:
             hint = "use a host name, or bring the server along under `services`"
             yield Problem(where, "in a container localhost is the container itself", hint, "warning")
+
+
+def _registering(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    if fleet.registry.registration and fleet.registry.publish is False:
+        message = "only containers of this fleet reach the registry: it is not published"
+        hint = "remove `publish: false`, or set it to the address to listen on"
+        yield tree.problem("registry", "registration", message=message, hint=hint, level="warning")
 
 
 def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pallas_gen.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Workload
+from pallas_gen.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Registry
 
 
 class Secret(Block):
@@ -125,8 +125,8 @@ class Values(Block):
     """The agents by name; written by `pallas-gen helm`."""
     services: dict[Name, Companion] = {}
     """Companion services by name; written by `pallas-gen helm`."""
-    registry: Workload = Workload()
-    """The registry. Several replicas observe independently."""
+    registry: Registry = Registry()
+    """The registry. Several replicas observe independently; where agents may register, there is one."""
     secrets: dict[str, Secret] = {}
     """Secret files by name; written by `pallas-gen helm`, without any content."""
     defaults: Pod = Pod()

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pallas_gen import helm
 from pallas_gen.values import Secret, Values
-from pallas_gen.values_workload import Agent, Companion, HealthPaths, Pod
+from pallas_gen.values_workload import Agent, Companion, HealthPaths, Pod, Registry
 
 _HEAD = (
     "# What the chart takes, and its defaults; written by `make schema`. The part that is a fleet: `pallas-gen helm`.\n"
@@ -30,6 +30,7 @@ def reference() -> str:
     for title, prefix, model in (
         ("One agent", "agents.<name>.", Agent),
         ("One service", "services.<name>.", Companion),
+        ("The registry", "registry.", Registry),
         ("One secret", "secrets.<name>.", Secret),
     ):
         lines += ["", f"{title}; everything under `defaults` can be said here as well:", ""]
@@ -58,7 +59,7 @@ def _rows(model: type[BaseModel], values: dict[str, Any], prefix: str) -> Iterat
 
 
 def _fields(model: type[BaseModel], values: dict[str, Any]) -> Iterator[tuple[str, FieldInfo, Any]]:
-    of_defaults = Pod.model_fields if issubclass(model, Agent | Companion) else {}
+    of_defaults = Pod.model_fields if issubclass(model, Agent | Companion | Registry) else {}
     for name, info in model.model_fields.items():
         if name not in of_defaults:
             key = info.alias or name

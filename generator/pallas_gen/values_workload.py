@@ -169,6 +169,8 @@ class Workload(Pod):
     """File name in /run/secrets -> name under `secrets`."""
     egress: bool = False
     """Whether it may reach the world."""
+    egress_to: list[Object] = []
+    """What it may reach with `egress: true`, in place of `networkPolicy.egressTo`."""
     publish: bool = False
     """Whether it may be called from outside of the fleet."""
     public_url: str = ""
@@ -194,6 +196,30 @@ class Agent(Workload):
     """One agent."""
 
     model_config = ConfigDict(json_schema_extra=_one_replica)
+
+
+class State(Block):
+    """Where the registry keeps what must outlive a restart."""
+
+    enabled: bool = False
+    """Keep registrations; written by `pallas-gen helm` for `registry.registration.store`."""
+    persistent: bool = True
+    """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
+    existing_claim: str = ""
+    """A PersistentVolumeClaim of yours. Empty: the chart makes one, which `helm uninstall` leaves there."""
+    size: Quantity = "64Mi"
+    """Size of the volume; a registration takes a few KiB, and there are a thousand at most."""
+    storage_class: str = ""
+    """Storage class of the claim. Empty: the cluster's default."""
+
+
+class Registry(Workload):
+    """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
+
+    model_config = ConfigDict(json_schema_extra=_one_replica)
+
+    state: State = State()
+    """What it keeps over a restart."""
 
 
 class Companion(Workload):

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,12 +43,14 @@ class Fake:
 
 
 @asynccontextmanager
-async def running(folder: Path, time, fake: Fake, discovery: Discovery | None = None) -> AsyncIterator[Service]:
+async def running(
+    folder: Path, time, fake: Fake, discovery: Discovery | None = None, **world: Any
+) -> AsyncIterator[Service]:
     follower = Follower(folder / "agents.yaml")
     loaded = follower.first()
     addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
-    world = World(time.clock, time.now, time.sleep, discovery, fake.check)
-    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, world)
+    made = World(time.clock, time.now, time.sleep, discovery, fake.check, **world)
+    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, made)
     task = asyncio.create_task(service.run())
     try:
         yield service

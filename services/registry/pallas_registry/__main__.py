@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ from pallas_contract.problems import Refused
 from pallas_registry import settings
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.listener import CannotListen, listen
+from pallas_registry.registration import store
+from pallas_registry.registration.store import Store
 from pallas_registry.settings import Settings
 
 
@@ -28,16 +31,22 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         for problem in refused.problems:
             print(problem, file=sys.stderr)  # noqa: T201
         return 2
+    try:
+        kept = store.opened(chosen.registrations) if chosen.registrations else store.Memory()
+    except store.CannotStore as refused:
+        print(f"pallas-registry: registrations cannot be kept in {refused}", file=sys.stderr)  # noqa: T201
+        return 1
     default = settings.authority(launch.registry_env(loaded.fleet, "local")[names.ENV_BIND])
     try:
         listener = listen(*(chosen.bind or default or ("", 0)))
     except CannotListen as refused:
         print(f"pallas-registry: {refused}", file=sys.stderr)  # noqa: T201
         return 1
-    return _serve(chosen, loaded, follower, listener)
+    with contextlib.closing(kept):
+        return _serve(chosen, loaded, follower, listener, kept)
 
 
-def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socket.socket) -> int:
+def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, kept: Store) -> int:
     # imported here: a bad file is answered without half a second for a web framework
     import structlog  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
@@ -51,7 +60,7 @@ def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socke
         log.warning("fleet file", problem=str(warning))
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(chosen, loaded, follower, listener))
+            runner.run(serve(chosen, loaded, follower, listener, kept))
     except Exception:
         log.exception("registry failed")
         return 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,12 +18,17 @@ from pallas_registry.metrics import Metrics
 from pallas_registry.overview import Overview
 from pallas_registry.prebuilt import Find, Prebuilt
 from pallas_registry.recheck import Busy
+from pallas_registry.registration.desk import Reply
 from pallas_registry.verdict import Verdict
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
 
 Waiting = Callable[[], str]
 """Why the registry is not ready yet; empty when it is."""
+
+
+async def _nobody(_headers: Mapping[str, str], _body: bytes) -> Reply | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Shown:
     recheck: Callable[[str], Awaitable[Verdict]]
     look: Callable[[], Overview]
     hosts: Callable[[], Collection[str]]
+    register: Callable[[Mapping[str, str], bytes], Awaitable[Reply | None]] = _nobody
 
 
 def create_app(shown: Shown) -> ASGIApp:
@@ -127,6 +133,11 @@ def _agents(app: FastAPI, shown: Shown) -> None:
             body += chunk
             if len(body) > mcp_face.LIMIT:
                 raise HTTPException(413, f"a request has at most {mcp_face.LIMIT // 1024} KiB")
+        if reply := await shown.register(request.headers, bytes(body)):
+            headers = dict(reply.headers)
+            if reply.message is None:
+                return Response(status_code=reply.status, headers=headers)
+            return JSONResponse(reply.message, status_code=reply.status, headers=headers)
         status, message = mcp_face.answer(request.headers, bytes(body), shown.look)
         return JSONResponse(message, status_code=status) if message is not None else Response(status_code=status)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pallas_contract.probe import Result
 from pallas_registry.discovery import Endpoint, Sighting
 from pallas_registry.history import Change
-from pallas_registry.verdict import NOT_PROBED, Verdict, judge
+from pallas_registry.verdict import NOT_PROBED, Verdict, judge, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class _Entry:
     sighting: Sighting | None = None
     replicas: dict[Endpoint, Replica] = field(default_factory=dict)
     probed: dict[Endpoint, float] = field(default_factory=dict)
+    found: Verdict = NOT_PROBED
+    """What probes say."""
+    said: Verdict | None = None
+    """What the agent's own heartbeats say; None for an agent of the file, which sends none."""
     verdict: Verdict = NOT_PROBED
 
     @property
@@ -61,13 +65,15 @@ class Board:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The expected agents in the order of the file."""
+        """The agents in the order of the file, then those that registered."""
         return tuple(self._entries)
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Agents nothing is known about yet."""
-        return tuple(agent for agent, entry in self._entries.items() if entry.verdict.state == "unknown")
+        """Agents of the file nothing is known about yet."""
+        return tuple(
+            agent for agent, entry in self._entries.items() if entry.verdict.state == "unknown" and entry.said is None
+        )
 
     def verdict(self, agent: str) -> Verdict:
         """Raises KeyError when `agent` is not expected."""
@@ -97,22 +103,35 @@ class Board:
         return self._clock() - min(probed) if probed else None
 
     def expect(self, agents: Sequence[str]) -> None:
-        """Take over the agents of the file: new ones start as unknown, others than these are forgotten."""
+        """Take over who is in the file or registered: new ones start as unknown, others than these are forgotten."""
         self._entries = {agent: self._entries.get(agent) or _Entry(self._now()) for agent in agents}
         self._on_update()
 
-    def sight(self, agent: str, sighting: Sighting) -> None:
-        """Discovery's word. What endpoints answered that are gone is forgotten."""
+    def sight(self, agent: str, sighting: Sighting | None) -> None:
+        """Discovery's word; None where nobody looks. What endpoints answered that are gone is forgotten."""
         entry = self._entries.get(agent)
         if entry is None:
             return
-        moved = sighting.endpoints != self.endpoints(agent)
+        endpoints = sighting.endpoints if sighting else ()
+        moved = endpoints != self.endpoints(agent)
         entry.sighting = sighting
-        for gone in entry.probed.keys() - set(sighting.endpoints):
+        for gone in entry.probed.keys() - set(endpoints):
             del entry.probed[gone], entry.replicas[gone]
         if moved:
             self._on_update()
-        self._judge(agent, entry, sighting)
+        self._judge(agent, entry)
+
+    def vouch(self, agent: str, said: Verdict) -> None:
+        """The word of an agent that registered, or what its silence is worth: the worse of it and of probes counts."""
+        entry = self._entries[agent]
+        entry.said = said
+        self._judge(agent, entry)
+
+    def dismiss(self, agent: str, reason: str) -> None:
+        """An agent that was registered is no longer: a change to unknown, then it is forgotten."""
+        entry = self._entries.pop(agent, None)
+        self._on_change(Change(agent, entry.verdict.state if entry else "unknown", "unknown", reason, self._now()))
+        self._on_update()
 
     def beside(self, addresses: tuple[str, ...]) -> None:
         """Discovery's word about who is there and in no file: shown, never trusted."""
@@ -129,11 +148,15 @@ class Board:
         well = now if result.state == "ok" else before.well if before else None
         entry.replicas[endpoint] = Replica(endpoint.label, result, now, well)
         entry.probed[endpoint] = self._clock()
-        self._judge(agent, entry, entry.sighting)
+        self._judge(agent, entry)
 
-    def _judge(self, agent: str, entry: _Entry, sighting: Sighting) -> None:
-        old, new = entry.verdict, judge(agent, sighting, entry.results)
-        if new is None or new == old:  # a container that comes back elsewhere keeps its state until it has answered
+    def _judge(self, agent: str, entry: _Entry) -> None:
+        registered, old, new = entry.said is not None, entry.verdict, entry.said
+        if entry.sighting is not None:
+            # a container that comes back elsewhere keeps its state until it has answered
+            entry.found = judge(None if registered else agent, entry.sighting, entry.results) or entry.found
+            new = together(entry.said, entry.found) if entry.said is not None else entry.found
+        if new is None or new == old:
             return
         entry.verdict = new
         if new.state != old.state:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pallas_contract import cards, documents, launch, names, official
+from pallas_contract.health import timestamp
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.listing import Listed, Listing
 from pallas_registry.prebuilt import Document
+from pallas_registry.registration.ledger import Registration
 from pallas_registry.verdict import Verdict
 
 PATH = "/.well-known/mcp/server.json"
@@ -24,10 +26,11 @@ KEEP_REMOVED = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What the file says of an agent: the same until it is read again."""
+    """What the file says of an agent, or the agent of itself when it registered: the same until it is read again."""
 
     server: dict[str, Any]
     strict: dict[str, Any]
+    registration: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Catalogue:
     def __init__(self, *, now: Callable[[], datetime], placement: launch.Placement) -> None:
         self._now, self._placement = now, placement
         self._loaded: Loaded | None = None
+        self._registered: Sequence[Registration] = ()
         self._facts: dict[str, _Facts] = {}
         self._entries: dict[str, _Entry] = {}
         self._removed: dict[str, Listed] = {}
@@ -60,11 +64,13 @@ class Catalogue:
         """The document of a path, whatever the face (prebuilt.Find)."""
         return self._documents.get(path) or self._listing.find(method, path, query)
 
-    def publish(self, loaded: Loaded, verdict: Callable[[str], Verdict]) -> None:
+    def publish(
+        self, loaded: Loaded, verdict: Callable[[str], Verdict], registered: Sequence[Registration] = ()
+    ) -> None:
         """Bring the documents up to date. An entry that says the same as before keeps its `updatedAt`."""
-        reread = loaded is not self._loaded
+        reread = loaded is not self._loaded or registered is not self._registered
         if reread:
-            self._read(loaded)
+            self._read(loaded, registered)
         entries = {agent: self._entry(agent, facts, verdict(agent)) for agent, facts in self._facts.items()}
         if reread:
             self._bury(entries)
@@ -76,12 +82,15 @@ class Catalogue:
             self._documents[PATH] = Document(body)
         self._listing = Listing([*(entry.listed for entry in entries.values()), *self._removed.values()])
 
-    def _read(self, loaded: Loaded) -> None:
-        self._loaded, self._facts = loaded, {}
+    def _read(self, loaded: Loaded, registered: Sequence[Registration]) -> None:
+        self._loaded, self._registered, self._facts = loaded, registered, {}
         for agent in loaded.fleet.agents:
             server = documents.server(loaded.fleet, agent, loaded.capabilities, self._placement)
             public = documents.public_url(loaded.fleet, agent, self._placement)
             self._facts[agent] = _Facts(server, official.server(server, public))
+        for each in registered:
+            server = documents.registered(loaded.fleet, each.said.model_dump())
+            self._facts[each.agent] = _Facts(server, official.server(server, each.said.url), _registration(each))
         home = launch.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
         made = {f"{CARDS}{names.slug(agent)}": cards.card(facts.strict) for agent, facts in self._facts.items()}
         catalog = cards.catalog((card, home + path) for path, card in made.items())
@@ -97,7 +106,7 @@ class Catalogue:
             return before
         same = before is not None and before.facts.strict["version"] == facts.strict["version"]
         published = before.published if before is not None and same else now
-        body = _dump(documents.entry(facts.server, now, verdict.state, verdict.reason))
+        body = _dump(documents.entry(facts.server, now, verdict.state, verdict.reason, facts.registration))
         return _Entry(facts, verdict, published, body, _listed(facts, verdict, published, now))
 
     def _bury(self, entries: dict[str, _Entry]) -> None:
@@ -124,9 +133,21 @@ def _listed(
         changed=published if lifecycle == "active" else now,
         health=(verdict.state, verdict.reason),
         lifecycle=lifecycle,
+        registration=facts.registration,
     )
     text = "\n".join((strict["name"], strict["title"], strict["description"])).casefold()
     return Listed(strict["name"], strict["version"], now, text, _dump(entry), lifecycle == "deleted")
+
+
+def _registration(registration: Registration) -> dict[str, Any]:
+    """What the agent said of its abilities (seed 003, section 4), and what it promised."""
+    said = registration.said
+    abilities = said.capabilities.model_dump(by_alias=True, exclude_unset=True)
+    return {
+        **abilities,
+        "heartbeat_interval": said.heartbeat_interval,
+        "registeredAt": timestamp(registration.since),
+    }
 
 
 def _dump(value: object) -> bytes:

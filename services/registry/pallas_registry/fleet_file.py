@@ -10,6 +10,8 @@ from pallas_contract import check, fastagent, names
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_registry.registration import tokens
+from pallas_registry.registration.tokens import Tokens
 
 POLL_SECONDS = 1.0
 
@@ -24,17 +26,24 @@ class Loaded:
     fleet: Fleet
     capabilities: Capabilities | None
     warnings: tuple[Problem, ...] = ()
+    tokens: Tokens | None = None
+    """Those that agents outside of the file may register with; None when nobody may."""
+    token_files: tuple[Path, ...] = ()
 
 
-def load(path: Path) -> Loaded:
-    """Read agents.yaml at `path` and fastagent.config.yaml beside it.
+def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
+    """Read agents.yaml at `path`, fastagent.config.yaml beside it, and the tokens in `secrets` or where it says.
 
     Raises:
         Refused: with every error of both.
     """
     errors: list[Problem] = []
+    known, files = None, {}
     try:
         fleet, _, warnings = check.load(path)
+        if chosen := fleet.registry.registration:
+            files = tokens.places(chosen, path.parent, secrets)
+            known = tokens.read(chosen, files, path.name)
     except Refused as refused:
         errors += refused.problems
     try:
@@ -44,7 +53,7 @@ def load(path: Path) -> Loaded:
         errors += refused.problems
     if errors:
         raise Refused(errors)
-    return Loaded(fleet, config.capabilities, (*warnings, *notes))
+    return Loaded(fleet, config.capabilities, (*warnings, *notes), known, tuple(files.values()))
 
 
 class Follower:
@@ -53,6 +62,7 @@ class Follower:
     def __init__(self, path: Path, *, read: Callable[[Path], Loaded] = load) -> None:
         self._path, self._read = path, read
         self._files = (path, path.parent / names.CONFIG_FILE)
+        self._tokens: tuple[Path, ...] = ()
         self._seen: Stamp = ()
         self._changing: Stamp | None = None
         self.ok = False
@@ -86,10 +96,13 @@ class Follower:
         self._seen, self.ok = stamp, False
         loaded = self._read(self._path)
         self.ok = True
+        if self._tokens != loaded.token_files:
+            self._tokens = loaded.token_files
+            self._seen = stamp[: len(self._files)] + tuple(map(_stamp, self._tokens))
         return loaded
 
     def _stamp(self) -> Stamp:
-        return tuple(_stamp(path) for path in self._files)
+        return tuple(_stamp(path) for path in (*self._files, *self._tokens))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

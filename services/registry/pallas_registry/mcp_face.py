@@ -72,6 +72,7 @@ def answer(headers: Mapping[str, str], body: bytes, look: Callable[[], Overview]
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body)
+        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()  # else it could not be answered
     except (ValueError, RecursionError):
         raise _Error(400, PARSE, "not JSON") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):

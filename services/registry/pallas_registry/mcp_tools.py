@@ -27,10 +27,10 @@ def _tool(name: str, description: str, takes: Mapping[str, Any], gives: Mapping[
 LISTED = [
     _tool(
         "find_agent",
-        "Find agents whose name, title or description contains a text; those that are well come first.",
+        "Find agents whose name, title, description or registered tools contain a text; the well ones first.",
         {
             "type": "object",
-            "properties": {"query": {"type": "string", "description": "Part of a name, title or description."}},
+            "properties": {"query": {"type": "string", "description": "Part of a name, title, description or tool."}},
             "required": ["query"],
             "additionalProperties": False,
         },
@@ -73,7 +73,7 @@ def call(name: str, arguments: Mapping[str, Any], look: Callable[[], Overview]) 
         said: dict[str, Any] = dict(of_fleet(view).as_dict())
     else:
         text = arguments.get("query", "").casefold()
-        found = [row for row in view.rows if text in f"{row.agent}\n{row.title}\n{row.description}".casefold()]
+        found = [row for row in view.rows if text in _searched(row)]
         said = {"agents": [_agent(row) for row in sorted(found, key=lambda row: (row.state != "ok", row.agent))]}
     return {"content": [{"type": "text", "text": json.dumps(said, ensure_ascii=False)}], "structuredContent": said}
 
@@ -87,6 +87,12 @@ def of_fleet(view: Overview) -> Health:
     return Health(status, view.now, "; ".join(causes + unknown))
 
 
+def _searched(row: Row) -> str:
+    """The text that `find_agent` looks in; of agents that registered it knows the tools too."""
+    tools = row.registered.tools if row.registered else ()
+    return "\n".join((row.agent, row.title, row.description, *tools)).casefold()
+
+
 def _agent(row: Row) -> dict[str, Any]:
     said = {
         "name": row.agent,
@@ -96,5 +102,7 @@ def _agent(row: Row) -> dict[str, Any]:
         "status": row.state,
         "message": row.reason,
         "depends_on": list(row.depends_on),
+        "registered": row.registered is not None,
+        "tools": list(row.registered.tools) if row.registered else [],
     }
     return {key: value for key, value in said.items() if value}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -23,8 +23,11 @@ _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0
 class Metrics(Collector):
     """A registry of its own with everything the registry measures."""
 
-    def __init__(self, board: Board, *, config_ok: Callable[[], bool]) -> None:
-        self._board, self._config_ok = board, config_ok
+    def __init__(
+        self, board: Board, *, config_ok: Callable[[], bool], silences: Callable[[], Mapping[str, float]] = dict
+    ) -> None:
+        """`silences` has the seconds since each registered agent was last heard of."""
+        self._board, self._config_ok, self._silences = board, config_ok, silences
         self._changes: Counter[tuple[str, State, State]] = Counter()
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -37,6 +40,11 @@ class Metrics(Collector):
 
     def count(self, change: Change) -> None:
         self._changes[change.agent, change.old, change.new] += 1
+
+    def forget(self, agent: str) -> None:
+        """Drop what was counted for one that is gone: names that come and go must not fill the memory."""
+        for key in [key for key in self._changes if key[0] == agent]:
+            del self._changes[key]
 
     def observe(self, seconds: float) -> None:
         self._durations.observe(seconds)
@@ -51,6 +59,7 @@ class Metrics(Collector):
         yield from self._agents()
         yield self._states()
         yield self._counted()
+        yield from self._registered()
         config_ok = GaugeMetricFamily(
             "pallas_registry_config_ok", "1 when the files on disk are the ones in use, 0 when they are broken."
         )
@@ -84,6 +93,17 @@ class Metrics(Collector):
         for state in get_args(State):
             family.add_metric([state], states[state])
         return family
+
+    def _registered(self) -> Iterator[Metric]:
+        silences = self._silences()
+        age = GaugeMetricFamily(
+            "pallas_registry_heartbeat_age_seconds", "Since a registered agent was last heard of.", labels=["agent"]
+        )
+        for agent, seconds in silences.items():
+            age.add_metric([agent], seconds)
+        count = GaugeMetricFamily("pallas_registry_registered_agents", "Agents that registered themselves.")
+        count.add_metric([], len(silences))
+        yield from (age, count)
 
     def _counted(self) -> Metric:
         family = CounterMetricFamily(

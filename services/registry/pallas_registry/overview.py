@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pallas_contract import documents, launch, names
 from pallas_contract.health import State
@@ -14,11 +14,20 @@ from pallas_registry.board import Board, Replica
 from pallas_registry.causes import Root, mentions, roots
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.history import Change, History
-from pallas_registry.verdict import Verdict
+from pallas_registry.registration.ledger import Ledger, Registration
+from pallas_registry.verdict import WORST_FIRST, Verdict
 
 MOST_ROWS = 500
 CHANGES = 20
-_WORST_FIRST: Sequence[State] = ("error", "degraded", "unauthenticated", "unknown", "ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What is shown of an agent that registered itself. `heard` is None when nothing was since the registry started."""
+
+    tools: tuple[str, ...]
+    interval: float
+    heard: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class Row:
     eras: tuple[str, ...]
     depends_on: tuple[str, ...]
     replicas: tuple[Replica, ...]
+    registered: Registered | None = None
 
     @property
     def well(self) -> int:
@@ -80,20 +90,34 @@ class Overview:
 
 
 def gather(
-    loaded: Loaded, placement: launch.Placement, board: Board, history: History, *, now: datetime, config_ok: bool
+    loaded: Loaded,
+    placement: launch.Placement,
+    board: Board,
+    history: History,
+    *,
+    now: datetime,
+    config_ok: bool,
+    ledger: Ledger | None = None,
 ) -> Overview:
     """Everything the page needs; agents that are not well come first, otherwise in the order of the file."""
     fleet = loaded.fleet
-    known = [agent for agent in fleet.agents if agent in board.agents]
+    registered = {each.agent: each for each in (ledger.all if ledger else ())}
+    known = [agent for agent in (*fleet.agents, *registered) if agent in board.agents]
     verdicts = {agent: board.verdict(agent) for agent in known}
-    depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known}
+    depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known if agent in fleet.agents}
     found = {agent: roots(agent, depends, verdicts) for agent in known}
     troubles: dict[Root, list[str]] = {}
     for agent in known:
         for root in found[agent]:
             troubles.setdefault(root, []).append(agent)
-    ranked = sorted(known, key=lambda agent: _WORST_FIRST.index(verdicts[agent].state))
-    rows = tuple(_row(loaded, placement, board, agent, found[agent]) for agent in ranked[:MOST_ROWS])
+    ranked = sorted(known, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
+
+    def row(agent: str) -> Row:
+        if ledger is not None and agent in registered:
+            return _registered_row(registered[agent], ledger.heard(agent), board, found[agent])
+        return _row(loaded, placement, board, agent, found[agent])
+
+    rows = tuple(map(row, ranked[:MOST_ROWS]))
     nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
     counted = Counter(verdict.state for verdict in verdicts.values())
     return Overview(
@@ -114,22 +138,43 @@ def gather(
 
 
 def _row(loaded: Loaded, placement: launch.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
-    written, verdict, replicas = loaded.fleet.agents[agent], board.verdict(agent), board.replicas(agent)
+    written = loaded.fleet.agents[agent]
     return Row(
-        agent=agent,
-        slug=names.slug(agent),
         title=written.title or names.title(agent),
         description=written.description,
         url=documents.public_url(loaded.fleet, agent, placement),
-        state=verdict.state,
-        reason=verdict.reason,
         roots=found,
-        since=board.since(agent),
-        probed=min((each.probed for each in replicas if each.probed), default=None),
-        eras=tuple(sorted({each.result.era for each in replicas if each.result and each.result.era})),
         depends_on=tuple(written.depends_on),
-        replicas=replicas,
+        **_seen(board, agent),
     )
+
+
+def _registered_row(registration: Registration, heard: datetime | None, board: Board, found: tuple[Root, ...]) -> Row:
+    said = registration.said
+    return Row(
+        title=said.title or names.title(registration.agent),
+        description=said.description,
+        url=said.url,
+        roots=found,
+        depends_on=(),
+        registered=Registered(tuple(said.capabilities.tools), said.heartbeat_interval, heard),
+        **_seen(board, registration.agent),
+    )
+
+
+def _seen(board: Board, agent: str) -> dict[str, Any]:
+    """What a row has of the live model."""
+    verdict, replicas = board.verdict(agent), board.replicas(agent)
+    return {
+        "agent": agent,
+        "slug": names.slug(agent),
+        "state": verdict.state,
+        "reason": verdict.reason,
+        "since": board.since(agent),
+        "probed": min((each.probed for each in replicas if each.probed), default=None),
+        "eras": tuple(sorted({each.result.era for each in replicas if each.result and each.result.era})),
+        "replicas": replicas,
+    }
 
 
 def _graph(
@@ -139,6 +184,7 @@ def _graph(
     agents = [
         Node(agent, fleet.agents[agent].title or names.title(agent), verdict.state, agent in causes)
         for agent, verdict in verdicts.items()
+        if agent in fleet.agents
     ]
     edges = tuple(
         (agent, other)

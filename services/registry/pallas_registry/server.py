@@ -15,6 +15,7 @@ import uvicorn
 from pallas_registry import conditional
 from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.registration.store import Store
 from pallas_registry.service import Service, World
 from pallas_registry.settings import Settings
 
@@ -46,13 +47,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket) -> None:
+async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, store: Store) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
         Exception: a part of the service failed; a registry that no longer probes must not go on answering.
     """
-    service = Service(settings, loaded, follower, World())
+    service = Service(settings, loaded, follower, World(store=store))
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,

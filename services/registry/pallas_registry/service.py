@@ -17,13 +17,17 @@ from pallas_registry import overview, status_page, targets
 from pallas_registry.app import Shown
 from pallas_registry.board import Board
 from pallas_registry.catalogue import Catalogue
-from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Sighting, Sleep
+from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Resolve, Sighting, Sleep
 from pallas_registry.events import Streams
 from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
 from pallas_registry.history import Change, History
 from pallas_registry.metrics import Metrics
 from pallas_registry.prebuilt import Document
 from pallas_registry.recheck import Recheck
+from pallas_registry.registration.desk import Desk
+from pallas_registry.registration.reach import Outside
+from pallas_registry.registration.registrar import TICK, Registrar
+from pallas_registry.registration.store import Memory, Store
 from pallas_registry.resolver import Resolver
 from pallas_registry.scheduler import Check, Prober, Scheduler
 from pallas_registry.settings import Settings
@@ -45,7 +49,7 @@ def utc_now() -> datetime:
 class World:
     """What the service touches beside files; tests put their own in its place.
 
-    `discovery` None means the one that the settings ask for.
+    `discovery` and `resolve` None mean the ones that the settings ask for, and the system's.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -53,6 +57,8 @@ class World:
     sleep: Sleep = asyncio.sleep
     discovery: Discovery | None = None
     check: Check = field(default_factory=lambda: Prober().check)
+    store: Store = field(default_factory=Memory)
+    resolve: Resolve | None = None
 
 
 class Service:
@@ -64,7 +70,14 @@ class Service:
         self._look_now, self._dirty = asyncio.Event(), asyncio.Event()
         self.history = History()
         self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
-        self.metrics = Metrics(self._board, config_ok=lambda: follower.ok)
+        self._registrar = Registrar(world.store, self._board, self._members, clock=world.clock, now=world.now)
+        self._desk = Desk(self._registrar, lambda: self._loaded.tokens, clock=world.clock)
+        ledger = self._registrar.ledger
+        self.metrics = Metrics(
+            self._board,
+            config_ok=lambda: follower.ok,
+            silences=lambda: {each.agent: ledger.silence(each.agent) for each in ledger.all},
+        )
         self.catalogue = Catalogue(now=world.now, placement=settings.placement)
         self._recheck = Recheck(
             world.check,
@@ -80,8 +93,8 @@ class Service:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
         page = status_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
         streams = Streams(self.history, run=run)
-        look, hosts = self._overview, self._hosts
-        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts)
+        look, hosts, register = self._overview, self._hosts, self._desk.answer
+        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts, register)
 
     def _hosts(self) -> Collection[str]:
         return self._settings.hosts or launch.registry_hosts(self._loaded.fleet)
@@ -106,7 +119,7 @@ class Service:
         left = self._board.waiting
         if not left or self._world.clock() - self._started >= PATIENCE:
             return ""
-        return f"{len(left)} of {len(self._board.agents)} agents not probed yet"
+        return f"{len(left)} of {len(self._loaded.fleet.agents)} agents not probed yet"
 
     async def run(self) -> None:
         """Follow the file, look for agents, probe them and publish the outcome, until cancelled."""
@@ -122,6 +135,7 @@ class Service:
             )
             group.create_task(self._follow_file(scheduler))
             group.create_task(self._look(discovery, scheduler))
+            group.create_task(self._watch_registered())
             group.create_task(self._publish())
 
     def _discovery(self) -> Discovery:
@@ -132,12 +146,20 @@ class Service:
 
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._board.expect(list(loaded.fleet.agents))
+        self._registrar.use(loaded.fleet)
+        self._members()
+        self._registrar.announce()
         self._renew()
+
+    def _members(self) -> None:
+        """Agents came or went: tell the board, and look for them."""
+        registered = [each.agent for each in self._registrar.ledger.all]
+        self._board.expect([*self._loaded.fleet.agents, *registered])
+        self._look_now.set()
 
     def _renew(self) -> None:
         """Make the documents anew, then tell who listens."""
-        self.catalogue.publish(self._loaded, self._board.verdict)
+        self.catalogue.publish(self._loaded, self._board.verdict, self._registrar.ledger.all)
         fleet = self._loaded.fleet
         self._others[targets.PATH] = targets.document(fleet.name, self._board.agents, self._board.endpoints)
         self.history.ring()
@@ -150,6 +172,7 @@ class Service:
             self.history,
             now=self._world.now(),
             config_ok=self._follower.ok,
+            ledger=self._registrar.ledger,
         )
 
     def _report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
@@ -159,6 +182,8 @@ class Service:
     def _changed(self, change: Change) -> None:
         self.history.record(change)
         self.metrics.count(change)
+        if change.agent not in self._board.agents:  # dismissed
+            self.metrics.forget(change.agent)
         starting = change.old == "unknown" and self._world.clock() - self._started < STARTING
         log = _log.info if change.new == "ok" or starting else _log.warning
         log("agent state changed", agent=change.agent, old=change.old, new=change.new, reason=change.reason)
@@ -188,11 +213,27 @@ class Service:
                 self._board.sight(agent, sighting)
                 scheduler.follow(agent, sighting.endpoints)
 
+        outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep)
         while True:
             self._look_now.clear()
-            await discovery.sweep(self._board.agents, tell)
+            registrar, urls = self._registrar, self._registrar.urls
+            scheduler.retain((*self._loaded.fleet.agents, *urls))
+
+            def tell_registered(agent: str, sighting: Sighting) -> None:
+                if registrar.urls.get(agent) == urls[agent]:  # noqa: B023 - called before the next round
+                    tell(agent, sighting)
+
+            await asyncio.gather(
+                discovery.sweep(tuple(self._loaded.fleet.agents), tell),
+                outside.sweep(urls, registrar.reach, tell_registered),
+            )
             self._beside(discovery.strangers)
             await self._until(self._look_now, self._loaded.fleet.registry.probe_interval)
+
+    async def _watch_registered(self) -> None:
+        while True:
+            await self._registrar.tick()
+            await self._world.sleep(TICK)
 
     def _beside(self, addresses: tuple[str, ...]) -> None:
         for new in set(addresses) - set(self._board.undeclared):

@@ -26,6 +26,8 @@ class Settings:
     addresses: Mapping[str, str] | None = None
     domain: str = ""
     hosts: tuple[str, ...] = ()
+    registrations: Path | None = None
+    """File in which registrations outlive a restart; None where they do not."""
 
     @property
     def placement(self) -> launch.Placement:
@@ -43,13 +45,16 @@ def read(env: Mapping[str, str]) -> Settings:
     addresses = _addresses(env.get(names.ENV_ADDRESSES, ""), found)
     if found:
         raise Refused(found)
+    config = Path(env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
+    kept = env.get(names.ENV_REGISTRATIONS)
     return Settings(
-        config=Path(env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE),
+        config=config,
         log_format=env.get(names.ENV_LOG_FORMAT) or "json",
         bind=bind,
         addresses=addresses,
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
         hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
+        registrations=config.parent / kept if kept else None,
     )
 
 

@@ -91,6 +91,7 @@ def _environment() -> Environment:
         "clock": lambda moment: moment.strftime("%H:%M:%S UTC"),
         "age": _age,
         "span": _since,
+        "duration": _span,
         "milliseconds": lambda seconds: f"{seconds * 1000:.0f} ms",
     }
     return made

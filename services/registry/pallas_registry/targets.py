@@ -15,11 +15,19 @@ PATH = "/prometheus/targets"
 def document(fleet: str, agents: Iterable[str], endpoints: Callable[[str], Sequence[Endpoint]]) -> Document:
     """A target group per agent that has an address (Prometheus, http_sd_config)."""
     groups = [
-        {"targets": [_authority(each) for each in found], "labels": {"fleet": fleet, "agent": agent}}
+        {
+            "targets": [_authority(each) for each in found],
+            "labels": {"fleet": fleet, "agent": agent} | _scheme(found[0]),
+        }
         for agent in agents
         if (found := endpoints(agent))
     ]
     return Document(json.dumps(groups, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _scheme(endpoint: Endpoint) -> dict[str, str]:
+    """Prometheus asks with http unless told otherwise."""
+    return {"__scheme__": "https"} if urlsplit(endpoint.url).scheme == "https" else {}
 
 
 def _authority(endpoint: Endpoint) -> str:
@@ -27,4 +35,4 @@ def _authority(endpoint: Endpoint) -> str:
     if endpoint.ip is None:
         return parts.netloc
     host = f"[{endpoint.ip}]" if ":" in endpoint.ip else endpoint.ip
-    return f"{host}:{parts.port or 80}"
+    return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

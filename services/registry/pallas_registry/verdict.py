@@ -24,16 +24,31 @@ _SOME = 3
 """Tools named one by one where replicas differ; a reason is read by people."""
 
 
-def judge(agent: str, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
+WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unknown", "ok")
+
+
+def together(one: Verdict, other: Verdict) -> Verdict:
+    """The worse of two verdicts about the same agent, with the reasons of both that are not well."""
+    if one.state == other.state == "ok":
+        return Verdict("ok", one.reason or other.reason)
+    worse, better = sorted((one, other), key=lambda each: WORST_FIRST.index(each.state))
+    reasons = dict.fromkeys(each.reason for each in (worse, better) if each.state != "ok" and each.reason)
+    return Verdict(worse.state, "; ".join(reasons))
+
+
+def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
     """One verdict over all replicas; None where there is an address and no answer yet, so nothing new to say.
 
-    `results` holds the last finding of each endpoint probed so far.
+    `results` holds the last finding of each endpoint probed so far. `agent` is the name it must answer with; None where
+    any will do.
     """
     if not sighting.endpoints:
         # a resolver that fails says nothing about the agent; a name that is gone does
         return Verdict("unknown" if sighting.unsure else "error", sighting.problem)
     known = {
-        endpoint.label: _identified(agent, results[endpoint]) for endpoint in sighting.endpoints if endpoint in results
+        endpoint.label: _identified(agent, results[endpoint]) if agent else results[endpoint]
+        for endpoint in sighting.endpoints
+        if endpoint in results
     }
     if not known:
         return None

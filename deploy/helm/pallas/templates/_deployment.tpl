@@ -11,7 +11,11 @@ spec:
   replicas: {{ $it.replicas }}
   {{- end }}
   revisionHistoryLimit: 3
+  {{- if include "pallas.keeps" . }}
+  strategy: {type: Recreate} # two cannot have its file
+  {{- else }}
   strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  {{- end }}
   selector:
     matchLabels: {{- include "pallas.selector" . | nindent 6 }}
   template:

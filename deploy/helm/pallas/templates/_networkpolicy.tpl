@@ -42,7 +42,7 @@ spec:
         {{- end }}
     {{- end }}
     {{- if .it.egress }}
-    - to: {{ toJson $policy.egressTo }}
+    - to: {{ .it.egressTo | default $policy.egressTo | toJson }}
     {{- end }}
 {{- end }}
 

@@ -11,6 +11,9 @@
 {{- if .it.secrets }}
 - {name: secrets, mountPath: /run/secrets, readOnly: true}
 {{- end }}
+{{- if include "pallas.keeps" . }}
+- {name: state, mountPath: /state}
+{{- end }}
 {{- range .it.volumeMounts }}
 - {{ toJson . }}
 {{- end }}
@@ -22,6 +25,28 @@ the pod, and a new file would replace every pod. The registry sees the ConfigMap
 */}}
 {{- define "pallas.copies" -}}
 {{- if and (ne .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
+{{- end }}
+
+{{/* What must outlive a restart: only the registry has such files. */}}
+{{- define "pallas.keeps" -}}
+{{- if (.it.state | default dict).enabled }}yes{{ end }}
+{{- end }}
+
+{{/* Kept at `helm uninstall`: what is in it is not in any file of the project. */}}
+{{- define "pallas.claim" -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ printf "%s-state" .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.labels" . | nindent 4 }}
+  annotations: {helm.sh/resource-policy: keep}
+spec:
+  accessModes: [ReadWriteOnce]
+  {{- with .it.state.storageClass }}
+  storageClassName: {{ . | quote }}
+  {{- end }}
+  resources: {requests: {storage: {{ .it.state.size }}}}
 {{- end }}
 
 {{- define "pallas.volumes" -}}
@@ -48,6 +73,13 @@ the pod, and a new file would replace every pod. The registry sees the ConfigMap
           items:
             - {key: {{ $secret.key | default $source | quote }}, path: {{ $target | quote }}}
       {{- end }}
+{{- end }}
+{{- if include "pallas.keeps" . }}
+{{- if .it.state.persistent }}
+- {name: state, persistentVolumeClaim: {claimName: {{ .it.state.existingClaim | default (printf "%s-state" .host) | quote }}}}
+{{- else }}
+- {name: state, emptyDir: {sizeLimit: {{ .it.state.size }}}}
+{{- end }}
 {{- end }}
 {{- with .it.volumes }}
 {{ toYaml . }}

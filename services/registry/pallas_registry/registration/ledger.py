@@ -1,0 +1,111 @@
+"""Who is registered, and what follows from the time since each was last heard of. Pure but for the clocks given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pallas_contract.health import timestamp
+from pallas_registry.registration.messages import Heartbeat, Register
+from pallas_registry.verdict import Verdict
+
+DEGRADED_AFTER, ERROR_AFTER = 2, 4
+"""Intervals of silence until an agent is degraded, and until it is in error: one lost heartbeat flips nothing."""
+EXPIRES_AFTER, EXPIRES_AT_LEAST = 24, 3600.0
+"""Intervals, and seconds, of silence until a registration ends."""
+
+
+WELL = Verdict("ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An agent that registered: with which token, when first, and what it said."""
+
+    agent: str
+    token: str
+    since: datetime
+    said: Register
+
+
+@dataclass(slots=True)
+class _Entry:
+    registration: Registration
+    heard: float
+    """Seconds of the monotonic clock: the last sign of life, or else the start of this registry."""
+    at: datetime | None = None
+    """The time of the last sign of life; None since the registry started."""
+    says: Verdict = WELL
+
+
+def expiry(interval: float) -> float:
+    """Seconds of silence until a registration ends."""
+    return max(EXPIRES_AFTER * interval, EXPIRES_AT_LEAST)
+
+
+class Ledger:
+    """The registrations of this moment. `clock` is monotonic seconds, `now` the time of day that people are shown."""
+
+    def __init__(self, *, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
+        self._clock, self._now, self._started = clock, now, now()
+        self._entries: dict[str, _Entry] = {}
+        self.all: tuple[Registration, ...] = ()
+        """In the order of registration; another tuple after each change."""
+
+    def get(self, agent: str) -> Registration | None:
+        entry = self._entries.get(agent)
+        return entry.registration if entry else None
+
+    def heard(self, agent: str) -> datetime | None:
+        """The last sign of life; None when there was none since the registry started."""
+        return self._entries[agent].at
+
+    def silence(self, agent: str) -> float:
+        """Seconds since the last sign of life, or since the registry started."""
+        return self._clock() - self._entries[agent].heard
+
+    def put(self, registration: Registration) -> None:
+        """A registration that is a sign of life."""
+        self._entries[registration.agent] = _Entry(registration, self._clock(), self._now())
+        self._renew()
+
+    def recall(self, registration: Registration) -> None:
+        """A registration from before the registry started."""
+        self._entries[registration.agent] = _Entry(registration, self._clock())
+        self._renew()
+
+    def beat(self, said: Heartbeat) -> None:
+        """A heartbeat. Raises KeyError when the agent is not registered."""
+        entry = self._entries[said.agent_id]
+        entry.heard, entry.at = self._clock(), self._now()
+        if said.status in ("active", "ok"):
+            entry.says = Verdict("ok", said.message)
+        else:
+            entry.says = Verdict(
+                "degraded" if said.status == "degraded" else "error", said.message or f"says {said.status}"
+            )
+
+    def remove(self, agent: str) -> None:
+        del self._entries[agent]
+        self._renew()
+
+    def verdict(self, agent: str) -> Verdict:
+        """What the agent's own word is worth now. The reason stays the same while the silence lasts."""
+        entry = self._entries[agent]
+        missed = self.silence(agent) / entry.registration.said.heartbeat_interval
+        since = timestamp(entry.at or self._started)
+        if missed >= ERROR_AFTER:
+            return Verdict("error", f"no heartbeat since {since}")
+        if missed >= DEGRADED_AFTER:
+            return Verdict("degraded", f"no heartbeat since {since}")
+        if entry.at is None:
+            return Verdict("unknown", "not heard of since the registry started")
+        return entry.says
+
+    def expired(self) -> list[Registration]:
+        """Those who were silent for too long to be called registered."""
+        return [each for each in self.all if self.silence(each.agent) >= expiry(each.said.heartbeat_interval)]
+
+    def _renew(self) -> None:
+        self.all = tuple(entry.registration for entry in self._entries.values())

@@ -1,0 +1,26 @@
+"""How often somebody may ask: a bucket per key that fills evenly (the generic cell rate algorithm)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_KEYS = 4096
+
+
+class Limit:
+    """At most `burst` at once and `rate` per second of `clock` after that, for each key."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
+        self._step, self._slack, self._clock = 1 / rate, (burst - 1) / rate, clock
+        self._due: dict[str, float] = {}
+
+    def wait(self, key: str) -> float:
+        """0, and the request is counted; or the seconds until it would be let through."""
+        now = self._clock()
+        due = max(self._due.get(key, now), now)
+        if due - now > self._slack:
+            return due - now - self._slack
+        if len(self._due) >= _KEYS:  # full buckets are as good as none
+            self._due = {other: at for other, at in self._due.items() if at > now}
+        self._due[key] = due + self._step
+        return 0.0

@@ -1,0 +1,109 @@
+"""Where the registry may go to probe agents that registered: only where agents.yaml lets it, by address, every time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from pallas_registry.discovery import (
+    CONFIRMATIONS,
+    NOT_FOUND,
+    PAUSE,
+    STALE,
+    TIMEOUT,
+    UNRESOLVED,
+    Endpoint,
+    Resolve,
+    Sighting,
+    Sleep,
+    Tell,
+)
+from pallas_registry.resolver import NotFound, Unresolved
+
+NOT_ALLOWED = "its addresses are not among those that registry.registration.reach allows"
+_METADATA = frozenset({IPv6Address("fd00:ec2::254")})
+"""A cloud's metadata service that is not at a link-local address; the others are."""
+
+Address = IPv4Address | IPv6Address
+
+
+class Reach:
+    """The host names and networks of `registry.registration.reach`."""
+
+    def __init__(self, written: Sequence[str]) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = []
+        self._names: set[str] = set()
+        for each in written:
+            try:
+                self._networks.append(ip_network(each))
+            except ValueError:
+                self._names.add(each.lower())
+
+    def __bool__(self) -> bool:
+        return bool(self._networks or self._names)
+
+    def host(self, url: str) -> bool:
+        """Whether the host of `url` may be asked at all; a name that is not listed may have addresses that are."""
+        host = (urlsplit(url).hostname or "").lower()
+        try:
+            return self.address(ip_address(host), "")
+        except ValueError:
+            return host in self._names or bool(self._networks)
+
+    def address(self, address: Address, host: str) -> bool:
+        """Whether `address`, to which `host` resolved, may be connected to.
+
+        A name that is listed may point anywhere but back at the registry's own machine: whoever keeps its records must
+        not choose what the registry talks to there. Link-local and multicast addresses are nobody's agents.
+        """
+        if isinstance(address, IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
+            return False
+        if any(address in network for network in self._networks):
+            return True
+        return host.lower() in self._names and (not address.is_loopback or host.lower() == "localhost")
+
+
+class Outside:
+    """Finds the addresses of URLs that agents registered; a lost answer of DNS changes nothing."""
+
+    def __init__(self, resolve: Resolve, *, sleep: Sleep = asyncio.sleep) -> None:
+        self._resolve, self._sleep = resolve, sleep
+        self._last: dict[str, tuple[Endpoint, ...]] = {}
+
+    async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Tell) -> None:
+        """Call `tell(agent, sighting)` once for each entry of `urls`, agent -> URL."""
+        self._last = {url: found for url, found in self._last.items() if url in urls.values()}
+
+        async def look(agent: str, url: str) -> None:
+            tell(agent, await self._look(url, reach))
+
+        await asyncio.gather(*(look(agent, url) for agent, url in urls.items()))
+
+    async def _look(self, url: str, reach: Reach) -> Sighting:
+        host = urlsplit(url).hostname or ""
+        for left in reversed(range(CONFIRMATIONS + 1)):
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    found = await self._resolve(host)
+            except NotFound:
+                missing = Sighting(problem=NOT_FOUND)
+            except (Unresolved, TimeoutError):
+                last = self._last.get(url, ())
+                missing = Sighting(last, STALE if last else UNRESOLVED, unsure=True)
+            else:
+                return self._sighting(url, found, reach)
+            if left and url in self._last:
+                await self._sleep(PAUSE)
+            else:
+                break
+        return missing
+
+    def _sighting(self, url: str, addresses: Iterable[str], reach: Reach) -> Sighting:
+        host = urlsplit(url).hostname or ""
+        usable = sorted(each for each in addresses if reach.address(ip_address(each), host))
+        self._last[url] = tuple(Endpoint(url, each) for each in usable)
+        return Sighting(self._last[url], "" if usable else NOT_ALLOWED)

@@ -1,0 +1,157 @@
+"""Registrations in an SQLite file: what was acknowledged is there after `kill -9` and after a power cut."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from pallas_contract.health import timestamp
+from pallas_registry.registration import messages
+from pallas_registry.registration.errors import Refusal
+from pallas_registry.registration.ledger import Registration
+
+_APPLICATION, _FORMAT = 0x70_61_6C_6C, 1
+"""`PRAGMA application_id` ("pall") and `user_version`: whose file it is, and how it is laid out."""
+BUSY = 2.0
+"""Seconds to wait for another registry to let go of the file: one that is just being replaced."""
+_TABLE = (
+    "CREATE TABLE registrations (agent TEXT PRIMARY KEY, token TEXT NOT NULL, since TEXT NOT NULL, said TEXT NOT NULL)"
+)
+_SAVE = "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?)"
+
+_log = structlog.get_logger()
+
+
+class CannotStore(Exception):
+    """The file cannot be used, or not be written to; the text says why."""
+
+
+class Store(Protocol):
+    """Keeps registrations. `save` and `forget` raise CannotStore, and have kept it when they return."""
+
+    def load(self) -> list[Registration]:
+        """All that are kept, the oldest first."""
+
+    async def save(self, registration: Registration) -> None: ...
+
+    async def forget(self, agents: list[str]) -> None: ...
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+
+
+class Memory:
+    """No file: a restart forgets."""
+
+    def load(self) -> list[Registration]:
+        return []
+
+    async def save(self, registration: Registration) -> None:
+        """Nothing to do."""
+
+    async def forget(self, agents: list[str]) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class File:
+    """One SQLite file, used by this process alone; written in a thread beside the event loop, one call at a time."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="registrations")
+
+    def load(self) -> list[Registration]:
+        rows = self._connection.execute("SELECT agent, token, since, said FROM registrations ORDER BY since, agent")
+        found = []
+        for agent, token, since, said in rows:
+            try:
+                checked = messages.read(messages.Register, json.loads(said))
+                found.append(Registration(agent, token, datetime.fromisoformat(since), checked))
+            except (
+                Refusal,
+                ValueError,
+                TypeError,
+                AttributeError,
+            ) as error:  # another version's rules, or another hand
+                _log.warning("a kept registration is not usable", agent=agent, reason=str(error))
+        return found
+
+    async def save(self, registration: Registration) -> None:
+        said = registration.said.model_dump_json(by_alias=True, exclude_defaults=True)
+        row = (registration.agent, registration.token, timestamp(registration.since), said)
+        await self._write(lambda: self._connection.execute(_SAVE, row))
+
+    async def forget(self, agents: list[str]) -> None:
+        rows = [(agent,) for agent in agents]
+        await self._write(lambda: self._connection.executemany("DELETE FROM registrations WHERE agent = ?", rows))
+
+    def close(self) -> None:
+        """Wait for what is being written, and close the file."""
+        self._thread.shutdown()
+        self._connection.close()
+
+    async def _write(self, work: Callable[[], object]) -> None:
+        def run() -> None:
+            with self._connection:
+                work()
+
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, run)
+        except sqlite3.Error as error:
+            raise CannotStore(str(error)) from None
+
+
+def opened(path: Path) -> File:
+    """The file at `path`, made when it is not there, for this user only; its folder too.
+
+    Raises:
+        CannotStore: it cannot be made, is something else, or another registry uses it.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise CannotStore(f"{path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from None
+    try:
+        _prepare(connection)
+    except (CannotStore, sqlite3.Error) as error:
+        connection.close()
+        reason = "another registry uses it" if "locked" in str(error) else str(error)
+        raise CannotStore(f"{path}: {reason}") from None
+    return File(connection)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Take the file for this process, see whose it is, and that it is whole."""
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN EXCLUSIVE")
+    (application,), (layout,) = (
+        connection.execute(f"PRAGMA {key}").fetchone() for key in ("application_id", "user_version")
+    )
+    empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if empty and application == 0:
+        connection.execute(_TABLE)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+    elif application != _APPLICATION:
+        raise CannotStore("is the file of another program")
+    elif layout != _FORMAT:
+        raise CannotStore(f"was written by another version of the registry (format {layout}, this one reads {_FORMAT})")
+    connection.commit()
+    (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if state != "ok":
+        raise CannotStore(f"is damaged ({state}): move it away, agents register again")

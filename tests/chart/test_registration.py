@@ -1,0 +1,80 @@
+"""Agents that register, in the chart: where registrations are kept, how many registries there are, who may be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pallas_gen import parity
+
+pytestmark = pytest.mark.helm
+
+WRITTEN = """\
+name: Graph
+agents:
+  scout: {module: agents.scout, port: 8101}
+registry:
+  registration:
+    tokens: {partners: {file: partners.token}}
+    store: true
+    reach: [10.20.0.0/16]
+"""
+GIVEN = ("--set", "secrets.partners-token.content=x")
+
+
+@pytest.fixture(scope="module")
+def chart(compiled):
+    return compiled(WRITTEN, partners__token="canary-0123456789")
+
+
+def volume(made) -> dict[str, Any]:
+    (found,) = [each for each in made.pod("registry")["volumes"] if each["name"] == "state"]
+    return found
+
+
+def test_registrations_are_kept_in_a_claim_that_outlives_the_release(chart) -> None:
+    made = chart.render(None, *GIVEN)
+    claim = made.one("PersistentVolumeClaim", "registry-state")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}
+    assert volume(made)["persistentVolumeClaim"] == {"claimName": "registry-state"}
+    assert {"name": "state", "mountPath": "/state"} in made.main("registry")["volumeMounts"]
+    assert made.main("registry")["securityContext"]["readOnlyRootFilesystem"] is True
+    assert made.one("Deployment", "registry")["spec"]["strategy"] == {"type": "Recreate"}
+    assert made.one("Deployment", "scout")["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert not any(each["name"] == "state" for each in made.pod("scout")["volumes"])
+    assert list(parity.differences(chart.plan, parity.in_manifests(made.objects), "chart", http=True)) == []
+
+
+def test_the_token_reaches_the_registry_alone(chart) -> None:
+    made = chart.render(None, *GIVEN)
+    (source,) = next(each for each in made.pod("registry")["volumes"] if each["name"] == "secrets")["projected"][
+        "sources"
+    ]
+    assert source["secret"]["items"] == [{"key": "partners-token", "path": "registration-partners"}]
+    assert not any(each["name"] == "secrets" for each in made.pod("scout")["volumes"])
+
+
+def test_the_claim_is_what_the_values_say(chart) -> None:
+    made = chart.render({"registry": {"state": {"size": "1Gi", "storageClass": "fast"}}}, *GIVEN)
+    spec = made.one("PersistentVolumeClaim", "registry-state")["spec"]
+    assert (spec["storageClassName"], spec["resources"]["requests"]["storage"]) == ("fast", "1Gi")
+    given = chart.render({"registry": {"state": {"existingClaim": "mine"}}}, *GIVEN)
+    assert (volume(given)["persistentVolumeClaim"], given.of("PersistentVolumeClaim")) == ({"claimName": "mine"}, {})
+    pod = chart.render({"registry": {"state": {"persistent": False}}}, *GIVEN)
+    assert (volume(pod)["emptyDir"], pod.of("PersistentVolumeClaim")) == ({"sizeLimit": "64Mi"}, {})
+
+
+@pytest.mark.parametrize("overlay", [{"replicas": 2}, {"autoscaling": {"enabled": True}}])
+def test_agents_register_with_one_registry(chart, overlay: dict[str, Any]) -> None:
+    done = chart.run({"registry": overlay}, *GIVEN)
+    assert done.returncode != 0
+    assert "/registry/" in done.stderr
+
+
+def test_the_registry_may_go_where_the_file_lets_it_and_nowhere_else(chart, plain) -> None:
+    made = chart.render(None, *GIVEN)
+    rules = made.one("NetworkPolicy", "registry")["spec"]["egress"]
+    assert [rule["to"] for rule in rules if not rule.get("ports")] == [[{"ipBlock": {"cidr": "10.20.0.0/16"}}]]
+    assert all(rule.get("ports") for rule in plain.one("NetworkPolicy", "registry")["spec"]["egress"])

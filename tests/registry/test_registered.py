@@ -1,0 +1,370 @@
+"""Agents that registered, in a whole service: on every face, through silence and restarts, and as they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.probe import Result
+from pallas_registry import mcp_tools
+from pallas_registry.discovery import Endpoint
+from pallas_registry.registration.store import opened as file_of
+from pallas_registry.resolver import NotFound
+
+from .made_up import states
+from .said import CAPABILITIES, REGISTRATION, Open, admit, beat, leave, opened, register
+from .test_official import fits
+
+pytestmark = pytest.mark.usefixtures("no_threads")
+
+REACH = REGISTRATION + "    reach: [agents.example.com, 10.20.0.0/16]\n"
+
+
+@pytest.fixture
+async def desk(folder: Path, time) -> AsyncIterator[Open]:
+    admit(folder)
+    async with opened(folder, time) as found:
+        yield found
+
+
+def get(desk: Open, path: str, query: str = "") -> dict:
+    document = desk.service.find("GET", path, query.encode())
+    assert document.status == 200
+    return json.loads(document.body)
+
+
+async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time) -> None:
+    about = {"title": "Features", "description": "Makes features", "version": "2.1.0", "url": "https://x.example/mcp"}
+    await desk.ask(register(**about))
+    await time.advance()
+    abilities = {**CAPABILITIES, "heartbeat_interval": 60.0, "registeredAt": "2026-03-12T10:00:00Z"}
+
+    seed = get(desk, "/.well-known/mcp/server.json")["servers"][2]
+    assert seed["server"] == {
+        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+        "name": "com.example.project/feature-extractor",
+        "title": "Features",
+        "description": "Makes features",
+        "version": "2.1.0",
+        "remotes": [{"type": "streamable-http", "url": "https://x.example/mcp"}],
+    }
+    assert seed["_meta"]["io.pallas-kit/health"] == {"status": "ok"}
+    assert seed["_meta"]["io.pallas-kit/registration"] == abilities
+
+    entry = get(desk, "/v0.1/servers", "search=features")["servers"][0]
+    fits(entry, "ServerResponse")
+    assert entry["_meta"]["io.pallas-kit/registration"] == abilities
+    catalog = get(desk, "/.well-known/ai-catalog.json")
+    assert [each["displayName"] for each in catalog["entries"]] == ["Harper", "Tech Research", "Features"]
+    fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
+
+    shown = desk.service.shown("run")
+    page = shown.page().decode()
+    assert '<code>feature_extractor</code> <span class="mark">registered</span>' in page
+    assert "due every 1 min" in page
+    metrics = shown.metrics.render("")[0].decode()
+    assert 'pallas_agent_health{agent="feature_extractor"} 1.0' in metrics
+    assert 'pallas_registry_heartbeat_age_seconds{agent="feature_extractor"} 0.0' in metrics
+    assert "pallas_registry_registered_agents 1.0" in metrics
+    found = mcp_tools.call("find_agent", {"query": "OHLCV"}, shown.look)["structuredContent"]["agents"]
+    assert [(each["name"], each["registered"], each["tools"]) for each in found] == [
+        ("feature_extractor", True, ["fetch_ohlcv"])
+    ]
+    assert len(get(desk, "/prometheus/targets")) == 2, "it is not probed, so nobody knows where its metrics are"
+
+
+async def test_an_agent_without_an_address_fits_the_official_schema_too(desk: Open, time) -> None:
+    await desk.ask(register())
+    await time.advance()
+    entry = get(desk, "/v0.1/servers", "search=feature")["servers"][0]
+    fits(entry, "ServerResponse")
+    assert "remotes" not in entry["server"]
+    assert get(desk, "/.well-known/mcp/server.json")["servers"][2]["server"]["remotes"] == []
+
+
+async def test_silence_is_seen_and_a_heartbeat_heals(desk: Open, time) -> None:
+    await desk.ask(register())
+    seen = []
+    for _ in range(5):
+        await time.advance(60)
+        seen.append(states(desk.service)["feature-extractor"][0])
+    assert seen == ["ok", "degraded", "degraded", "error", "error"]
+    await desk.ask(beat())
+    await time.advance()
+    assert states(desk.service)["feature-extractor"] == ("ok", "")
+    await desk.ask(beat(status="degraded", message="exchange slow"))
+    await time.advance()
+    assert states(desk.service)["feature-extractor"] == ("degraded", "exchange slow")
+    assert [change[2] for change in desk.changes if change[0] == "feature_extractor"] == [
+        "ok",
+        "degraded",
+        "error",
+        "ok",
+        "degraded",
+    ]
+
+
+async def test_leaving_and_long_silence_are_changes_and_then_nothing_is_left(desk: Open, time) -> None:
+    await desk.ask(register("goes"))
+    await desk.ask(register("fades"))
+    await time.advance(1)
+    assert (await desk.ask(leave("goes"))).message == {"result": {"agent_id": "goes", "status": "deregistered"}}
+    for seconds in (300, 3300):  # at once: an hour of seconds would take one
+        time.seconds += seconds
+        await time.advance(1)
+    last = {each.agent: (each.old, each.new, each.reason) for _, each in desk.service.history.after(0).changes}
+    assert last["goes"] == ("ok", "unknown", "deregistered")
+    assert last["fades"] == ("error", "unknown", "registration ended: no heartbeat for 3600 s")
+    assert list(states(desk.service)) == ["harper", "tech-research"]
+    assert b"fades" not in desk.service.metrics.render("")[0]
+    assert get(desk, "/v0.1/servers", "include_deleted=true")["metadata"]["count"] == 4
+    assert await desk.code(beat("fades")) == (404, -32012)
+
+
+async def test_names_that_come_and_go_leave_nothing_to_count(desk: Open, time) -> None:
+    for number in range(40):
+        time.seconds += 1
+        await desk.ask(register(f"agent-{number}"))
+        await desk.ask(leave(f"agent-{number}"))
+    await time.advance(1)
+    assert b'agent="agent-' not in desk.service.metrics.render("")[0]
+    assert len(desk.service.metrics._changes) == 2
+    assert len(desk.changes) == 2 + 2 * 40
+
+
+async def test_the_file_has_the_first_right_to_a_name(desk: Open, folder: Path, time) -> None:
+    await desk.ask(register("engineering"))
+    file = folder / "agents.yaml"
+    file.write_text(file.read_text().replace("\nregistry:", "\n  engineering: {module: a.b, port: 8260}\nregistry:"))
+    await time.advance(3)
+    last = [each for _, each in desk.service.history.after(0).changes if each.agent == "engineering"]
+    assert last[1].reason == "registration ended: `engineering` is a name in agents.yaml"
+    assert [(each.old, each.new) for each in last] == [("unknown", "ok"), ("ok", "unknown"), ("unknown", "error")]
+    assert await desk.code(beat("engineering")) == (404, -32012)
+
+
+async def test_a_file_that_no_longer_knows_the_token_shuts_it_out_and_the_agent_falls_silent(
+    desk: Open, folder: Path, time
+) -> None:
+    await desk.ask(register())
+    file = folder / "agents.yaml"
+    file.write_text(file.read_text().replace("      partners: {file: partners.token}\n", ""))
+    await time.advance(3)
+    assert await desk.code(beat()) == (401, -32010)
+    await time.advance(240)
+    assert states(desk.service)["feature-extractor"][0] == "error"
+
+
+async def test_a_registered_agent_does_not_keep_the_registry_from_being_ready(desk: Open, time) -> None:
+    await desk.ask(register())
+    assert desk.service.waiting() == ""
+
+
+async def test_after_a_restart_it_is_there_and_unknown_until_heard_of(folder: Path, time, tmp_path: Path) -> None:
+    admit(folder)
+    path = tmp_path / "kept.db"
+    with closing(file_of(path)) as store:
+        async with opened(folder, time, store=store) as first:
+            for name in ("stays", "leaves", "fades"):
+                await first.ask(register(name, heartbeat_interval=1 if name == "fades" else 3600))
+            await first.ask(leave("leaves"))
+            time.seconds += 3600
+            await time.advance(1)
+            async with asyncio.timeout(10):  # the file is written to by a thread, in its own time
+                while len(store.load()) > 1:
+                    await asyncio.sleep(0.01)
+                    await time.advance(1)
+    with closing(file_of(path)) as store:
+        async with opened(folder, time, store=store) as second:
+            assert states(second.service)["stays"] == ("unknown", "not heard of since the registry started")
+            assert second.service.waiting() == ""
+            assert await second.code(beat("stays")) == (200, 0)
+            await time.advance()
+            assert states(second.service) == {
+                "harper": ("ok", ""),
+                "tech-research": ("ok", ""),
+                "stays": ("ok", ""),
+            }
+
+
+async def test_what_cannot_be_kept_is_not_acknowledged(folder: Path, time, tmp_path: Path) -> None:
+    admit(folder)
+    with closing(file_of(tmp_path / "kept.db")) as store:
+        async with opened(folder, time, store=store) as desk:
+            store._connection.execute("DROP TABLE registrations")
+            assert await desk.code(register()) == (503, -32015)
+            assert await desk.code(beat()) == (404, -32012)
+
+
+class Names:
+    """A DNS of the tests' own."""
+
+    def __init__(self, **records: set[str]) -> None:
+        self.records = {name.replace("_", "."): found for name, found in records.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str) -> frozenset[str]:
+        self.asked.append(host)
+        if host not in self.records:
+            raise NotFound
+        return frozenset(self.records[host])
+
+
+async def test_an_agent_is_probed_where_the_file_allows_and_the_worse_word_counts(folder: Path, time) -> None:
+    admit(folder, REACH)
+    names = Names(agents_example_com={"203.0.113.5", "169.254.169.254", "127.0.0.1"})
+    url = "https://agents.example.com/mcp"
+    async with opened(folder, time, resolve=names) as desk:
+        answers = desk.service._world.check.__self__.answers
+        answers[Endpoint(url, "203.0.113.5")] = Result("degraded", "db slow", name="whoever")
+        await desk.ask(register(url=url))
+        await time.advance()
+        assert states(desk.service)["feature-extractor"] == ("degraded", "db slow")
+        assert desk.service._board.endpoints("feature_extractor") == (Endpoint(url, "203.0.113.5"),)
+        (target,) = [
+            each for each in get(desk, "/prometheus/targets") if each["labels"]["agent"] == "feature_extractor"
+        ]
+        assert target == {
+            "targets": ["203.0.113.5:443"],
+            "labels": {"fleet": "demo", "agent": "feature_extractor", "__scheme__": "https"},
+        }
+        answers[Endpoint(url, "203.0.113.5")] = Result("ok", name="whoever")
+        await time.advance(5)
+        assert states(desk.service)["feature-extractor"] == ("ok", "")
+        await desk.ask(register(url=url, description="again"))
+        await time.advance()
+        assert states(desk.service)["feature-extractor"] == ("ok", ""), "saying it again makes nothing unknown"
+        await time.advance(120)
+        assert states(desk.service)["feature-extractor"][0] == "degraded"
+        del names.records["agents.example.com"]
+        await time.advance(10)
+        state, reason = states(desk.service)["feature-extractor"]
+        assert (state, reason.split(";")[0]) == ("error", "name not found")
+        asked = len(names.asked)
+        await desk.ask(register())
+        await time.advance(30)
+        assert states(desk.service)["feature-extractor"] == ("ok", ""), "without an address only its word counts"
+        assert len(names.asked) == asked
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.99.0.1/mcp", "http://[fe80::1]/mcp"])
+async def test_an_address_out_of_bounds_is_refused(folder: Path, time, url: str) -> None:
+    admit(folder, REACH)
+    async with opened(folder, time, resolve=Names()) as desk:
+        reply = await desk.ask(register(url=url))
+        assert (reply.status, reply.message["error"]["data"]["problems"][0]["field"]) == (400, "url")
+
+
+async def test_a_name_that_leads_out_of_bounds_is_shown_and_not_asked(folder: Path, time) -> None:
+    admit(folder, REACH)
+    async with opened(folder, time, resolve=Names(evil_example={"10.99.0.1"})) as desk:
+        await desk.ask(register(url="http://evil.example/mcp"))
+        await time.advance(10)
+        state, reason = states(desk.service)["feature-extractor"]
+        assert (state, reason) == ("error", "its addresses are not among those that registry.registration.reach allows")
+        assert desk.service._board.endpoints("feature_extractor") == ()
+
+
+async def test_an_address_is_published_and_not_asked_where_the_file_allows_none(desk: Open, time) -> None:
+    await desk.ask(register(url="http://169.254.169.254/mcp"))
+    await time.advance(30)
+    assert states(desk.service)["feature-extractor"] == ("ok", "")
+    assert desk.service._board.endpoints("feature_extractor") == ()
+
+
+async def test_a_new_reach_begins_and_ends_the_probing(folder: Path, time) -> None:
+    admit(folder)
+    file, url = folder / "agents.yaml", "http://10.20.0.7/mcp"
+    before = file.read_text()
+    names = Names()
+    names.records["10.20.0.7"] = {"10.20.0.7"}
+    async with opened(folder, time, resolve=names) as desk:
+        desk.service._world.check.__self__.answers[Endpoint(url, "10.20.0.7")] = Result("error", "connection refused")
+        await desk.ask(register(url=url))
+        file.write_text(before + "    reach: [10.20.0.0/16]\n")
+        await time.advance(5)
+        assert states(desk.service)["feature-extractor"] == ("error", "connection refused")
+        file.write_text(before)
+        await time.advance(5)
+        assert states(desk.service)["feature-extractor"] == ("ok", "")
+
+
+class Recorder:
+    """What must become of agents, told from the documented rules alone: twice and four times the interval."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, str, str]] = []
+        self.known: dict[str, tuple[float, float, str, str]] = {}
+        """Agent -> last sign of life, interval, its own word, state."""
+
+    def _to(self, agent: str, state: str) -> None:
+        heard, interval, word, old = self.known[agent]
+        if state != old:
+            self.changes.append((agent, old, state))
+        self.known[agent] = heard, interval, word, state
+
+    def heard(self, agent: str, at: float, interval: float | None, word: str) -> None:
+        _, promised, _, old = self.known.get(agent, (0.0, 0.0, "", "unknown"))
+        self.known[agent] = at, interval or promised, word, old
+        self._to(agent, word)
+
+    def left(self, agent: str) -> None:
+        self.changes.append((agent, self.known.pop(agent)[3], "unknown"))
+
+    def pass_second(self, now: float) -> None:
+        for agent in list(self.known):
+            at, interval, word, _ = self.known[agent]
+            missed = (now - at) / interval
+            if now - at >= max(3600, 24 * interval):
+                self.left(agent)
+            else:
+                self._to(agent, "error" if missed >= 4 else "degraded" if missed >= 2 else word)
+
+
+@pytest.mark.slow
+async def test_an_independent_recorder_hears_what_was_published(desk: Open, time) -> None:
+    """Registering, heartbeats, silence and leaving, at random for two hours: nothing lost, invented or reordered."""
+    dice, recorder = random.Random(5), Recorder()
+    agents, words = ["alpha", "beta", "gamma"], ["active", "ok", "degraded", "error"]
+    quiet: dict[str, int] = {}
+    published: list[tuple[str, str, str]] = []
+    seen = desk.service.history.number
+
+    def heard() -> list[tuple[str, str, str]]:
+        nonlocal seen
+        news = desk.service.history.after(seen)
+        seen = news.number
+        return [(each.agent, each.old, each.new) for _, each in news.changes]
+
+    for second in range(1, 7201):
+        await time.advance(1)
+        recorder.pass_second(time.seconds)
+        published += heard()
+        agent = dice.choice(agents)
+        if quiet.get(agent, 0) > second:
+            continue
+        roll = dice.random()
+        if agent not in recorder.known and roll < 0.3:
+            interval = dice.choice([5, 20, 60])
+            assert (await desk.ask(register(agent, heartbeat_interval=interval))).status == 200
+            recorder.heard(agent, time.seconds, interval, "ok")
+        elif agent in recorder.known and roll < 0.2:
+            word = dice.choice(words)
+            assert (await desk.ask(beat(agent, word))).status == 200
+            recorder.heard(agent, time.seconds, None, "ok" if word == "active" else word)
+        elif agent in recorder.known and roll < 0.205:
+            assert (await desk.ask(leave(agent))).status == 200
+            recorder.left(agent)
+        elif roll < 0.23:
+            quiet[agent] = second + dice.choice([15, 90, 300, 3700])
+    published += heard()
+    assert published == recorder.changes
+    kinds = {(old, new) for _, old, new in published}
+    assert {("degraded", "error"), ("error", "ok"), ("error", "unknown"), ("unknown", "ok")} <= kinds
+    assert len(published) > 200

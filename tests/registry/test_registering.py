@@ -1,0 +1,246 @@
+"""Registering and heartbeats as they are asked: the seed's messages to the letter, and every refusal in its shape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .said import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
+
+pytestmark = pytest.mark.usefixtures("no_threads")
+
+
+@pytest.fixture
+async def desk(folder: Path, time):
+    admit(folder)
+    async with opened(folder, time) as found:
+        yield found
+
+
+async def test_the_seeds_messages_are_answered_in_the_seeds_form(desk: Open) -> None:
+    reply = await desk.ask(SEED)
+    assert (reply.status, reply.message) == (
+        200,
+        {
+            "result": {
+                "agent_id": "feature_extractor",
+                "status": "registered",
+                "heartbeat_interval": 60.0,
+                "degraded_after": 120.0,
+                "error_after": 240.0,
+                "expires_after": 3600.0,
+            }
+        },
+    )
+    reply = await desk.ask(
+        {"method": "agent.heartbeat", "params": {"agent_id": "feature_extractor", "status": "active"}}
+    )
+    assert (reply.status, reply.message["result"]["status"]) == (200, "ok")
+
+
+async def test_json_rpc_is_answered_in_json_rpc(desk: Open) -> None:
+    reply = await desk.ask({"jsonrpc": "2.0", "id": "a", **SEED})
+    assert (reply.message["jsonrpc"], reply.message["id"]) == ("2.0", "a")
+    refused = await desk.ask({"jsonrpc": "2.0", "id": 7, **leave("nobody")})
+    assert (refused.message["jsonrpc"], refused.message["id"], refused.message["error"]["code"]) == ("2.0", 7, -32012)
+    notified = await desk.ask({"jsonrpc": "2.0", **beat()})
+    assert (notified.status, notified.message) == (202, None)
+
+
+async def test_the_seeds_capability_example_is_taken(desk: Open) -> None:
+    assert await desk.code(register("binance_agent"), "pricing") == (200, 0)
+
+
+async def test_errors_have_the_seeds_shape(desk: Open) -> None:
+    reply = await desk.ask(beat("unknown_one"))
+    assert reply.message == {
+        "error": {
+            "code": -32012,
+            "message": "unknown_one is not registered: call server.register first",
+            "data": {"agent_id": "unknown_one"},
+        }
+    }
+    reply = await desk.ask({"method": "agent.heartbeat", "params": {}})
+    assert reply.message["error"]["data"]["agent_id"] == "unknown"
+
+
+CAPS = CAPABILITIES
+WRONG = {
+    "no name": {"capabilities": CAPS},
+    "name": {"agent_id": "No Host Name", "capabilities": CAPS},
+    "number": {"agent_id": 7, "capabilities": CAPS},
+    "no capabilities": {"agent_id": "a"},
+    "no tools": {"agent_id": "a", "capabilities": {**CAPS, "tools": []}},
+    "tools are text": {"agent_id": "a", "capabilities": {**CAPS, "tools": "fetch_ohlcv"}},
+    "tool twice": {"agent_id": "a", "capabilities": {**CAPS, "tools": ["fetch_ohlcv", "fetch_ohlcv"]}},
+    "tool without schema": {"agent_id": "a", "capabilities": {**CAPS, "tools": ["fetch_ohlcv", "other"]}},
+    "schema without tool": {"agent_id": "a", "capabilities": {**CAPS, "schema": {**CAPS["schema"], "x": {}}}},
+    "schema without output": {"agent_id": "a", "capabilities": {"tools": ["t"], "schema": {"t": {"input": {}}}}},
+    "no schema": {"agent_id": "a", "capabilities": {"tools": ["t"]}},
+    "constraints": {"agent_id": "a", "capabilities": {**CAPS, "constraints": [1]}},
+    "interval": {"agent_id": "a", "capabilities": CAPS, "heartbeat_interval": 0.5},
+    "interval text": {"agent_id": "a", "capabilities": CAPS, "heartbeat_interval": "60"},
+    "interval truth": {"agent_id": "a", "capabilities": CAPS, "heartbeat_interval": True},
+    "unknown key": {"agent_id": "a", "capabilities": CAPS, "token": "x"},
+    "title of two lines": {"agent_id": "a", "capabilities": CAPS, "title": "a\nb"},
+    "text that turns round": {"agent_id": "a", "capabilities": CAPS, "description": "\u202etxt.exe"},
+    "url": {"agent_id": "a", "capabilities": CAPS, "url": "file:///etc/passwd"},
+    "url with credentials": {"agent_id": "a", "capabilities": CAPS, "url": "http://a:b@c/mcp"},
+    "url port": {"agent_id": "a", "capabilities": CAPS, "url": "http://c:99999/mcp"},
+    "a list": [1],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("params", WRONG.values(), ids=WRONG)
+async def test_wrong_parameters_are_told_and_change_nothing(desk: Open, params: object) -> None:
+    reply = await desk.ask({"method": "server.register", "params": params})
+    assert (reply.status, reply.message["error"]["code"]) == (400, -32602)
+    assert reply.message["error"]["data"]["problems"]
+    assert not desk.service.metrics.render("")[0].count(b'agent="a"')
+
+
+async def test_problems_name_their_fields(desk: Open) -> None:
+    reply = await desk.ask(register("x", heartbeat_interval=9999, capabilities={"tools": ["t"], "schema": {"t": {}}}))
+    fields = [each["field"] for each in reply.message["error"]["data"]["problems"]]
+    assert fields == ["capabilities.schema.t.input", "capabilities.schema.t.output", "heartbeat_interval"]
+
+
+@pytest.mark.parametrize("status", ["asleep", "", 1, None])
+async def test_a_heartbeat_has_a_status_that_is_known(desk: Open, status: object) -> None:
+    await desk.ask(SEED)
+    assert await desk.code(beat(status=status)) == (400, -32602)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"authorization": "Bearer wrong-token-0123456789"}, {"authorization": f"Basic {TOKENS['partners']}"}],
+    ids=["none", "wrong", "basic"],
+)
+async def test_without_a_known_token_nothing_happens(desk: Open, headers: dict[str, str]) -> None:
+    reply = await desk.service.shown("run").register(headers, json.dumps(SEED).encode())
+    assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
+    assert reply.message["error"]["code"] == -32010
+    assert await desk.code(beat()) == (404, -32012)
+
+
+async def test_a_token_speaks_for_its_own_agents_only(desk: Open) -> None:
+    assert await desk.code(register("binance_agent"), "partners") == (403, -32011)  # bound to another token
+    assert await desk.code(register("binance-agent"), "partners") == (403, -32011)  # the same host name
+    assert await desk.code(register("feature_extractor"), "pricing") == (403, -32011)  # this one is bound
+    assert await desk.code(register("binance_agent"), "pricing") == (200, 0)
+    for message in (beat("binance_agent"), leave("binance_agent"), register("binance_agent")):
+        assert await desk.code(message, "partners") == (403, -32011)
+
+
+async def test_a_token_without_bounds_does_not_take_what_another_has(folder: Path, time) -> None:
+    admit(
+        folder,
+        "registry: {registration: {tokens: {partners: {file: partners.token}, pricing: {file: pricing.token}}}}\n",
+    )
+    async with opened(folder, time) as desk:
+        assert await desk.code(SEED, "pricing") == (200, 0)
+        for message in (SEED, beat(), leave()):
+            assert await desk.code(message, "partners") == (403, -32011)
+        assert await desk.code(leave(), "pricing") == (200, 0)
+        assert await desk.code(SEED, "partners") == (200, 0)
+
+
+@pytest.mark.parametrize("name", ["harper", "tech_research", "tech-research", "registry", "agents"])
+async def test_names_of_the_file_and_of_the_kit_cannot_be_taken(desk: Open, name: str) -> None:
+    assert await desk.code(register(name)) == (403, -32011)
+    assert desk.service.recheck  # the service goes on
+    assert [change for change in desk.changes if change[2] != "ok"] == []
+
+
+async def test_a_host_name_is_one_agents(desk: Open) -> None:
+    assert await desk.code(register("a_b")) == (200, 0)
+    assert await desk.code(register("a-b")) == (403, -32011)
+
+
+async def test_no_more_than_the_file_allows(desk: Open) -> None:
+    for name in ("a", "b", "c"):
+        assert await desk.code(register(name)) == (200, 0)
+    assert await desk.code(register("d")) == (409, -32014)
+    assert await desk.code(register("a")) == (200, 0), "again is not more"
+    await desk.ask(leave("b"))
+    assert await desk.code(register("d")) == (200, 0)
+
+
+async def test_who_asks_too_often_is_told_when_to_come_back(desk: Open, time) -> None:
+    await desk.ask(SEED)
+    codes = [await desk.ask(beat()) for _ in range(12)]
+    assert [reply.status for reply in codes] == [200] * 10 + [429] * 2
+    assert (codes[-1].headers["retry-after"], codes[-1].message["error"]["code"]) == ("1", -32013)
+    await time.advance(1)
+    assert (await desk.ask(beat())).status == 200
+    statuses = [(await desk.ask(SEED)).status for _ in range(60)]
+    assert statuses.index(429) in range(49, 56)
+    guesses = [(await desk.service.shown("r").register({}, json.dumps(SEED).encode())).status for _ in range(60)]
+    assert (guesses[0], guesses[-1]) == (401, 429)
+    assert (await desk.ask(beat())).status == 200, "guessing shuts nobody out"
+
+
+async def test_nobody_may_register_unless_the_file_says_so(folder: Path, time) -> None:
+    async with opened(folder, time) as closed:
+        assert await closed.service.shown("run").register({}, json.dumps(SEED).encode()) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+VALID = {
+    "agent_id": st.sampled_from(["a", "b", "harper"]),
+    "status": st.just("active"),
+    "capabilities": st.just(CAPABILITIES),
+}
+PARAMS = st.sampled_from(
+    [["agent_id"], ["agent_id", "capabilities"], ["agent_id", "status"], ["agent_id", "capabilities", "status"]]
+).flatmap(lambda keys: st.fixed_dictionaries({key: VALID[key] | VALID[key] | JSON for key in keys}))
+KEYS = st.sampled_from(["agent_id", "capabilities", "heartbeat_interval", "status", "url", "title", "_meta", "message"])
+METHODS = st.sampled_from(["server.register", "server.deregister", "agent.heartbeat"])
+MESSAGES = st.fixed_dictionaries(
+    {"method": METHODS},
+    optional={
+        "params": PARAMS | PARAMS | st.dictionaries(KEYS, JSON) | JSON,
+        "id": st.integers() | JSON,
+        "jsonrpc": st.just("2.0") | JSON,
+    },
+)
+
+
+async def test_whatever_is_said_the_answer_is_json_and_no_500(desk: Open, time) -> None:
+    """Bodies that begin like ours and go wrong anywhere; and what Python reads as JSON though it is none."""
+    seen: set[int] = set()
+
+    async def answer(body: bytes) -> None:
+        reply = await desk.service.shown("run").register({"authorization": f"Bearer {TOKENS['partners']}"}, body)
+        if reply is not None:
+            seen.add(reply.status)
+            json.dumps(reply.message, ensure_ascii=False, allow_nan=False).encode()
+
+    bodies: list[bytes] = [b"[" * 60_000, b'{"method":"server.register","params":' + b'{"a":' * 900 + b"1" + b"}" * 901]
+    bodies += [
+        json.dumps(register(title="\ud800")).encode(),
+        b'{"method":"agent.heartbeat","params":{"a":NaN}}',
+        b"\xff",
+    ]
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @given(message=MESSAGES)
+    def collect(message: object) -> None:
+        bodies.append(json.dumps(message).encode())
+
+    collect()
+    for body in bodies:
+        time.seconds += 1  # so that nobody asks too often
+        await answer(body)
+    assert {200, 400, 404} <= seen <= {200, 202, 400, 403, 404, 409}
+    deep = b'{"method":"server.register","params":{"agent_id":"a","x":' + b"[" * 20 + b"]" * 20 + b"}}"
+    assert (await desk.ask(deep)).status == 400

@@ -1,0 +1,81 @@
+"""Tokens: read from files, never shown, compared without telling how far they agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.fleet import Registration
+from pallas_contract.problems import Refused
+from pallas_registry import fleet_file
+from pallas_registry.fleet_file import Follower
+from pallas_registry.registration import tokens
+
+from .said import TOKENS, admit
+
+
+def chosen(**files: str) -> Registration:
+    return Registration.model_validate({"tokens": {name: {"file": file} for name, file in files.items()}})
+
+
+def test_whose_token_it_is(folder: Path) -> None:
+    admit(folder)
+    known = fleet_file.load(folder / "agents.yaml").tokens
+    assert [known.whose(given) for given in (*TOKENS.values(), "", "x" * 16, "\ud800")] == [
+        "pricing",
+        "partners",
+        None,
+        None,
+        None,
+    ]
+    assert not any(token in repr(known) for token in TOKENS.values())
+
+
+def test_a_mounted_secret_goes_before_the_projects_file(folder: Path, tmp_path: Path) -> None:
+    admit(folder)
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "registration-partners").write_text("mounted-token-0123456789\n")
+    known = fleet_file.load(folder / "agents.yaml", secrets).tokens
+    assert known.whose("mounted-token-0123456789") == "partners"
+    assert known.whose(TOKENS["partners"]) is None
+
+
+def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path: Path) -> None:
+    canary = "canary"
+    (tmp_path / "short").write_text(canary)
+    (tmp_path / "spaces").write_text(f"{canary} " * 5)
+    (tmp_path / "binary").write_bytes(b"\xff" * 40)
+    (tmp_path / "twin").write_text("the-same-token-0123456789")
+    (tmp_path / "same").write_text("the-same-token-0123456789\n")
+    wanted = chosen(a="short", b="spaces", c="binary", d="twin", e="same", f="missing")
+    with pytest.raises(Refused) as refused:
+        tokens.read(wanted, tokens.places(wanted, tmp_path, tmp_path / "no"), "agents.yaml")
+    said = [str(problem).splitlines()[0] for problem in refused.value.problems]
+    none = "holds no token: 16 or more characters in one line, without spaces"
+    at = "agents.yaml registry.registration.tokens"
+    assert said == [
+        f"{at}.a.file: short {none}",
+        f"{at}.b.file: spaces {none}",
+        f"{at}.c.file: binary {none}",
+        f"{at}.e.file: is the same token as another one's",
+        f"{at}.f.file: missing cannot be read: no such file or directory",
+    ]
+    assert canary not in str(refused.value)
+
+
+def test_a_new_token_is_read_while_the_registry_runs_and_a_broken_one_changes_nothing(folder: Path) -> None:
+    admit(folder)
+    follower = Follower(folder / "agents.yaml")
+    assert follower.first().tokens.whose(TOKENS["partners"])
+    assert (follower.poll(), follower.poll()) == (None, None)
+    (folder / "partners.token").write_text("rotated-token-0123456789\n")
+    assert follower.poll() is None  # it must stand still first
+    assert follower.poll().tokens.whose("rotated-token-0123456789") == "partners"
+    assert follower.poll() is None
+    (folder / "partners.token").write_text("")
+    assert follower.poll() is None
+    with pytest.raises(Refused):
+        follower.poll()
+    assert not follower.ok
