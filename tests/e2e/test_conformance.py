@@ -1,0 +1,83 @@
+"""Agents and registry in containers, before judges that we did not write: the official conformance suite in both eras,
+as far as it applies to them, and the MCP Inspector, the client that most people try a server with first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import decisions, suite
+from .projects import copy_example
+from .stack import Stack, running
+
+pytestmark = [pytest.mark.docker, pytest.mark.conformance]
+
+HERE = Path(__file__).parent / "conformance"
+AGENT = "test_error_handling"
+MEMBERS = {"agent": AGENT, "stateless": "stateless", "registry": "registry"}
+Inspect = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory) -> Iterator[Stack]:
+    """The project in conformance/fleet, up for all tests here."""
+    config = copy_example(HERE / "fleet", tmp_path_factory.mktemp("conformance"), name=f"conformance-{os.getpid()}")
+    with running(config) as stack:
+        yield stack
+
+
+@pytest.mark.parametrize("server", decisions.SERVERS)
+def test_the_suite_finds_what_is_decided_and_nothing_else(fleet: Stack, server: decisions.Server, tmp_path) -> None:
+    found = suite.run(f"{fleet.url(MEMBERS[server])}/mcp", tmp_path)
+    assert decisions.problems(decisions.load(), server, found) == []
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def inspect(request: pytest.FixtureRequest, fleet: Stack, tmp_path: Path) -> Inspect:
+    """`inspect(member, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
+
+    def run(member: str, method: str, *options: str) -> dict[str, Any]:
+        url = f"{fleet.url(member)}/mcp"
+        era = ["--transport", "http", "--protocol-era", request.param]
+        called = [*suite.command("inspector"), "--cli", url, *era, "--method", method, *options, "--format", "json"]
+        home = {"HOME": str(tmp_path)}  # where it would keep what it was asked
+        done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=60, env=home)
+        assert done.returncode == 0, done.stdout + done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)["result"]
+        # it says nothing of the era; only the current one names the server in each result of a call
+        assert method not in ("tools/call", "prompts/get") or ("_meta" in result) is (request.param == "modern")
+        return result
+
+    return run
+
+
+def test_the_inspector_uses_an_agent(inspect: Inspect) -> None:
+    tools = inspect(AGENT, "tools/list", "--strict")["tools"]  # schemas that some client stumbles over are an error
+    assert [tool["name"] for tool in tools] == ["send_message", AGENT, "get_health"]
+
+    health = inspect(AGENT, "tools/call", "--tool-name", "get_health")
+    assert json.loads(health["content"][0]["text"]) == health["structuredContent"]
+    assert health["structuredContent"]["status"] == "ok"
+
+    words = ["--tool-arg", "message=good morning", "session_id=inspected"]
+    answer = inspect(AGENT, "tools/call", "--tool-name", "send_message", *words)
+    assert (answer["isError"], answer["content"][0]["text"]) == (False, "good morning")
+
+    (prompt,) = inspect(AGENT, "prompts/list")["prompts"]
+    assert prompt["name"] == f"{AGENT}_history"
+    asked = ["--prompt-name", prompt["name"], "--prompt-args", "session_id=inspected"]
+    history = [(each["role"], each["content"]["text"]) for each in inspect(AGENT, "prompts/get", *asked)["messages"]]
+    assert history[-2:] == [("user", "good morning"), ("assistant", "good morning")]
+
+
+def test_the_inspector_uses_the_registry(inspect: Inspect) -> None:
+    tools = inspect("registry", "tools/list", "--strict")["tools"]
+    assert [tool["name"] for tool in tools] == ["find_agent", "get_health", "list_agents"]
+    said = inspect("registry", "tools/call", "--tool-name", "find_agent", "--tool-arg", "query=stateless")
+    assert [agent["name"] for agent in said["structuredContent"]["agents"]] == ["stateless"]
