@@ -71,11 +71,10 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS + sum(cpu_seconds(child) for child in _children(pid))
 
 
-def memory(pid: int) -> int:
-    """Bytes of a process and of all below it; what it shares with others counts in part (PSS)."""
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds (RSS), what it shares with others included."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    own = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-    return own * 1024 + sum(memory(child) for child in _children(pid))
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Rss:")) * 1024
 
 
 def _children(pid: int) -> list[int]:

@@ -77,8 +77,13 @@ class _Round:
 
 
 def compare(ours: Callable[[], Sample], theirs: Callable[[], Sample], effort: Effort) -> Comparison:
-    """Measure both, turn about, until `effort.rounds` rounds count; at most twice as many are tried."""
+    """Measure both, turn about, until `effort.rounds` rounds count; at most twice as many are tried.
+
+    Each is measured once before, for nothing: what a first time costs (imports, caches) is no part of the figure.
+    """
     rounds: list[_Round] = []
+    ours()
+    theirs()
     best = min(fixed_loop() for _ in range(3))
     while len(_counting(rounds, best)) < effort.rounds and len(rounds) < 2 * effort.rounds:
         before = fixed_loop()

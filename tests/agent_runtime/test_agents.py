@@ -346,6 +346,25 @@ async def test_metrics_count_calls_with_known_labels_only(fleet: Any) -> None:
     assert "pallas_calls_in_flight 0.0" in lines
 
 
+async def test_a_call_is_one_message_and_lists_no_tools_beside_it(fleet: Any) -> None:
+    headers = {"mcp-protocol-version": ERAS[0], "mcp-method": "tools/call", "mcp-name": "harper"}
+    known = {"protocolVersion": ERAS[0], "clientCapabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in known.items()}
+    params = {"name": "harper", "arguments": {"message": "x"}, "_meta": meta}
+    accept = {"accept": "application/json, text/event-stream"}
+
+    def listed() -> list[str]:
+        lines = fleet.get("harper", "/metrics")[1].splitlines()
+        return [line for line in lines if "_count{" in line and 'mcp_method_name="tools/list"' in line]
+
+    before = listed()
+    async with httpx2.AsyncClient(timeout=30) as http:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        reply = await http.post(fleet.url("harper"), headers=headers | accept, json=body)
+    assert reply.json()["result"]["isError"] is False
+    assert listed() == before
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -48,6 +48,7 @@ class Surface:
         self._settings, self._agent, self._current = settings, agent, current
         self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
         self.tools = tools(settings)
+        self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
     def server(self, observer: ServerMiddleware[Any]) -> Server[Any]:
         """The MCP server. Its name is what the registry expects, its version the fleet's; `observer` sees it all."""
@@ -60,6 +61,7 @@ class Surface:
             version=settings.fleet.version,
             title=settings.agent.title or names.title(settings.name),
             instructions=settings.agent.description or None,
+            get_tool_input_schema=self._schemas.get,  # else the SDK lists all tools for every call
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             **prompts,
@@ -73,7 +75,7 @@ class Surface:
 
     async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         """Answer one call; what goes wrong in the agent is a tool error, only an unknown tool a protocol error."""
-        if params.name not in {tool.name for tool in self.tools}:
+        if params.name not in self._schemas:
             raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
         arguments = params.arguments or {}
         if params.name == health.TOOL:
