@@ -27,9 +27,13 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
         subnets.PoolExhausted: the fleet's address pool is too small.
     """
     networks = _members(plan) if plan.isolated else {}
+    joined: dict[str, dict[str, list[str]]] = {item.host: {} for item in plan.workloads}
+    for network, hosts in sorted(networks.items()):
+        for host in hosts:
+            joined[host][network] = hosts
     document: Tree = {
         "name": _project_name(plan.name),
-        "services": {item.host: _service(plan, item, project, networks) for item in plan.workloads},
+        "services": {item.host: _service(plan, item, project, joined[item.host]) for item in plan.workloads},
     }
     if networks:
         document["networks"] = _networks(plan, networks)
@@ -42,6 +46,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
 
 
 def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[str, list[str]]) -> Tree:
+    """One service. `networks` are those it joins, sorted by name, with the hosts on each."""
     out: Tree = {
         "image": item.image,
         "command": list(item.command),
@@ -55,8 +60,7 @@ def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[
     if item.waits_for:
         out["depends_on"] = {host: {"condition": "service_healthy"} for host in item.waits_for}
     if networks:
-        joined = sorted(network for network, hosts in networks.items() if item.host in hosts)
-        out["networks"] = {network: _joining(item, networks[network]) for network in joined}
+        out["networks"] = {network: _joining(item, hosts) for network, hosts in networks.items()}
     if volumes := _volumes(plan, item, project):
         out["volumes"] = volumes
     if item.secrets:

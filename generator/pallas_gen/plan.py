@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from pallas_contract import __version__, launch, names
@@ -84,7 +85,7 @@ class Workload:
         return self.health_url.replace(launch.LOOPBACK, self.host, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The whole deployment. Of the project folder no workload may see the files `hidden`, and all may see `entries`."""
 
@@ -101,9 +102,13 @@ class Plan:
         """The workload at `host`.
 
         Raises:
-            StopIteration: there is none.
+            KeyError: there is none.
         """
-        return next(item for item in self.workloads if item.host == host)
+        return self._by_host[host]
+
+    @cached_property
+    def _by_host(self) -> Mapping[str, Workload]:
+        return {item.host: item for item in self.workloads}
 
     @property
     def edges(self) -> list[tuple[str, str]]:

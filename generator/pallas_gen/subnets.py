@@ -11,6 +11,8 @@ from ipaddress import IPv4Network
 
 _OVERHEAD = 3
 """Network, gateway and broadcast address."""
+_UNIT = 8
+"""Addresses of the smallest subnet."""
 
 
 class PoolExhausted(Exception):
@@ -26,22 +28,28 @@ def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[
     Raises:
         PoolExhausted: not all of them fit.
     """
-    taken: list[IPv4Network] = []
+    taken: set[int] = set()
     out: dict[str, IPv4Network] = {}
     for name in sorted(members):
-        prefix = 32 - (max(members[name] + _OVERHEAD, 8) - 1).bit_length()
+        prefix = 32 - (max(members[name] + _OVERHEAD, _UNIT) - 1).bit_length()
         out[name] = _place(f"{fleet}/{name}", prefix, pool, taken)
-        taken.append(out[name])
+        taken.update(_units(out[name]))
     return out
 
 
-def _place(key: str, prefix: int, pool: IPv4Network, taken: list[IPv4Network]) -> IPv4Network:
+def _place(key: str, prefix: int, pool: IPv4Network, taken: set[int]) -> IPv4Network:
     size = 1 << (32 - prefix)
     slots = pool.num_addresses // size
     start = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
     for step in range(slots):
         base = int(pool.network_address) + (start + step) % slots * size
         subnet = IPv4Network((base, prefix))
-        if not any(subnet.overlaps(other) for other in taken):
+        if taken.isdisjoint(_units(subnet)):
             return subnet
     raise PoolExhausted(key)
+
+
+def _units(subnet: IPv4Network) -> range:
+    """The numbers of the smallest subnets in it: what is taken is looked up, not compared one by one."""
+    first = int(subnet.network_address) // _UNIT
+    return range(first, first + subnet.num_addresses // _UNIT)
