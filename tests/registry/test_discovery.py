@@ -60,6 +60,31 @@ async def test_a_name_that_is_not_there() -> None:
     assert await look(dns(Resolver()), "harper") == {"harper": Sighting(problem=NOT_FOUND)}
 
 
+async def test_waiting_for_a_turn_is_not_a_resolver_that_fails(monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "TIMEOUT", 0.5)
+    turns = asyncio.Semaphore(discovery.TOGETHER)
+
+    async def busy(_host: str) -> frozenset[str]:
+        async with turns:
+            await asyncio.sleep(0.1)
+            return frozenset({"10.0.0.2"})
+
+    agents = [f"a{number}" for number in range(10 * discovery.TOGETHER)]
+    found = await look(Dns(busy), *agents)
+    assert all(found[agent].endpoints for agent in agents)
+
+
+async def test_a_resolver_that_answers_nothing_is_not_asked_for_thousands_of_names() -> None:
+    resolver = Resolver(registry=[Unresolved])
+    agents = [f"a{number}" for number in range(3 * discovery.TOGETHER)]
+    for agent in agents:
+        resolver.set(agent, Unresolved)
+    found = await look(dns(resolver), *agents)
+    assert set(found.values()) == {Sighting(problem=UNRESOLVED, unsure=True)}
+    assert len(found) == len(agents)
+    assert len(resolver.asked) == discovery.TOGETHER + 1
+
+
 async def test_losing_a_name_takes_two_confirmations() -> None:
     resolver = Resolver(harper=["10.0.0.2"])
     source = dns(resolver)

@@ -90,7 +90,7 @@ async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Pa
                     await asyncio.sleep(0)
             service.history.close()
             await listener
-            page, metrics = service.shown("run").page().decode(), service.metrics.render("")[0].decode()
+            page, metrics = service.shown("run").page().decode(), (await service.metrics.scrape(""))[0].decode()
     logged = [(each["agent"], each["old"], each["new"]) for each in lines if each["event"] == "agent state changed"]
     assert logged == recorded
     assert [(each["agent"], each["old"], each["new"]) for each in streamed] == recorded
@@ -105,7 +105,7 @@ async def test_who_is_in_no_file_is_shown_and_never_asked(folder: Path, time, fa
     with capture_logs() as lines:
         async with running(folder, time, fake, fake) as service:
             await time.advance(20)
-            page, metrics = service.shown("run").page().decode(), service.metrics.render("")[0].decode()
+            page, metrics = service.shown("run").page().decode(), (await service.metrics.scrape(""))[0].decode()
             assert b"10.0.0.99" not in service.catalogue.document.body
     assert "at 10.0.0.99 something answers" in page
     assert "pallas_registry_undeclared_addresses 1.0" in metrics

@@ -68,7 +68,7 @@ async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time)
     page = shown.page().decode()
     assert '<code>feature_extractor</code> <span class="mark">registered</span>' in page
     assert "due every 1 min" in page
-    metrics = shown.metrics.render("")[0].decode()
+    metrics = (await shown.metrics.scrape(""))[0].decode()
     assert 'pallas_agent_health{agent="feature_extractor"} 1.0' in metrics
     assert 'pallas_registry_heartbeat_age_seconds{agent="feature_extractor"} 0.0' in metrics
     assert "pallas_registry_registered_agents 1.0" in metrics
@@ -122,7 +122,7 @@ async def test_leaving_and_long_silence_are_changes_and_then_nothing_is_left(des
     assert last["goes"] == ("ok", "unknown", "deregistered")
     assert last["fades"] == ("error", "unknown", "registration ended: no heartbeat for 3600 s")
     assert list(states(desk.service)) == ["harper", "tech-research"]
-    assert b"fades" not in desk.service.metrics.render("")[0]
+    assert b"fades" not in (await desk.service.metrics.scrape(""))[0]
     assert get(desk, "/v0.1/servers", "include_deleted=true")["metadata"]["count"] == 4
     assert await desk.code(beat("fades")) == (404, -32012)
 
@@ -133,7 +133,7 @@ async def test_names_that_come_and_go_leave_nothing_to_count(desk: Open, time) -
         await desk.ask(register(f"agent-{number}"))
         await desk.ask(leave(f"agent-{number}"))
     await time.advance(1)
-    assert b'agent="agent-' not in desk.service.metrics.render("")[0]
+    assert b'agent="agent-' not in (await desk.service.metrics.scrape(""))[0]
     assert len(desk.service.metrics._changes) == 2
     assert len(desk.changes) == 2 + 2 * 40
 

@@ -101,7 +101,7 @@ async def test_wrong_parameters_are_told_and_change_nothing(desk: Open, params: 
     reply = await desk.ask({"method": "server.register", "params": params})
     assert (reply.status, reply.message["error"]["code"]) == (400, -32602)
     assert reply.message["error"]["data"]["problems"]
-    assert not desk.service.metrics.render("")[0].count(b'agent="a"')
+    assert not (await desk.service.metrics.scrape(""))[0].count(b'agent="a"')
 
 
 async def test_problems_name_their_fields(desk: Open) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -116,7 +117,7 @@ async def scheduler(time, check: Watched) -> AsyncIterator[Callable[..., Schedul
     async with asyncio.TaskGroup() as group:
         made: list[Scheduler] = []
 
-        def make(*, concurrency: int = 64, instead: Check = check) -> Scheduler:
+        def make(*, instead: Check = check, **limits: Any) -> Scheduler:
             made.append(
                 Scheduler(
                     instead,
@@ -125,7 +126,7 @@ async def scheduler(time, check: Watched) -> AsyncIterator[Callable[..., Schedul
                     interval=lambda: 5.0,
                     clock=time.clock,
                     sleep=time.sleep,
-                    concurrency=concurrency,
+                    **limits,
                 )
             )
             return made[-1]
@@ -170,6 +171,34 @@ async def test_never_more_at_once_than_allowed(scheduler, check: Watched, time) 
     scheduler(concurrency=8).follow("harper", [endpoint(number) for number in range(40)])
     await time.advance(20)
     assert check.most == 8
+
+
+async def test_those_that_hang_hold_up_nobody_until_there_is_no_place_left(scheduler, time) -> None:
+    places = asyncio.Semaphore(0)
+    asked: list[str] = []
+
+    async def hang(where: Endpoint, _before: Result | None) -> Result:
+        asked.append(where.url)
+        places.release()
+        await asyncio.Event().wait()
+        return OK
+
+    scheduler(instead=hang, concurrency=1, most=3, young=0.01).follow("harper", [endpoint(n) for n in range(5)])
+    async with asyncio.timeout(10):
+        for _ in range(3):
+            await places.acquire()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await places.acquire()
+    assert len(asked) == 3
+
+
+async def test_how_late_a_probe_begins_is_told(scheduler, check: Watched, time) -> None:
+    late: list[float] = []
+    check.takes = 2.0
+    scheduler(concurrency=1, late=late.append).follow("harper", [endpoint(1), endpoint(2)])
+    await time.advance(3)
+    assert late == [0.0, 2.0]
 
 
 async def test_a_slow_endpoint_is_not_probed_twice_at_once_nor_caught_up_with(scheduler, check: Watched, time) -> None:

@@ -83,7 +83,7 @@ async def test_changes_are_logged_and_counted(folder: Path, time, fake: Fake) ->
             await time.advance()
             fake.put("harper", "10.0.0.1", Result("degraded", "neo4j slow"))
             await time.advance(5)
-            text = service.metrics.render("")[0].decode()
+            text = (await service.metrics.scrape(""))[0].decode()
     changes = [line for line in lines if line["event"] == "agent state changed" and line["agent"] == "harper"]
     assert changes[-1] == {
         "event": "agent state changed",
@@ -114,10 +114,10 @@ async def test_an_agent_removed_from_the_file_is_gone(folder: Path, time, fake: 
         file.write_text(file.read_text().replace(", depends_on: [tech_research]", "").split("  tech_research")[0])
         await time.advance(2)
         assert list(states(service)) == ["harper"]
-        assert "tech_research" not in service.metrics.render("")[0].decode()
-        before = _probes(service)
+        assert "tech_research" not in (await service.metrics.scrape(""))[0].decode()
+        before = await _probes(service)
         await time.advance(50)
-        assert _probes(service) - before == 10, "one agent is left to probe"
+        assert await _probes(service) - before == 10, "one agent is left to probe"
 
 
 async def test_a_broken_file_changes_nothing_but_is_said_once(folder: Path, time, fake: Fake) -> None:
@@ -130,10 +130,10 @@ async def test_a_broken_file_changes_nothing_but_is_said_once(folder: Path, time
             file.write_text("name: demo\nagents: {harper: {port: x}}\n")
             await time.advance(10)
             assert service.catalogue.document is before
-            assert "pallas_registry_config_ok 0.0" in service.metrics.render("")[0].decode()
+            assert "pallas_registry_config_ok 0.0" in (await service.metrics.scrape(""))[0].decode()
             file.write_text(whole)
             await time.advance(3)
-            assert "pallas_registry_config_ok 1.0" in service.metrics.render("")[0].decode()
+            assert "pallas_registry_config_ok 1.0" in (await service.metrics.scrape(""))[0].decode()
             assert service.catalogue.document is before
     (line,) = [line for line in lines if line["event"].startswith("fleet file refused")]
     assert any("agents.harper.port" in problem for problem in line["problems"])
@@ -145,13 +145,13 @@ async def test_a_new_interval_is_used(folder: Path, time, fake: Fake) -> None:
         await time.advance(10)
         file.write_text(file.read_text() + "registry: {probe_interval: 60}\n")
         await time.advance(10)
-        before = _probes(service)
+        before = await _probes(service)
         await time.advance(55)
-        assert _probes(service) - before <= 2
+        assert await _probes(service) - before <= 2
 
 
-def _probes(service: Service) -> float:
-    text = service.metrics.render("")[0].decode()
+async def _probes(service: Service) -> float:
+    text = (await service.metrics.scrape(""))[0].decode()
     return float(text.partition("pallas_registry_probe_duration_seconds_count ")[2].split()[0])
 
 

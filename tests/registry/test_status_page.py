@@ -128,6 +128,21 @@ def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
     assert "7 more agents are left out here" in world.text()
 
 
+def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
+    agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
+    agents = {"root": agent} | {f"a{n}": agent.model_copy(update={"depends_on": {"root": None}}) for n in range(600)}
+    world = World(Loaded(world.loaded.fleet.model_copy(update={"agents": agents}), None), world.time)
+    for name in agents:
+        where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
+        world.board.sight(name, Sighting((where,)))
+        blames = 0 < int(name[1:] or 0) <= 100 if name != "root" else False
+        world.board.report(name, where, Result("error", "root: unreachable" if blames else "connection refused"))
+    text = world.text()
+    assert "601 of 601 down" in text
+    assert f"and {501 - status_page.MOST_TROUBLES} more" in text
+    assert f"and {101 - status_page.MOST_SUFFERING} more because of the same" in text
+
+
 async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
     rendered, version = [], [0]
 

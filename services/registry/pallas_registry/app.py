@@ -89,7 +89,7 @@ def _probes(app: FastAPI, shown: Shown) -> None:
     @app.get("/metrics", tags=["probes"], response_class=Response, responses=_METRICS)
     async def expose(request: Request) -> Response:
         """Prometheus metrics, in text or OpenMetrics by the Accept header."""
-        body, content_type = shown.metrics.render(request.headers.get("accept", ""))
+        body, content_type = await shown.metrics.scrape(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
 

@@ -60,13 +60,16 @@ class Board:
         self._clock, self._now = clock, now
         self._on_change, self._on_update = on_change, on_update
         self._entries: dict[str, _Entry] = {}
+        self.agents: tuple[str, ...] = ()
+        """The agents in the order of the file, then those that registered."""
+        self.moves = 0
+        """Grows when it changes who is expected, or where."""
         self.undeclared: tuple[str, ...] = ()
         """Addresses that discovery found beside those of the agents in the file."""
 
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents in the order of the file, then those that registered."""
-        return tuple(self._entries)
+    def __contains__(self, agent: str) -> bool:
+        """Whether it is expected."""
+        return agent in self._entries
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -105,6 +108,8 @@ class Board:
     def expect(self, agents: Sequence[str]) -> None:
         """Take over who is in the file or registered: new ones start as unknown, others than these are forgotten."""
         self._entries = {agent: self._entries.get(agent) or _Entry(self._now()) for agent in agents}
+        self.agents = tuple(self._entries)
+        self.moves += 1
         self._on_update()
 
     def sight(self, agent: str, sighting: Sighting | None) -> None:
@@ -118,6 +123,7 @@ class Board:
         for gone in entry.probed.keys() - set(endpoints):
             del entry.probed[gone], entry.replicas[gone]
         if moved:
+            self.moves += 1
             self._on_update()
         self._judge(agent, entry)
 
@@ -130,6 +136,8 @@ class Board:
     def dismiss(self, agent: str, reason: str) -> None:
         """An agent that was registered is no longer: a change to unknown, then it is forgotten."""
         entry = self._entries.pop(agent, None)
+        self.agents = tuple(self._entries)
+        self.moves += 1
         self._on_change(Change(agent, entry.verdict.state if entry else "unknown", "unknown", reason, self._now()))
         self._on_update()
 

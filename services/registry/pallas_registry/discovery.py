@@ -17,6 +17,8 @@ TIMEOUT = 2.0
 CONFIRMATIONS = 2
 PAUSE = 0.25
 """Seconds between a failed look-up and its confirmation."""
+TOGETHER = 200
+"""Agents looked up together: among more, waiting for a turn would be taken for a resolver that does not answer."""
 
 NOT_FOUND = "name not found"
 STALE = "name resolution fails, using the last known addresses"
@@ -101,7 +103,8 @@ class Dns:
         self.strangers: tuple[str, ...] = ()
 
     async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
-        self._last = {agent: known for agent, known in self._last.items() if agent in agents}
+        wanted = set(agents)
+        self._last = {agent: known for agent, known in self._last.items() if agent in wanted}
         await self._sweep(agents, tell)
         if self._domain:
             await self._look_for_strangers()
@@ -120,30 +123,34 @@ class Dns:
 
     async def _sweep(self, agents: Sequence[str], tell: Tell) -> None:
         undecided: list[str] = []
-
-        async def look(agent: str) -> bool:
-            try:
-                found = await self._look(agent)
-            except NotFound:
-                self._missing(agent, tell)
-                return True  # a server that says no is a server that works
-            except Unresolved:
-                undecided.append(agent)
-                return False
-            self._last[agent] = found.endpoints
-            tell(agent, found)
-            return True
-
-        answered = await asyncio.gather(*map(look, agents))
-        if not undecided:
-            return
-        alive = any(answered) or await self._answers(self._control)
+        alive = False
+        for start in range(0, len(agents), TOGETHER):
+            some = agents[start : start + TOGETHER]
+            answered = await asyncio.gather(*(self._decide(agent, tell) for agent in some))
+            undecided += [agent for agent, clear in zip(some, answered, strict=True) if not clear]
+            alive = alive or any(answered) or await self._answers(self._control)
+            if not alive:  # the others would only take as long to fail
+                undecided += agents[start + TOGETHER :]
+                break
         for agent in undecided:
             if alive:
                 self._missing(agent, tell)
             else:
                 last = self._last.get(agent, ())
                 tell(agent, Sighting(last, STALE if last else UNRESOLVED, unsure=True))
+
+    async def _decide(self, agent: str, tell: Tell) -> bool:
+        """Look an agent up and tell; False when nothing can be said about it, or about the resolver."""
+        try:
+            found = await self._look(agent)
+        except NotFound:
+            self._missing(agent, tell)
+            return True  # a server that says no is a server that works
+        except Unresolved:
+            return False
+        self._last[agent] = found.endpoints
+        tell(agent, found)
+        return True
 
     def _missing(self, agent: str, tell: Tell) -> None:
         self._last.pop(agent, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from pallas_contract import health
@@ -11,6 +12,8 @@ from pallas_contract.health import Health, Status
 from pallas_registry.overview import Overview, Row
 
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_NAMED = 20
+"""Root causes that `get_health` names; it is read by people and models."""
 _NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 _AGENTS: dict[str, Any] = {
     "type": "object",
@@ -82,7 +85,9 @@ def of_fleet(view: Overview) -> Health:
     """The fleet as one (seed 000 section 2): `error` when nobody is left, `degraded` when somebody is not well."""
     total, lost, well = sum(view.counts.values()), view.counts["error"], view.counts["ok"]
     status: Status = "ok" if well == total else "error" if lost == total else "degraded"
-    causes = [f"{root.agent}: {root.reason}" for root in view.troubles]
+    causes = [f"{root.agent}: {root.reason}" for root in islice(view.troubles, _NAMED)]
+    if len(view.troubles) > _NAMED:
+        causes.append(f"and {len(view.troubles) - _NAMED} more")
     unknown = [f"{view.counts['unknown']} not probed yet"] if view.counts["unknown"] else []
     return Health(status, view.now, "; ".join(causes + unknown))
 

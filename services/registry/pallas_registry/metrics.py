@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import get_args
@@ -9,7 +10,6 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from pallas_contract import __version__
 from pallas_contract.health import GAUGE, State
@@ -20,7 +20,22 @@ _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0
 """Seconds; a probe ends after 3, and says goodbye to a session in one more."""
 
 
-class Metrics(Collector):
+MANY = 1000
+"""Agents up to whose number the exposition is written at once."""
+
+
+class _Taken(CollectorRegistry):
+    """A snapshot, as the encoders want it."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families
+
+
+class Metrics:
     """A registry of its own with everything the registry measures."""
 
     def __init__(
@@ -29,13 +44,17 @@ class Metrics(Collector):
         """`silences` has the seconds since each registered agent was last heard of."""
         self._board, self._config_ok, self._silences = board, config_ok, silences
         self._changes: Counter[tuple[str, State, State]] = Counter()
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
         self._durations = Histogram(
             "pallas_registry_probe_duration_seconds",
             "How long probes of agents took.",
             buckets=_BUCKETS,
-            registry=self._registry,
+            registry=None,
+        )
+        self._lateness = Histogram(
+            "pallas_registry_probe_lateness_seconds",
+            "How much later than due probes began: what a registry with too many agents to ask shows first.",
+            buckets=_BUCKETS,
+            registry=None,
         )
 
     def count(self, change: Change) -> None:
@@ -49,13 +68,22 @@ class Metrics(Collector):
     def observe(self, seconds: float) -> None:
         self._durations.observe(seconds)
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """The exposition and its content type, in the format the scraper's Accept header asks for."""
+    def late(self, seconds: float) -> None:
+        self._lateness.observe(seconds)
+
+    async def scrape(self, accept: str) -> tuple[bytes, str]:
+        """The exposition and its content type, in the format the scraper's Accept header asks for.
+
+        That of thousands of agents takes a good part of a second, and is written beside the event loop.
+        """
         encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        taken = _Taken(list(self.collect()))
+        if len(self._board.agents) <= MANY:
+            return encode(taken), content_type
+        return await asyncio.to_thread(encode, taken), content_type
 
     def collect(self) -> Iterator[Metric]:
-        """Called by prometheus_client at each scrape."""
+        """Everything as it is now."""
         yield from self._agents()
         yield self._states()
         yield self._counted()
@@ -68,6 +96,8 @@ class Metrics(Collector):
         build = GaugeMetricFamily("pallas_build_info", "1; the label tells the version.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
+        yield from self._durations.collect()
+        yield from self._lateness.collect()
 
     def _agents(self) -> Iterator[Metric]:
         health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error or unknown.", labels=["agent"])

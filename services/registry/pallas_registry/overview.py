@@ -18,6 +18,7 @@ from pallas_registry.registration.ledger import Ledger, Registration
 from pallas_registry.verdict import WORST_FIRST, Verdict
 
 MOST_ROWS = 500
+"""Agents on the page."""
 CHANGES = 20
 
 
@@ -79,6 +80,7 @@ class Overview:
     model: str
     now: datetime
     config_ok: bool
+    states: Mapping[str, State]
     counts: Mapping[State, int]
     rows: tuple[Row, ...]
     hidden: int
@@ -98,11 +100,12 @@ def gather(
     now: datetime,
     config_ok: bool,
     ledger: Ledger | None = None,
+    most: int | None = MOST_ROWS,
 ) -> Overview:
-    """Everything the page needs; agents that are not well come first, otherwise in the order of the file."""
+    """Agents that are not well come first, otherwise in the order of the file; `most` bounds the rows."""
     fleet = loaded.fleet
     registered = {each.agent: each for each in (ledger.all if ledger else ())}
-    known = [agent for agent in (*fleet.agents, *registered) if agent in board.agents]
+    known = [agent for agent in (*fleet.agents, *registered) if agent in board]
     verdicts = {agent: board.verdict(agent) for agent in known}
     depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known if agent in fleet.agents}
     found = {agent: roots(agent, depends, verdicts) for agent in known}
@@ -117,7 +120,7 @@ def gather(
             return _registered_row(registered[agent], ledger.heard(agent), board, found[agent])
         return _row(loaded, placement, board, agent, found[agent])
 
-    rows = tuple(map(row, ranked[:MOST_ROWS]))
+    rows = tuple(map(row, ranked[:most]))
     nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
     counted = Counter(verdict.state for verdict in verdicts.values())
     return Overview(
@@ -126,6 +129,7 @@ def gather(
         model=loaded.capabilities.model if loaded.capabilities else "",
         now=now,
         config_ok=config_ok,
+        states={agent: verdict.state for agent, verdict in verdicts.items()},
         counts={state: counted[state] for state in get_args(State)},
         rows=rows,
         hidden=len(known) - len(rows),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -14,6 +15,11 @@ from pallas_contract.probe import Result, Target
 from pallas_registry.discovery import Endpoint
 
 CONCURRENCY = 64
+"""Probes under way that have hardly begun: more at once would only wait for each other."""
+YOUNG = 0.5
+"""Seconds after which a probe is one that waits for a silent agent, and holds up no other."""
+MOST = 1024
+"""Probes under way in all: each has a connection."""
 CONFIRMATIONS = 2
 CONFIRM_TIMEOUT = 1.0
 PAUSE = 0.25
@@ -84,12 +90,19 @@ class Scheduler:
         interval: Callable[[], float],
         clock: Callable[[], float],
         sleep: Sleep = asyncio.sleep,
+        late: Callable[[float], None] = lambda _: None,
         concurrency: int = CONCURRENCY,
+        most: int = MOST,
+        young: float = YOUNG,
     ) -> None:
-        """`spawn` starts a task whose failure its owner hears of; `interval` in seconds, asked before each round."""
+        """`spawn` starts a task whose failure its owner hears of; `interval` in seconds, asked before each round.
+
+        `late` hears by how many seconds each probe misses the moment it was due.
+        """
         self._check, self._report, self._spawn = check, report, spawn
-        self._interval, self._clock, self._sleep = interval, clock, sleep
-        self._slots = asyncio.Semaphore(concurrency)
+        self._interval, self._clock, self._sleep, self._late = interval, clock, sleep, late
+        self._slots, self._places = asyncio.Semaphore(concurrency), asyncio.Semaphore(most)
+        self._young = young
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
 
     def follow(self, agent: str, endpoints: Sequence[Endpoint]) -> None:
@@ -113,7 +126,8 @@ class Scheduler:
         starting = True
         step = phase(agent, endpoint)  # after the first probe a part of the interval, so that probes spread out
         while True:
-            async with self._slots:
+            async with self._turn():
+                self._late(max(0.0, self._clock() - due))
                 result = await self._check(endpoint, result)
             self._report(agent, endpoint, result)
             now = self._clock()
@@ -124,6 +138,23 @@ class Scheduler:
                 due = next_due(due, step * self._interval(), self._interval(), now)
                 step = 1.0
             await self._sleep(due - self._clock())
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A place among the probes under way; a slot among those that have hardly begun, given back after a while.
+
+        Silent agents fill up places for seconds; with slots only, a few dozen of them would delay the probes of all.
+        """
+        async with self._places:
+            await self._slots.acquire()
+            slot = ExitStack()
+            slot.callback(self._slots.release)
+            young = asyncio.get_running_loop().call_later(self._young, slot.close)
+            try:
+                yield
+            finally:
+                young.cancel()
+                slot.close()
 
 
 def phase(agent: str, endpoint: Endpoint) -> float:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 import structlog
 import uvicorn
 
-from pallas_registry import conditional
+from pallas_registry import conditional, descriptors
 from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.registration.store import Store
+from pallas_registry.scheduler import MOST
 from pallas_registry.service import Service, World
 from pallas_registry.settings import Settings
 
@@ -53,7 +54,8 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     Raises:
         Exception: a part of the service failed; a registry that no longer probes must not go on answering.
     """
-    service = Service(settings, loaded, follower, World(store=store))
+    world = World(store=store, most=descriptors.affordable(MOST))
+    service = Service(settings, loaded, follower, world)
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
@@ -69,7 +71,7 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     )
     background = asyncio.create_task(service.run())
     host, port = listener.getsockname()[:2]
-    structlog.get_logger().info("registry listening", address=host, port=port, agents=list(loaded.fleet.agents))
+    structlog.get_logger().info("registry listening", address=host, port=port, agents=len(loaded.fleet.agents))
     await _Server(config, background, service.history.close).serve(sockets=[listener])
     with contextlib.suppress(asyncio.CancelledError):
         await background

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -29,12 +30,14 @@ from pallas_registry.registration.reach import Outside
 from pallas_registry.registration.registrar import TICK, Registrar
 from pallas_registry.registration.store import Memory, Store
 from pallas_registry.resolver import Resolver
-from pallas_registry.scheduler import Check, Prober, Scheduler
+from pallas_registry.scheduler import MOST, Check, Prober, Scheduler
 from pallas_registry.settings import Settings
 from pallas_registry.verdict import Verdict
 
 PATIENCE = 5.0
 """Seconds after which the registry is ready though not every agent has been probed."""
+AT_ONCE = 0.01
+"""Seconds that making the documents may take without a pause after it."""
 STARTING = 60.0
 """Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
 
@@ -49,7 +52,8 @@ def utc_now() -> datetime:
 class World:
     """What the service touches beside files; tests put their own in its place.
 
-    `discovery` and `resolve` None mean the ones that the settings ask for, and the system's.
+    `discovery` and `resolve` None mean the ones that the settings ask for, and the system's. `most` is how many probes
+    may go on at once.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -59,6 +63,7 @@ class World:
     check: Check = field(default_factory=lambda: Prober().check)
     store: Store = field(default_factory=Memory)
     resolve: Resolve | None = None
+    most: int = MOST
 
 
 class Service:
@@ -87,13 +92,14 @@ class Service:
             clock=world.clock,
         )
         self._others = status_page.assets()
+        self._targets_of = -1
         self._use(loaded)
 
     def shown(self, run: str) -> Shown:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
         page = status_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
         streams = Streams(self.history, run=run)
-        look, hosts, register = self._overview, self._hosts, self._desk.answer
+        look, hosts, register = partial(self._overview, None), self._hosts, self._desk.answer
         return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts, register)
 
     def _hosts(self) -> Collection[str]:
@@ -132,6 +138,8 @@ class Service:
                 interval=lambda: self._loaded.fleet.registry.probe_interval,
                 clock=self._world.clock,
                 sleep=self._world.sleep,
+                late=self.metrics.late,
+                most=self._world.most,
             )
             group.create_task(self._follow_file(scheduler))
             group.create_task(self._look(discovery, scheduler))
@@ -161,10 +169,12 @@ class Service:
         """Make the documents anew, then tell who listens."""
         self.catalogue.publish(self._loaded, self._board.verdict, self._registrar.ledger.all)
         fleet = self._loaded.fleet
-        self._others[targets.PATH] = targets.document(fleet.name, self._board.agents, self._board.endpoints)
+        if self._targets_of != self._board.moves:
+            self._targets_of = self._board.moves
+            self._others[targets.PATH] = targets.document(fleet.name, self._board.agents, self._board.endpoints)
         self.history.ring()
 
-    def _overview(self) -> overview.Overview:
+    def _overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:
         return overview.gather(
             self._loaded,
             self._settings.placement,
@@ -173,6 +183,7 @@ class Service:
             now=self._world.now(),
             config_ok=self._follower.ok,
             ledger=self._registrar.ledger,
+            most=most,
         )
 
     def _report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
@@ -182,7 +193,7 @@ class Service:
     def _changed(self, change: Change) -> None:
         self.history.record(change)
         self.metrics.count(change)
-        if change.agent not in self._board.agents:  # dismissed
+        if change.agent not in self._board:  # dismissed
             self.metrics.forget(change.agent)
         starting = change.old == "unknown" and self._world.clock() - self._started < STARTING
         log = _log.info if change.new == "ok" or starting else _log.warning
@@ -209,7 +220,7 @@ class Service:
 
     async def _look(self, discovery: Discovery, scheduler: Scheduler) -> None:
         def tell(agent: str, sighting: Sighting) -> None:
-            if agent in self._board.agents:  # the file may have changed during the sweep
+            if agent in self._board:  # the file may have changed during the sweep
                 self._board.sight(agent, sighting)
                 scheduler.follow(agent, sighting.endpoints)
 
@@ -251,8 +262,16 @@ class Service:
             wake.cancel()
 
     async def _publish(self) -> None:
-        """Rebuild the documents after a change; many changes in one turn of the loop make one document."""
+        """Rebuild the documents after a change; many changes in one turn of the loop make one document.
+
+        Where that takes long, since there are thousands of agents, changes are collected for a while: probing comes
+        first, and documents cost a fifth of the time at most.
+        """
         while True:
             await self._dirty.wait()
             self._dirty.clear()
+            began = self._world.clock()
             self._renew()
+            took = self._world.clock() - began
+            if took > AT_ONCE:
+                await self._world.sleep(4 * took)

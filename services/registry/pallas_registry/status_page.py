@@ -18,6 +18,8 @@ from pallas_registry.prebuilt import Document
 
 FRESH = 1.0
 """Seconds a rendered page is served to everybody."""
+MOST_TROUBLES, MOST_SUFFERING = 100, 20
+"""Root causes on the page, and the agents that are named as suffering from each."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -74,7 +76,8 @@ def render(view: Overview) -> str:
         view=view,
         headline=_headline(view),
         worst=_worst(view),
-        states={row.agent: row.state for row in view.rows},
+        troubles=list(view.troubles.items())[:MOST_TROUBLES],
+        suffering=MOST_SUFFERING,
         drawing=drawing.draw(view.nodes, view.edges),
         width=drawing.WIDTH,
         height=drawing.HEIGHT,
