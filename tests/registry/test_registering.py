@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from pallas_registry.app import create_app
 
 from .said import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 
@@ -190,6 +193,10 @@ async def test_nobody_may_register_unless_the_file_says_so(folder: Path, time) -
         assert await closed.service.shown("run").register({}, json.dumps(SEED).encode()) is None
 
 
+def nested(levels: int) -> list:
+    return [nested(levels - 1)] if levels else []
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -204,7 +211,7 @@ PARAMS = st.sampled_from(
     [["agent_id"], ["agent_id", "capabilities"], ["agent_id", "status"], ["agent_id", "capabilities", "status"]]
 ).flatmap(lambda keys: st.fixed_dictionaries({key: VALID[key] | VALID[key] | JSON for key in keys}))
 KEYS = st.sampled_from(["agent_id", "capabilities", "heartbeat_interval", "status", "url", "title", "_meta", "message"])
-METHODS = st.sampled_from(["server.register", "server.deregister", "agent.heartbeat"])
+METHODS = st.sampled_from(["server.register", "server.deregister", "agent.heartbeat", "tools/call", "initialize", "x"])
 MESSAGES = st.fixed_dictionaries(
     {"method": METHODS},
     optional={
@@ -215,22 +222,18 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
-async def test_whatever_is_said_the_answer_is_json_and_no_500(desk: Open, time) -> None:
-    """Bodies that begin like ours and go wrong anywhere; and what Python reads as JSON though it is none."""
-    seen: set[int] = set()
-
-    async def answer(body: bytes) -> None:
-        reply = await desk.service.shown("run").register({"authorization": f"Bearer {TOKENS['partners']}"}, body)
-        if reply is not None:
-            seen.add(reply.status)
-            json.dumps(reply.message, ensure_ascii=False, allow_nan=False).encode()
-
+async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time) -> None:
+    """Bodies that begin like ours or MCP's and go wrong anywhere; and what Python reads as JSON though it is none."""
+    app, seen = create_app(desk.service.shown("run")), set()
+    headers = {"authorization": f"Bearer {TOKENS['partners']}"}
+    deep = json.dumps(register("deep", capabilities={**CAPABILITIES, "constraints": {"x": nested(20)}})).encode()
+    flat = json.dumps(register("deep", capabilities={**CAPABILITIES, "constraints": {"x": nested(10)}})).encode()
     bodies: list[bytes] = [b"[" * 60_000, b'{"method":"server.register","params":' + b'{"a":' * 900 + b"1" + b"}" * 901]
-    bodies += [
-        json.dumps(register(title="\ud800")).encode(),
-        b'{"method":"agent.heartbeat","params":{"a":NaN}}',
-        b"\xff",
-    ]
+    bodies += [json.dumps(register(title="\ud800")).encode(), b'{"method":"agent.heartbeat","params":{"a":NaN}}']
+    bodies += [b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', b"\xff", b""]
+    bodies += [json.dumps(beat("\ud800")).encode(), json.dumps({**beat(), "id": "\ud800"}).encode()]
+    odd = {**CAPABILITIES, "constraints": {"x": float("nan"), "y": float("inf"), "z": "\ud800"}}
+    bodies += [json.dumps(register("b", capabilities=odd)).encode()]
 
     @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(message=MESSAGES)
@@ -238,9 +241,13 @@ async def test_whatever_is_said_the_answer_is_json_and_no_500(desk: Open, time) 
         bodies.append(json.dumps(message).encode())
 
     collect()
-    for body in bodies:
-        time.seconds += 1  # so that nobody asks too often
-        await answer(body)
+    transport = httpx.ASGITransport(app)  # raises what the application raises
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+        for body in bodies:
+            time.seconds += 1  # so that nobody asks too often
+            reply = await client.post("/mcp", content=body)
+            seen.add(reply.status_code)
+            assert reply.status_code == 202 or reply.json().keys() & {"result", "error"}, body
+        assert [(await client.post("/mcp", content=body)).status_code for body in (flat, deep)] == [200, 400]
+        assert (await client.post("/mcp", content=b" " * 65_537)).status_code == 413
     assert {200, 400, 404} <= seen <= {200, 202, 400, 403, 404, 409}
-    deep = b'{"method":"server.register","params":{"agent_id":"a","x":' + b"[" * 20 + b"]" * 20 + b"}}"
-    assert (await desk.ask(deep)).status == 400
