@@ -34,6 +34,7 @@ _BY_KEY = {
     "pool": "an IPv4 network such as 10.213.0.0/16",
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
+_PRIVATE = frozenset({"env", "secrets", "tokens", "access"})
 _VARIANTS = frozenset({"bool", "constrained-str", "str"})
 """Names pydantic puts into a location for the branch of a union it tried, besides those with brackets."""
 
@@ -98,7 +99,7 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
 
 def _got(path: tuple[str | int, ...], value: Any) -> str:
     """What stood there, unless it may be somebody's secret."""
-    if {"env", "secrets", "tokens"} & set(path) or isinstance(value, Mapping | list):
+    if _PRIVATE & set(path) or isinstance(value, Mapping | list):
         return ""
     text = repr(value)
     return f", not {text if len(text) <= 60 else text[:57] + '...'}"

@@ -9,9 +9,12 @@ import re
 from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pallas_contract import names
+from pallas_contract import access_keys, names
+from pallas_contract.access_keys import Access, AgentAccess
+from pallas_contract.written import SecretFile, Text
+from pallas_contract.written import Written as _Written
 
 
 def _is_address(text: str) -> str:
@@ -56,11 +59,11 @@ PATTERNS = {
     _SHORT: "a short name in lower case such as partners",
     _NAMESPACE: "a reverse domain such as com.example.project",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
+    **access_keys.PATTERNS,
 }
 """Each pattern in words, for messages."""
 
 Port = Annotated[int, Field(ge=1, le=65535)]
-Text = Annotated[str, StringConstraints(min_length=1)]
 EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
 ModulePath = Annotated[str, StringConstraints(pattern=_MODULE)]
 RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
@@ -71,12 +74,6 @@ TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
 Reach = Annotated[str, AfterValidator(_is_reach)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
-
-
-class _Written(BaseModel):
-    """Strict: no unknown key, no coercion of a text into a number."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class Need(_Written):
@@ -95,13 +92,6 @@ class Resources(_Written):
     """CPU limit, in cores."""
     pids: Annotated[int, Field(ge=16, le=65536)] = 256
     """Limit of processes and threads."""
-
-
-class SecretFile(_Written):
-    """A secret by reference: the file whose content becomes the value."""
-
-    file: Text
-    """Path of the file, relative to agents.yaml or absolute."""
 
 
 class Icon(_Written):
@@ -165,6 +155,8 @@ class Agent(AgentDefaults):
     """Agents and services that must be ready before this one, and that it may call."""
     icons: list[Icon] = []
     """Icons of the registry entry."""
+    access: AgentAccess = AgentAccess()
+    """Who may call this agent, where that is not as for the whole fleet."""
 
 
 class Service(_Written):
@@ -279,6 +271,8 @@ class Fleet(_Written):
     """Settings for every agent that does not say otherwise."""
     image: Annotated[Images, BeforeValidator(_images, json_schema_input_type=str | Images)] = Images()
     """Images of the containers; a text names an agent image that holds the project's code."""
+    access: Access = Access()
+    """Who may call the agents: static tokens or those of an authorization server."""
     registry: Registry = Registry()
     """How the registry runs."""
     networks: Annotated[
@@ -300,7 +294,15 @@ class Fleet(_Written):
         merged = {key: getattr(own, key) if getattr(own, key) is not None else getattr(base, key) for key in _INHERITED}
         merged |= {key: {**getattr(base, key), **getattr(own, key)} for key in ("env", "secrets", "labels")}
         filled = {key: value if value is not None else _FALLBACK.get(key) for key, value in merged.items()}
-        return own.model_copy(update=filled)
+        return own.model_copy(update=filled | {"access": self._access(own.access)})
+
+    def _access(self, own: AgentAccess) -> AgentAccess:
+        """The fleet's callers and the agent's own; one token per caller."""
+        if own.anonymous:
+            return AgentAccess(anonymous=True)
+        return own.model_copy(
+            update={"tokens": {**self.access.tokens, **own.tokens}, "jwt": own.jwt or self.access.jwt}
+        )
 
 
 _INHERITED = ("replicas", "resources", "instance_scope", "egress", "publish")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from pallas_contract import names, registering
+from pallas_contract import access, names, registering
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem
 from pallas_contract.source import Source
@@ -19,6 +19,7 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
     yield from _cycles(fleet, tree)
     yield from _agents(fleet, tree)
     yield from registering.problems(fleet, tree)
+    yield from access.problems(fleet, tree)
 
 
 def waves(fleet: Fleet) -> list[list[str]]:

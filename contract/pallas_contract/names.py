@@ -10,10 +10,16 @@ CONTAINER_PORT = 8080
 MCP_PATH = "/mcp"
 LIVE_PATH = "/livez"
 READY_PATH = "/readyz"
+HEALTH_PATH = "/healthz"
+"""The answer of `get_health` to everybody, also where `/mcp` asks for a token."""
 PROJECT_DIR = "/project"
 """Where a container sees the folder that holds agents.yaml, read-only."""
 SECRETS_DIR = "/run/secrets"
 """Where compose and Kubernetes put secret files; each file `KEY` becomes the variable `KEY`."""
+
+KEYS_FILE = "access.jwks.json"
+"""The public keys of an issuer, in the same folder. No variable has such a name, so it becomes none; nor do tokens that
+only have to be compared (`token_file`)."""
 
 STATE_DIR = "/state"
 """Where a container that keeps something over a restart has its volume, the one place it can write to besides /tmp."""
@@ -98,6 +104,16 @@ def slug(name: str) -> str:
 def registration_secret(token: str) -> str:
     """File name in SECRETS_DIR of a token of `registry.registration.tokens`."""
     return f"registration-{token}"
+
+
+def token_file(caller: str) -> str:
+    """Name in the secrets folder of a token that is accepted from `caller`."""
+    return f"access.{caller}"
+
+
+def call_token(peer: str) -> str:
+    """Variable with the token that an agent presents to `peer`."""
+    return f"PALLAS_CALL_{slug(peer).replace('-', '_').upper()}_TOKEN"
 
 
 def title(name: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pallas_contract import health, http
+from pallas_contract import health, http, names
 from pallas_contract.health import State
 from pallas_contract.talk import (
     ASIDE,
@@ -85,7 +85,7 @@ async def probe(
         talk = Talk(target, client)
         try:
             result = replace(await _bounded(talk, era, timeout), latency=clock() - started)
-            if target.tools and result.state in ("ok", "degraded"):
+            if target.tools and result.era and result.state in ("ok", "degraded"):
                 result = replace(result, tools=await _tools(talk, result), listed=clock())
             return result
         finally:
@@ -95,13 +95,30 @@ async def probe(
 async def _bounded(talk: Talk, era: str, timeout: float) -> Result:
     try:
         async with asyncio.timeout(timeout):
-            return await _ask(talk, era)
+            return await _ask_or_read(talk, era)
     except Finding as verdict:
         return Result(verdict.state, verdict.reason, era)
     except TimeoutError:
         return Result("error", f"no answer in {timeout:g} s", era)
     except (http.Unreachable, ValueError) as error:
         return Result("error", str(error), era)
+
+
+async def _ask_or_read(talk: Talk, era: str) -> Result:
+    """What the agent says over MCP; one of ours that asks for a token says the same on a page that does not."""
+    try:
+        return await _ask(talk, era)
+    except Finding as verdict:
+        if verdict.state != "unauthenticated" or not talk.target.ours:
+            raise
+        reply = await talk.page(names.HEALTH_PATH)
+        said = _said(reply.body.decode("utf-8", "replace"))
+        if said is None:
+            raise
+        body = json.loads(reply.body)
+        state, message = said
+        name, version = as_text(body.get("name")), as_text(body.get("version"))
+        return Result(state, message, name=name, version=version)
 
 
 async def _ask(talk: Talk, era: str) -> Result:

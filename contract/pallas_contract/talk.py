@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urljoin
 
 from pallas_contract import __version__, http
 from pallas_contract.health import State
@@ -28,7 +29,8 @@ META = "io.modelcontextprotocol/"
 class Target:
     """What to probe. `address` is an IP to connect to instead of resolving the URL's host.
 
-    `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state.
+    `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state. `ours` is an agent
+    of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer.
     """
 
     url: str
@@ -36,6 +38,7 @@ class Target:
     deep: bool = False
     tools: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
 
 
 class Finding(Exception):
@@ -84,6 +87,10 @@ class Talk:
     async def notify(self, method: str) -> None:
         body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
         await self._client.request("POST", headers=self._headers(), body=body)
+
+    async def page(self, path: str) -> http.Reply:
+        """GET a plain page beside the MCP endpoint, without any credentials."""
+        return await http.request("GET", urljoin(self.target.url, path), address=self.target.address)
 
     async def leave(self) -> None:
         """Tear down the session, if one was opened (seed 000, Implementation Guidance). A server may refuse.

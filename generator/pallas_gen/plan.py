@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from pallas_contract import __version__, launch, names
+from pallas_contract import __version__, access, launch, names
 from pallas_contract.fastagent import OFFLINE_PROVIDERS, Config
-from pallas_contract.fleet import Fleet, Resources, SecretFile
+from pallas_contract.fleet import Fleet, Resources
+from pallas_contract.written import SecretFile
 
 Kind = Literal["agent", "service", "registry"]
 
@@ -158,7 +159,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         replicas=agent.replicas or 1,
         stateless=agent.instance_scope == "request",
         resources=agent.resources or Resources(),
-        secrets=(*shared, *_secrets(agent.secrets)),
+        secrets=(*shared, *_secrets({**agent.secrets, **access.files(fleet, name)})),
         needs_code=fleet.image.code == "mounted",
         egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
         labels=agent.labels,
@@ -227,7 +228,13 @@ def _agents_path(project: Project) -> str:
 def _fingerprint(fleet: Fleet, name: str) -> str:
     own = fleet.agent(name).model_dump(mode="json", exclude={"replicas", "resources", "env", "secrets", "labels"})
     shown = {key: getattr(fleet, key) for key in ("name", "version", "host", "namespace", "public_url")}
-    return hashlib.sha256(json.dumps([shown, own], sort_keys=True).encode()).hexdigest()[:16]
+    trusted = {peer: fleet.agent(peer).access.model_dump(mode="json") for peer in _forwards(fleet, name)}
+    return hashlib.sha256(json.dumps([shown, own, trusted], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _forwards(fleet: Fleet, name: str) -> list[str]:
+    """Agents whose rules decide what this one may hand on to them."""
+    return [peer for peer in fleet.agents[name].access.forward if peer in fleet.agents]
 
 
 def _secrets(written: Mapping[str, SecretFile]) -> tuple[Secret, ...]:
@@ -239,7 +246,7 @@ def _plain(file: str) -> str:
 
 
 def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:
-    """Whether the agent's model or one of the configured MCP servers is outside the fleet.
+    """Whether the agent's model, one of the configured MCP servers or the keys of its callers' tokens are outside.
 
     Which servers a Python module uses is not known here, so every configured one counts.
     """
@@ -247,4 +254,6 @@ def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:
     own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
     outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
     members = {*fleet.agents, *fleet.services}
-    return outside_model or any(url and server not in members for server, url in config.servers.items())
+    jwt = fleet.agent(name).access.jwt
+    outside_keys = jwt is not None and jwt.jwks_url is not None
+    return outside_model or outside_keys or any(url and server not in members for server, url in config.servers.items())

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pallas_contract import check, code, fastagent, names
+from pallas_contract import access, check, code, fastagent, names
 from pallas_contract.fastagent import Config
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
@@ -55,6 +55,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
     found += [
         *_servers(fleet, config),
+        *_forwarded(fleet, tree, config),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_variables(config, folder, environ, fleet),
@@ -68,6 +69,9 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
     for kind, members in (("agents", fleet.agents), ("services", fleet.services)):
         for name, member in members.items():
             places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
+    for name in fleet.agents:
+        written = access.places(fleet, name)
+        places |= {secret.file: tree.where(*written[key]) for key, secret in access.files(fleet, name).items()}
     registration = fleet.registry.registration
     at = ("registry", "registration", "tokens")
     return (
@@ -129,6 +133,17 @@ def _registering(fleet: Fleet, tree: Source) -> Iterator[Problem]:
         message = "only containers of this fleet reach the registry: it is not published"
         hint = "remove `publish: false`, or set it to the address to listen on"
         yield tree.problem("registry", "registration", message=message, hint=hint, level="warning")
+
+
+def _forwarded(fleet: Fleet, tree: Source, config: Config) -> Iterator[Problem]:
+    """Names that tokens are to be forwarded to and that nothing has."""
+    for name, agent in fleet.agents.items():
+        known = {*agent.depends_on, *config.servers}
+        for index, server in enumerate(agent.access.forward):
+            if server not in known:
+                place = ("agents", name, "access", "forward", index)
+                hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
+                yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 
 def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:

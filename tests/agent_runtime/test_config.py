@@ -133,3 +133,17 @@ mcp:
         ("gitea", "http://gitea/mcp", {"Authorization": "Bearer k"}),
         ("own", "http://own/mcp", {"authorization": "mine"}),
     ]
+
+
+def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_others() -> None:
+    written = "mcp: {servers: {b: {url: 'http://b/mcp', access_token: old, headers: {authorization: old, X: y}}}}"
+    tree = source.parse(written, name="fastagent.config.yaml")
+    peers, environ = {"b": "http://b/mcp", "c": "http://c/mcp"}, {"PALLAS_CALL_B_TOKEN": "secret"}
+    data = config.build(tree, None, "", peers, environ, {"b": "PALLAS_CALL_B_TOKEN"}).data
+    assert data["mcp"]["servers"]["b"]["headers"] == {"X": "y", "Authorization": "Bearer ${PALLAS_CALL_B_TOKEN}"}
+    assert "secret" not in str(data)
+    assert "old" not in str(data)
+    assert list(config.endpoints(data, environ)) == [
+        ("b", "http://b/mcp", {"X": "y", "Authorization": "Bearer secret"}),
+        ("c", "http://c/mcp", {}),
+    ]

@@ -37,6 +37,11 @@ def test_the_status_is_that_of_the_seed(
     assert (health.status, health.message) == (status, message)
 
 
+def test_tokens_that_do_not_work_degrade() -> None:
+    health = combine([], "", "", NOW, refusing=["research"], access="keys: HTTP 500")
+    assert (health.status, health.message) == ("degraded", "Refused by: research; Access: keys: HTTP 500")
+
+
 class Servers:
     def __init__(self, **states: str) -> None:
         self.states, self.eras = states, []
@@ -56,6 +61,7 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     assert downstream.worth_trying("b")
     await downstream.refresh()
     assert downstream.unreachable() == ["b", "d"]
+    assert downstream.refusing(frozenset("abce")) == ["c"]
     assert downstream.seen["d"].result.reason == "RuntimeError"
     servers.states["b"] = "ok"
     await downstream.refresh()

@@ -65,6 +65,8 @@ async def test_healthz_shows_what_the_status_is_made_of() -> None:
         "status": "degraded",
         "timestamp": "2026-01-01T00:00:00Z",
         "message": "Unreachable: argos",
+        "name": "jarvis",
+        "version": "1.0.0",
         "downstream": {"argos": {"state": "error", "reason": "connection refused", "age": 2.5}},
         "llm": {"openai": {"ok": False, "reason": "no API key", "age": 3.5}},
     }

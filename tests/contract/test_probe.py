@@ -328,3 +328,33 @@ async def test_who_is_down_is_not_asked_for_tools(serve, answer) -> None:
     server = await serve(answer(503))
     assert (await probe.probe(Target(server.url, tools=True))).listed is None
     assert len(server.asked) == 1
+
+
+# ---- agents of ours that ask for a token ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "state", "reason"),
+    [
+        (200, {"status": "ok", "name": "research", "version": "1.2"}, "ok", ""),
+        (200, {"status": "degraded", "message": "Unreachable: argos"}, "degraded", "Unreachable: argos"),
+        (503, {"status": "error", "message": "no model"}, "error", "no model"),
+        (404, {"detail": "Not Found"}, "unauthenticated", "reachable, needs credentials (HTTP 401)"),
+        (200, ["ok"], "unauthenticated", "reachable, needs credentials (HTTP 401)"),
+    ],
+)
+async def test_one_of_ours_says_on_its_open_page_what_it_would_say_over_mcp(
+    serve, answer, status: int, page: object, state: str, reason: str
+) -> None:
+    closed, open_ = answer(401), answer(status, json.dumps(page).encode(), content_type="application/json")
+
+    async def protected(asked, writer) -> None:
+        await (open_ if (asked.method, asked.path) == ("GET", "/healthz") else closed)(asked, writer)
+
+    server = await serve(protected)
+    target = Target(server.url, deep=True, tools=True, ours=True, headers={"authorization": "Bearer secret"})
+    result = await probe.probe(target)
+    assert (result.state, result.reason, result.tools) == (state, reason, None)
+    assert "authorization" not in server.asked[-1].headers
+    assert len(server.asked) == 2
+    assert (await probe.probe(Target(server.url, deep=True))).state == "unauthenticated"

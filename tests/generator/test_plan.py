@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_contract.problems import Refused
+from pallas_gen import project
+
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101%s}\n"
 TWO = """\
 name: x
@@ -96,3 +99,36 @@ def test_a_baked_image_needs_no_mount_except_for_the_registry(plan) -> None:
     made = plan("image: example/fleet:1\n" + ONE % "")
     assert (made.workload("scout").image, made.workload("scout").needs_code) == ("example/fleet:1", False)
     assert made.workload("registry").needs_code is True
+
+
+PROTECTED = """\
+name: x
+access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_%s}}
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: [other]}
+  other: {module: agents.other, port: 8102, access: {tokens: {scout: {file: s/scout}}}}
+"""
+
+
+def test_tokens_are_secrets_of_those_who_check_and_of_those_who_present_them(plan) -> None:
+    made = plan(PROTECTED % "file: keys.json")
+    targets = {host: {item.target: item.file for item in made.workload(host).secrets} for host in ("scout", "other")}
+    assert targets == {
+        "scout": {"access.ui": "s/ui", "access.jwks.json": "keys.json", "PALLAS_CALL_OTHER_TOKEN": "s/scout"},
+        "other": {"access.ui": "s/ui", "access.jwks.json": "keys.json", "access.scout": "s/scout"},
+    }
+    assert made.hidden == ("keys.json", "s/scout", "s/ui")
+    assert made.workload("registry").secrets == ()
+
+
+@pytest.mark.parametrize(("keys", "egress"), [("file: keys.json", False), ("url: https://id.example/keys", True)])
+def test_keys_that_are_fetched_need_egress(plan, keys: str, egress: bool) -> None:
+    assert plan(PROTECTED % keys).workload("scout").egress is egress
+
+
+def test_a_server_that_nobody_calls_gets_no_token(make) -> None:
+    text = ONE % ", access: {tokens: {ui: {file: s/ui}}, forward: [argos]}"
+    with pytest.raises(Refused, match="`scout` calls no server `argos`"):
+        project.load(make(text), {})
+    config = {"fastagent__config__yaml": "mcp: {servers: {argos: {url: 'https://argos.example/mcp'}}}\n"}
+    assert project.load(make(text, **config), {}).fleet.agents["scout"].access.forward == ["argos"]

@@ -38,9 +38,16 @@ class Built:
 
 
 def build(
-    config: Source | None, secrets: Source | None, provider: str, peers: Mapping[str, str], environ: Mapping[str, str]
+    config: Source | None,
+    secrets: Source | None,
+    provider: str,
+    peers: Mapping[str, str],
+    environ: Mapping[str, str],
+    presented: Mapping[str, str] | None = None,
 ) -> Built:
     """Merge both files and the fleet's peers. `provider` is the active one, whose secrets must be there.
+
+    `presented` maps peer -> variable with the token that this agent shows to it.
 
     Raises:
         Refused: the active provider's section needs a variable that is not set.
@@ -52,7 +59,7 @@ def build(
         data = _merge(data, _usable(tree, provider, environ, problems, notes))
     refuse_errors(problems)
     data.pop("model_capabilities", None)  # the kit's own key; published in the registry, unknown to fast-agent
-    _servers(data, peers, notes)
+    _servers(data, peers, presented or {}, notes)
     _provider(data, provider, environ)
     _runtime(data, notes)
     return Built(data, tuple(notes))
@@ -75,7 +82,7 @@ def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: l
     return data
 
 
-def _servers(data: Data, peers: Mapping[str, str], notes: list[str]) -> None:
+def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str], notes: list[str]) -> None:
     """Every server is connected when first needed, so that a dead one stops no start; peers are where the plan says."""
     servers = _section(_section(data, "mcp"), "servers")
     for entry in servers.values():
@@ -86,6 +93,15 @@ def _servers(data: Data, peers: Mapping[str, str], notes: list[str]) -> None:
             notes.append(f"mcp.servers.{name}.url: {written['url']} is replaced by the fleet's {url}")
         kept = {key: value for key, value in written.items() if key not in ("command", "args", "transport")}
         servers[name] = {**kept, "transport": "http", "url": url, "load_on_start": False}
+        if name in presented:
+            _identify(servers[name], presented[name])
+
+
+def _identify(server: Data, variable: str) -> None:
+    """This agent's own token for a member of the fleet, by reference; it replaces any other that was written there."""
+    server.pop("access_token", None)
+    kept = {key: text for key, text in _section(server, "headers").items() if key.lower() != "authorization"}
+    server["headers"] = {**kept, "Authorization": f"Bearer ${{{variable}}}"}
 
 
 def _provider(data: Data, provider: str, environ: Mapping[str, str]) -> None:

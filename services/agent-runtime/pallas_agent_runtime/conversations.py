@@ -34,7 +34,7 @@ type Transcript[M] = dict[str, list[M]]
 
 
 def key(handle: str, caller: str) -> str:
-    """The key of a conversation. `caller` is the request's credential, empty for none; neither can be read back."""
+    """The key of a conversation. `caller` tells callers apart, empty for nobody; neither can be read back."""
     parts = (hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest() for part in (caller, handle))
     return "-".join(parts)
 

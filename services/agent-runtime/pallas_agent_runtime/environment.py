@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from pallas_contract import launch, names
+from pallas_contract import access, launch, names
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.source import Source
@@ -45,7 +45,7 @@ def secret_files(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     paths = [path for path in sorted(folder.iterdir()) if _KEY.fullmatch(path.name) and path.is_file()]
-    return {path.name: _value(read_text(path)) for path in paths}
+    return {path.name: value(read_text(path)) for path in paths}
 
 
 def dotenv(project: Path, secrets: Path) -> dict[str, str]:
@@ -90,18 +90,32 @@ def _referenced(
 ) -> Mapping[str, str]:
     """The secrets agents.yaml names by file, for a run outside a container; only those not already known."""
     found: dict[str, str] = {}
-    for key, secret in fleet.agent(name).secrets.items():
+    calls = {names.call_token(peer): secret for peer, secret in access.presented(fleet, name).items()}
+    for key, secret in {**fleet.agent(name).secrets, **calls}.items():
         if key in known:
             continue
         path = project / secret.file
         if not path.is_file():
-            own = key in fleet.agents[name].secrets
-            place = ("agents", name, "secrets", key, "file") if own else ("defaults", "secrets", key, "file")
             hint = f"create it, or set the environment variable {key}"
+            place = _place(fleet, name, key)
             raise Refused([tree.problem(*place, message=f"no such file: {secret.file}", hint=hint)])
-        found[key] = _value(read_text(path))
+        found[key] = value(read_text(path))
     return found
 
 
-def _value(text: str) -> str:
+def _place(fleet: Fleet, name: str, key: str) -> tuple[str, ...]:
+    if key in (places := access.places(fleet, name)):
+        return places[key]
+    owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
+    return (*owner, "secrets", key, "file")
+
+
+def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
+    """Where a secret file is: as `key` in the secrets folder of a container, else where agents.yaml says."""
+    mounted = secrets / key
+    return mounted if mounted.is_file() else project / file
+
+
+def value(text: str) -> str:
+    """What a secret file says: one trailing newline is not part of it."""
     return text.removesuffix("\n").removesuffix("\r")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -50,6 +50,10 @@ class Downstream:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
         return sorted(name for name, seen in self.seen.items() if not seen.result.reachable)
 
+    def refusing(self, names: frozenset[str]) -> list[str]:
+        """Those of `names` that want other credentials than the ones they were shown, sorted."""
+        return sorted(name for name in names & self.seen.keys() if self.seen[name].result.state == "unauthenticated")
+
     def worth_trying(self, name: str) -> bool:
         """False only for a server that let the last probe wait: one that refused may be back, and asking is cheap."""
         seen = self.seen.get(name)
@@ -81,15 +85,20 @@ class Downstream:
         self.seen[name] = Seen(result, self._clock())
 
 
-def combine(unreachable: list[str], llm: str, failure: str, moment: datetime) -> Health:
-    """The three sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
+def combine(
+    unreachable: list[str], llm: str, failure: str, moment: datetime, *, refusing: Sequence[str] = (), access: str = ""
+) -> Health:
+    """The sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
 
-    `llm` is the active provider's failure, `failure` why the agent itself cannot process requests.
+    `llm` is the active provider's failure, `failure` why the agent itself cannot process requests, `refusing` who does
+    not take its token, `access` why it cannot check those of its callers.
     """
     parts = [
         f"Cannot process requests: {failure}" if failure else "",
         f"Unreachable: {', '.join(unreachable)}" if unreachable else "",
+        f"Refused by: {', '.join(refusing)}" if refusing else "",
         f"LLM: {llm}" if llm else "",
+        f"Access: {access}" if access else "",
     ]
     said = "; ".join(filter(None, parts))
     status: Status = "error" if failure else "degraded" if said else "ok"

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime import conversations, delegation, questions
+from pallas_agent_runtime.access.callers import caller
 from pallas_agent_runtime.delegation import BadTask, Task, TooFar
 from pallas_agent_runtime.progress import Report
 from pallas_agent_runtime.questions import BadArgument, Question
@@ -136,16 +137,18 @@ class Surface:
     def _key(self, ctx: Context, handle: str | None) -> str | None:
         """The conversation of a call: the named one, else the transport session's, else none.
 
-        Both are bound to the caller's credential, so that knowing a handle opens nothing. The two kinds are kept
-        apart: a client must not reach a session by using its id as a handle.
+        Both are bound to the caller, so that knowing a handle opens nothing. Where nobody is asked for a token, one
+        that comes along all the same tells callers apart, unverified. Both kinds of names are kept apart: a client must
+        not reach a session by using its id as a handle.
         """
         if not self._settings.remembers:
             return None
         headers = ctx.request.headers if ctx.request is not None else {}
-        bearer = _BEARER.fullmatch(headers.get("authorization", ""))
+        verified, bearer = caller(ctx.request), _BEARER.fullmatch(headers.get("authorization", ""))
+        whose = f"verified:{verified.identity}" if verified else f"shown:{bearer[1]}" if bearer else ""
         session = headers.get("mcp-session-id")
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
-        return conversations.key(named, bearer[1] if bearer else "") if named else None
+        return conversations.key(named, whose) if named else None
 
 
 def tools(settings: Settings) -> list[t.Tool]:

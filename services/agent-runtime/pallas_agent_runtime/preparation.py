@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_agent_runtime import config, environment, preflight, settings
+from pallas_agent_runtime.access import tokens
 from pallas_agent_runtime.config import Built
 from pallas_agent_runtime.preflight import Provider
 from pallas_agent_runtime.settings import Settings
-from pallas_contract import check, fastagent, names, source
+from pallas_contract import access, check, fastagent, names, source
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.probe import Target
 from pallas_contract.problems import Problem, refuse_errors
@@ -35,6 +36,10 @@ class Prepared:
     endpoints: dict[str, Target]
     """Every configured HTTP server by name, peers included."""
     warnings: tuple[Problem, ...]
+    keys_file: Path | None
+    """Where the issuer's keys are, when they are in a file."""
+    tokens: dict[str, str] = field(repr=False)
+    """Caller -> the static token that is accepted from it."""
 
 
 def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: Path) -> Prepared:
@@ -56,7 +61,9 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         declared.provider,
         own.peers,
         environ,
+        {peer: names.call_token(peer) for peer in access.presented(fleet, name)},
     )
+    jwks = (own.agent.access.jwt and own.agent.access.jwt.jwks_file) or ""
     model = declared.default_model
     return Prepared(
         settings=own,
@@ -69,6 +76,8 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
             server: Target(url, headers=headers) for server, url, headers in config.endpoints(built.data, environ)
         },
         warnings=tuple(warnings),
+        keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
+        tokens=tokens.read(fleet, tree, name, project, secrets),
     )
 
 

@@ -18,6 +18,7 @@ import uvloop
 import yaml
 
 from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, telemetry, web
+from pallas_agent_runtime.access.arrangement import arrange
 from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
@@ -133,17 +134,26 @@ async def _answer(
     async with httpx.AsyncClient(timeout=preflight.TIMEOUT) as http:
         checks = preflight.Preflight(prepared.providers, http)
 
+        guard = arrange(settings, prepared.tokens, prepared.keys_file)
+
         def current() -> Health:
-            return combine(downstream.unreachable(), checks.active_failure, engine.failure, downstream.refreshed)
+            return combine(
+                downstream.unreachable(),
+                checks.active_failure,
+                engine.failure,
+                downstream.refreshed,
+                refusing=downstream.refusing(settings.subagents - settings.forward),
+                access=guard.problem,
+            )
 
         surface = mcp_server.Surface(settings, engine, current, failures)
         metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
         metrics.watch(current, downstream, checks)
         pages = web.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
         manager = web.session_manager(surface.server(metrics), settings)
-        async with background(downstream.run(), checks.run()):
+        async with background(downstream.run(), checks.run(), *guard.background()):
             async with manager.run():
-                server = HttpServer(web.app(manager, pages))
+                server = HttpServer(web.app(manager, pages, guard.gate))
                 for listener in sockets:
                     listening.start(listener)
                 pages.ready = True

@@ -72,6 +72,11 @@ class Settings:
         return self.agent.instance_scope != "request"
 
     @property
+    def forward(self) -> frozenset[str]:
+        """Servers that are called with the caller's own token."""
+        return frozenset(self.agent.access.forward)
+
+    @property
     def subagents(self) -> frozenset[str]:
         """The peers that are agents of this fleet."""
         return frozenset(self.peers) & frozenset(self.fleet.agents)

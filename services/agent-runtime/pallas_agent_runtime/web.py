@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.health import Downstream
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.preflight import Preflight
@@ -49,9 +50,9 @@ class Pages:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/livez", self.livez),
-            Route("/readyz", self.readyz),
-            Route("/healthz", self.healthz),
+            Route(names.LIVE_PATH, self.livez),
+            Route(names.READY_PATH, self.readyz),
+            Route(names.HEALTH_PATH, self.healthz),
             Route("/metrics", self.metrics),
             Route("/.well-known/mcp/server.json", self.server_json),
         ]
@@ -77,7 +78,8 @@ class Pages:
             name: {"ok": outcome.ok, "reason": outcome.reason, "age": round(self._preflight.age(outcome), 1)}
             for name, outcome in self._preflight.outcomes.items()
         }
-        body: dict[str, Any] = {**now.as_dict(), "llm": llm, "downstream": downstream}
+        who = {"name": self._settings.slug, "version": self._settings.fleet.version}
+        body: dict[str, Any] = {**now.as_dict(), **who, "llm": llm, "downstream": downstream}
         return JSONResponse(body, status_code=503 if now.status == "error" else 200)
 
     async def metrics(self, request: Request) -> Response:
@@ -108,5 +110,9 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
     )
 
 
-def app(manager: StreamableHTTPSessionManager, pages: Pages) -> Starlette:
-    return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, StreamableHTTPASGIApp(manager))])
+def app(manager: StreamableHTTPSessionManager, pages: Pages, gate: Gate | None = None) -> Starlette:
+    """All pages are open; `/mcp` is behind the gate, if there is one."""
+    mcp = StreamableHTTPASGIApp(manager)
+    if gate is None:
+        return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, mcp)])
+    return Starlette(routes=[*pages.routes(), *gate.routes(), Route(names.MCP_PATH, gate.around(mcp))])

@@ -62,7 +62,7 @@ class Prober:
     async def _find(self, endpoint: Endpoint, before: Result | None) -> Result:
         listed = before.listed if before else None
         due = listed is None or self._clock() - listed >= TOOLS_EVERY
-        target = Target(endpoint.url, endpoint.ip, deep=True, tools=due)
+        target = Target(endpoint.url, endpoint.ip, deep=True, tools=due, ours=True)
         era = before.era if before else ""
         first = await self._ask(target, era=era, timeout=probe.TIMEOUT)
         if first.state != "error" or (before is not None and before.state == "error"):

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from pallas_contract import graph, launch, names
-from pallas_contract.fleet import Fleet, SecretFile
+from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, refuse_errors
 from pallas_contract.source import Source
+from pallas_contract.written import SecretFile
 
 Kind = Literal["service", "registry", "agent"]
 

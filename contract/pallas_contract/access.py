@@ -1,0 +1,147 @@
+"""Who presents which token to whom: what follows from `access` and `depends_on` together. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pallas_contract import documents, launch, names
+from pallas_contract.access_keys import Access, AgentAccess
+from pallas_contract.fleet import Fleet
+from pallas_contract.problems import Problem
+from pallas_contract.source import Source
+from pallas_contract.written import SecretFile
+
+
+def protected(fleet: Fleet, name: str) -> bool:
+    """Whether agent `name` asks its callers for a token."""
+    own = fleet.agent(name).access
+    return bool(own.tokens or own.jwt)
+
+
+def resource(fleet: Fleet, name: str, placement: launch.Placement) -> str:
+    """The URL that stands for an agent in tokens and metadata (RFC 8707, RFC 9728): where it is published."""
+    return documents.public_url(fleet, name, placement) or launch.mcp_url(fleet, name, placement)
+
+
+def audience(fleet: Fleet, name: str, placement: launch.Placement) -> str:
+    """The `aud` that a token for agent `name` has."""
+    jwt = fleet.agent(name).access.jwt
+    return (jwt.audience if jwt else None) or resource(fleet, name, placement)
+
+
+def presented(fleet: Fleet, caller: str) -> dict[str, SecretFile]:
+    """The tokens that agent `caller` presents, by the agent it presents them to: those with its own name on them.
+
+    One that gets the token of the caller's caller gets no other: it must not do for a stranger what it does for us.
+    """
+    agent = fleet.agent(caller)
+    peers = sorted(set(agent.depends_on) & set(fleet.agents) - set(agent.access.forward))
+    accepted = {peer: fleet.agent(peer).access.tokens for peer in peers}
+    return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
+
+
+def files(fleet: Fleet, name: str) -> dict[str, SecretFile]:
+    """File name in the secrets folder -> file, for all that agent `name` needs to check and to present tokens."""
+    own = fleet.agent(name).access
+    out = {names.token_file(caller): secret for caller, secret in own.tokens.items()}
+    if own.jwt and own.jwt.jwks_file:
+        out[names.KEYS_FILE] = SecretFile(file=own.jwt.jwks_file)
+    return out | {names.call_token(peer): secret for peer, secret in presented(fleet, name).items()}
+
+
+def places(fleet: Fleet, name: str) -> dict[str, tuple[str, ...]]:
+    """Path in agents.yaml of each of `files`."""
+    own, out = fleet.agent(name).access, {}
+    for caller in own.tokens:
+        out[names.token_file(caller)] = (*_owner(fleet, name, caller), "tokens", caller, "file")
+    if own.jwt and own.jwt.jwks_file:
+        out[names.KEYS_FILE] = (*_jwt_owner(fleet, name), "jwt", "jwks_file")
+    for peer in presented(fleet, name):
+        out[names.call_token(peer)] = (*_owner(fleet, peer, name), "tokens", name, "file")
+    return out
+
+
+def _owner(fleet: Fleet, name: str, caller: str) -> tuple[str, ...]:
+    return ("agents", name, "access") if caller in fleet.agents[name].access.tokens else ("access",)
+
+
+def _jwt_owner(fleet: Fleet, name: str) -> tuple[str, ...]:
+    return ("agents", name, "access") if fleet.agents[name].access.jwt else ("access",)
+
+
+def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    """Every rule over `access` that `fleet` breaks."""
+    if "access" in tree.data and not (fleet.access.tokens or fleet.access.jwt):
+        hint = "add `tokens: {NAME: {file: secrets/NAME.txt}}` or `jwt: {issuer: ..., jwks_url: ...}`, or remove it"
+        yield tree.problem("access", message="has neither `tokens` nor `jwt`: nobody could be let in", hint=hint)
+    yield from _section(("access",), fleet.access, tree)
+    for name, agent in fleet.agents.items():
+        yield from _section(("agents", name, "access"), agent.access, tree)
+        yield from _agent(fleet, name, tree)
+        yield from _calls(fleet, name, tree)
+
+
+def _section(path: tuple[str, ...], own: Access, tree: Source) -> Iterator[Problem]:
+    """What is wrong with one section on its own."""
+    if own.jwt and (own.jwt.jwks_url is None) == (own.jwt.jwks_file is None):
+        said = "needs" if own.jwt.jwks_url is None else "has both"
+        hint = "one place where the issuer's keys are"
+        yield tree.problem(*path, "jwt", message=f"{said} `jwks_url` {_or(said)} `jwks_file`", hint=hint)
+    shared = {file for file, count in Counter(secret.file for secret in own.tokens.values()).items() if count > 1}
+    for caller, secret in own.tokens.items():
+        if secret.file in shared:
+            message = f"{secret.file} is the token of several callers: nobody could tell them apart"
+            yield tree.problem(*path, "tokens", caller, message=message, hint="give each caller its own")
+
+
+def _or(said: str) -> str:
+    return "or" if said == "needs" else "and"
+
+
+def _agent(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
+    """What does not go together in one agent."""
+    written, own = fleet.agents[name].access, fleet.agent(name)
+    place = ("agents", name, "access")
+    if written.anonymous and (written.tokens or written.jwt):
+        yield tree.problem(*place, "anonymous", message="lets everybody in, and there are callers to be checked")
+    if written.forward and not protected(fleet, name):
+        hint = "only a token that was checked goes on: add `tokens` or `jwt`"
+        yield tree.problem(
+            *place, "forward", message="there is no token to forward: this agent asks for none", hint=hint
+        )
+    if own.access.jwt and own.access.jwt.jwks_url and own.egress is False:
+        hint = "name the keys in `jwks_file`, or remove `egress: false`"
+        yield tree.problem(
+            "agents", name, "egress", message="without it the issuer's keys cannot be fetched", hint=hint
+        )
+
+
+def _calls(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
+    """Declared calls that would be refused."""
+    listed = tree.data["agents"][name].get("depends_on")
+    forward = fleet.agents[name].access.forward
+    own = presented(fleet, name)
+    for index, peer in enumerate(fleet.agents[name].depends_on):
+        if peer not in fleet.agents or peer == name or not protected(fleet, peer) or peer in own:
+            continue
+        if peer not in forward:
+            message = f"`{peer}` asks for a token, and `{name}` has none"
+            hint = (
+                f"put one under the name `{name}` into agents.{peer}.access.tokens, or `{peer}` into {_FORWARD % name}"
+            )
+            yield tree.problem(
+                "agents", name, "depends_on", index if isinstance(listed, list) else peer, message=message, hint=hint
+            )
+        elif not _same_trust(fleet.agent(name).access, fleet.agent(peer).access):
+            message = f"no token that `{name}` takes is one that `{peer}` takes"
+            hint = "give both the same issuer, or a caller the same token at both"
+            yield tree.problem("agents", name, "access", "forward", message=message, hint=hint)
+
+
+_FORWARD = "agents.%s.access.forward"
+
+
+def _same_trust(one: AgentAccess, other: AgentAccess) -> bool:
+    issuers = [access.jwt.issuer for access in (one, other) if access.jwt]
+    return issuers[1:] == issuers[:1] != [] or bool(one.tokens.items() & other.tokens.items())

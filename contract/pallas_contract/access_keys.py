@@ -1,0 +1,80 @@
+"""The `access` section of agents.yaml: who may call an agent, and whose token goes on to whom."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from pallas_contract.written import SecretFile, Text, Written
+
+_CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
+_SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"
+
+PATTERNS = {
+    _CALLER: "a name of a-z, 0-9, `_` and `-`",
+    _SCOPE: "an OAuth scope, without spaces and quotes",
+}
+"""Each pattern in words, for messages."""
+
+
+def _https(text: str) -> str:
+    """Keys and their issuer are what all trust rests on: only this machine is asked without TLS."""
+    parts = urlsplit(text)
+    if parts.scheme == "https" and parts.hostname:
+        return text
+    if parts.scheme == "http" and _is_this_machine(parts.hostname or ""):
+        return text
+    raise ValueError("must be an https URL")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+Caller = Annotated[str, StringConstraints(pattern=_CALLER)]
+ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]
+HttpsUrl = Annotated[str, AfterValidator(_https)]
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+"""Public-key algorithms only: with a shared secret, who can check a token could also make one."""
+
+
+class Jwt(Written):
+    """Tokens of an authorization server (RFC 9068), checked with its public keys."""
+
+    issuer: HttpsUrl
+    """The `iss` of its tokens; published as the authorization server (RFC 9728)."""
+    audience: Text | None = None
+    """The `aud` a token must have. Default: the URL under which the agent is published (RFC 8707)."""
+    jwks_url: HttpsUrl | None = None
+    """Where its keys are. Either this or `jwks_file`."""
+    jwks_file: Text | None = None
+    """A file with its keys, relative to agents.yaml or absolute: for agents that may not reach the world."""
+    algorithms: Annotated[list[Algorithm], Field(min_length=1)] = ["RS256", "PS256", "ES256", "EdDSA"]
+    """Signature algorithms that are accepted."""
+    scopes: list[ScopeName] = []
+    """Scopes that a token must have, all of them."""
+
+
+class Access(Written):
+    """Who may call every agent of the fleet. Without it, everybody who reaches the port."""
+
+    tokens: dict[Caller, SecretFile] = {}
+    """Static tokens by the name of their caller. Under the name of an agent it is the token that this agent presents
+    to those it depends on."""
+    jwt: Jwt | None = None
+    """Tokens of an authorization server."""
+
+
+class AgentAccess(Access):
+    """Who may call this agent: `tokens` are added to those of the fleet, `jwt` replaces the fleet's."""
+
+    anonymous: bool = False
+    """true lets everybody in, in spite of the fleet's `access`."""
+    forward: list[Text] = []
+    """Names of agents and MCP servers that are called with the caller's own token, where it is meant for them too."""

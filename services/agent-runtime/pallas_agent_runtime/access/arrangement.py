@@ -1,0 +1,53 @@
+"""From `access` in agents.yaml to the gate of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pallas_agent_runtime.access.gate import Gate
+from pallas_agent_runtime.access.keys import Keys, from_file, from_url
+from pallas_agent_runtime.access.tokens import StaticTokens
+from pallas_agent_runtime.access.verifier import Trust, Verifier
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import access
+from pallas_contract.access_keys import Jwt
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The gate, None where everybody may enter, and the keys it needs, None where it needs none."""
+
+    gate: Gate | None = None
+    keys: Keys | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why callers with a token of the issuer are turned away at present; empty when they are not."""
+        return f"keys of the issuer: {self.keys.problem}" if self.keys and self.keys.problem else ""
+
+    def background(self) -> list[Coroutine[Any, Any, None]]:
+        """What has to run as long as the gate is there."""
+        return [self.keys.run()] if self.keys else []
+
+
+def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | None) -> Arrangement:
+    """The gate of the agent. `tokens` maps caller -> token, `keys_file` is where `jwks_file` is to be found."""
+    own = settings.agent.access
+    if not access.protected(settings.fleet, settings.name):
+        return Arrangement()
+    resource = access.resource(settings.fleet, settings.name, settings.placement)
+    static = StaticTokens(tokens)
+    if own.jwt is None:
+        return Arrangement(Gate(Verifier(static), resource))
+    keys = _keys(own.jwt, keys_file)
+    audience = access.audience(settings.fleet, settings.name, settings.placement)
+    trust = Trust(own.jwt.issuer, audience, tuple(own.jwt.algorithms), keys)
+    scopes = tuple(own.jwt.scopes)
+    return Arrangement(Gate(Verifier(static, trust, scopes), resource, own.jwt.issuer, scopes), keys)
+
+
+def _keys(jwt: Jwt, keys_file: Path | None) -> Keys:
+    return Keys(from_url(jwt.jwks_url) if jwt.jwks_url else from_file(keys_file or Path(str(jwt.jwks_file))))

@@ -1,0 +1,73 @@
+"""In front of `/mcp`: no token, no entry; and where a client can get one (RFC 6750, RFC 9728)."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.provider import TokenVerifier
+from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
+from mcp.shared.auth import ProtectedResourceMetadata
+from pydantic import AnyHttpUrl
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pallas_contract import names
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is asked of callers. `resource` is the URL they know the agent by.
+
+    Without an `issuer` there are static tokens only, which no client can get by itself: then there is no metadata.
+    """
+
+    verifier: TokenVerifier
+    resource: str
+    issuer: str | None = None
+    scopes: tuple[str, ...] = ()
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """`app` for those who present a token that is accepted; 401 or 403 for all others."""
+        where = build_resource_metadata_url(AnyHttpUrl(self.resource)) if self.issuer else None
+        required = RequireAuthMiddleware(app, list(self.scopes), where)
+        checked = AuthenticationMiddleware(required, backend=BearerAuthBackend(self.verifier))
+        return _Challenge(checked, self.scopes) if self.scopes else checked
+
+    def routes(self) -> Sequence[Route]:
+        """The metadata, at the path of RFC 9728 for `/mcp` and at the root, where clients look next."""
+        if self.issuer is None:
+            return ()
+        metadata = ProtectedResourceMetadata.model_validate(
+            {
+                "resource": self.resource,
+                "authorization_servers": [self.issuer],
+                "scopes_supported": list(self.scopes) or None,
+            }
+        )
+        page = cors_middleware(ProtectedResourceMetadataHandler(metadata).handle, ["GET", "OPTIONS"])
+        return [Route(path, page, methods=["GET", "OPTIONS"]) for path in (WELL_KNOWN + names.MCP_PATH, WELL_KNOWN)]
+
+
+class _Challenge:
+    """Adds the scopes to ask for to every challenge (MCP, Authorization: Scope Selection); the SDK leaves them out."""
+
+    def __init__(self, app: ASGIApp, scopes: tuple[str, ...]) -> None:
+        self._app, self._scope = app, f', scope="{" ".join(scopes)}"'.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def challenged(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and message["status"] in (401, 403):
+                headers = message["headers"]
+                message["headers"] = [
+                    (name, value + self._scope if name == b"www-authenticate" else value) for name, value in headers
+                ]
+            await send(message)
+
+        await self._app(scope, receive, challenged)

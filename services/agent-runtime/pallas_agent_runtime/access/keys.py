@@ -1,0 +1,136 @@
+"""The public keys of an issuer: fetched in the background, and once more when a token names one that is not known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from pallas_contract import http
+
+LASTING = 300.0
+"""Seconds between two looks at the keys: how long one that was withdrawn is still believed."""
+PAUSE = 30.0
+"""Fewest seconds between two looks for any reason: tokens with made-up key ids cannot make us a flood."""
+TRUSTED = 3600.0
+"""Seconds for which keys are believed while their source does not answer."""
+TIMEOUT = 5.0
+
+Fetch = Callable[[], Awaitable[bytes]]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A public key; with `alg` it may only be used with that algorithm."""
+
+    id: str | None
+    alg: str | None
+    jwk: PyJWK
+
+    @property
+    def usable(self) -> Any:
+        """What PyJWT takes: its own class binds the algorithm, the bare key leaves it to the allow-list."""
+        return self.jwk if self.alg else self.jwk.key
+
+
+class Keys:
+    """A set of keys that is looked after; `fetch` gives the JWK set (RFC 7517) as bytes."""
+
+    def __init__(self, fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._keys: list[Key] = []
+        self._asked = self._found = -TRUSTED
+        self._looking = asyncio.Lock()
+        self.problem = ""
+        """Why the last look brought no keys."""
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await self._look()
+            await asyncio.sleep(PAUSE if self.problem else LASTING)
+
+    async def find(self, key_id: str | None) -> Key | None:
+        """The key of that id, or the only one where a token names none; looked for at most every 30 s."""
+        if (key := self._known(key_id)) is None:
+            await self._look()
+            key = self._known(key_id)
+        return key
+
+    def _known(self, key_id: str | None) -> Key | None:
+        if self._clock() - self._found > TRUSTED:
+            return None
+        found = self._keys if key_id is None else [key for key in self._keys if key.id == key_id]
+        return found[0] if len(found) == 1 else None
+
+    async def _look(self) -> None:
+        async with self._looking:  # who waited here finds what the one before has fetched
+            if self._clock() - self._asked < PAUSE:
+                return
+            self._asked = self._clock()
+            before = self.problem
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    self._keys = parse(await self._fetch())
+                self._found, self.problem = self._clock(), ""
+            except (OSError, TimeoutError, ValueError, http.Unreachable) as error:
+                self.problem = f"no answer in {TIMEOUT:g} s" if isinstance(error, TimeoutError) else str(error)
+            if self.problem != before:
+                log.warning("issuer_keys", keys=len(self._keys), problem=self.problem or None)
+
+
+def parse(document: bytes) -> list[Key]:
+    """The keys of a JWK set that can check a signature; secret ones and unknown kinds are left out.
+
+    Raises:
+        ValueError: it is none, or none of its keys can be used.
+    """
+    try:
+        listed = json.loads(document)["keys"]
+        found = [_key(data) for data in listed if isinstance(data, dict)]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise ValueError("not a JWK set") from None
+    keys = [key for key in found if key]
+    if not keys:
+        raise ValueError("no key that can check a signature")
+    return keys
+
+
+def _key(data: dict[str, Any]) -> Key | None:
+    if data.get("kty") == "oct" or data.get("use", "sig") != "sig":
+        return None
+    try:
+        return Key(data.get("kid"), data.get("alg"), PyJWK.from_dict(data))
+    except PyJWTError:
+        return None
+
+
+def from_url(url: str) -> Fetch:
+    """Without redirects: where keys come from is said in agents.yaml and nowhere else."""
+
+    async def fetch() -> bytes:
+        reply = await http.request("GET", url, headers={"accept": "application/json"})
+        if reply.status != 200:
+            raise ValueError(f"HTTP {reply.status}")
+        return reply.body
+
+    return fetch
+
+
+def from_file(path: Path) -> Fetch:
+    """Read again each time, so that a replaced file needs no restart."""
+
+    async def fetch() -> bytes:
+        return await asyncio.to_thread(path.read_bytes)
+
+    return fetch

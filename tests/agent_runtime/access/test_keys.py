@@ -1,0 +1,105 @@
+"""The issuer's keys: fetched, kept, looked for again within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime.access import keys
+from pallas_agent_runtime.access.keys import Keys
+
+
+class Source:
+    """A key set that changes; `now` is the clock of whoever asks for it."""
+
+    def __init__(self, issuer: Any) -> None:
+        self.issuer, self.now, self.asked, self.fails = issuer, 1000.0, 0, False
+        issuer.rotate()
+
+    async def __call__(self) -> bytes:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.fails:
+            raise OSError("connection refused")
+        return json.dumps(self.issuer.jwks()).encode()
+
+    def keys(self) -> Keys:
+        return Keys(self, clock=lambda: self.now)
+
+    @property
+    def newest(self) -> str:
+        return next(iter(self.issuer.keys))
+
+
+@pytest.fixture
+def source(issuer: Any) -> Source:
+    return Source(issuer)
+
+
+async def test_a_known_key_is_not_fetched_again(source: Source) -> None:
+    known = source.keys()
+    for _ in range(3):
+        found = await known.find(source.newest)
+        assert found is not None
+        assert found.alg == "ES256"
+    assert source.asked == 1
+
+
+async def test_a_new_key_is_found_after_the_pause_and_made_up_ones_are_no_flood(source: Source) -> None:
+    known = source.keys()
+    old = source.newest
+    await known.find(old)
+    source.issuer.rotate()
+    assert await asyncio.gather(*(known.find(f"made-up-{i}") for i in range(50))) == [None] * 50
+    assert source.asked == 1
+    source.now += keys.PAUSE
+    found = await asyncio.gather(*(known.find(source.newest) for _ in range(50)))
+    assert all(found)
+    assert source.asked == 2
+    assert await known.find(old) is None
+
+
+async def test_keys_outlive_a_source_that_is_away_for_an_hour_at_most(source: Source) -> None:
+    known = source.keys()
+    await known.find(source.newest)
+    source.fails = True
+    source.now += keys.TRUSTED
+    assert await known.find(source.newest)
+    assert known.problem == ""
+    source.now += 1
+    assert await known.find(source.newest) is None
+    assert known.problem == "connection refused"
+
+
+async def test_a_token_without_a_key_id_means_the_only_key(source: Source) -> None:
+    assert await source.keys().find(None)
+    source.issuer.keys["second"] = source.issuer.keys[source.newest]
+    assert await source.keys().find(None) is None
+
+
+async def test_over_http_only_200_is_an_answer(issuer: Any) -> None:
+    fetch = keys.from_url(f"{issuer.url}/jwks")
+    assert [key.id for key in keys.parse(await fetch())] == list(issuer.keys)
+    issuer.broken = True
+    with pytest.raises(ValueError, match="HTTP 500"):
+        await fetch()
+    issuer.broken = False
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": []}', b'{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', b"[" * 9999],
+)
+def test_what_is_no_key_set_is_refused(document: bytes) -> None:
+    with pytest.raises(ValueError, match=r"not a JWK set|no key that can check a signature"):
+        keys.parse(document)
+
+
+def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:
+    issuer.rotate()
+    (data,) = issuer.jwks()["keys"]
+    others = [{**data, "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0"}, {"kty": "made-up"}, 7]
+    assert len(keys.parse(json.dumps({"keys": [*others, data]}).encode())) == 1

@@ -1,0 +1,114 @@
+"""Static tokens and JWTs: whose they are, and when they are nobody's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime.access import tokens
+from pallas_agent_runtime.access.keys import Keys
+from pallas_agent_runtime.access.tokens import StaticTokens
+from pallas_agent_runtime.access.verifier import LEEWAY, Trust, Verifier
+from pallas_contract import check, source
+from pallas_contract.problems import Refused
+
+MINE = "https://agents.example/research"
+UI, OPS = "ui-0123456789abcdef", "ops-0123456789abcdef"
+
+
+def verifier(issuer: Any, clock: Any = time.time, algorithms: tuple[str, ...] = ("ES256",)) -> Verifier:
+    async def fetch() -> bytes:
+        return json.dumps(issuer.jwks()).encode()
+
+    trust = Trust(issuer.url, MINE, algorithms, Keys(fetch))
+    return Verifier(StaticTokens({"ui": UI, "ops": OPS}), trust, ("call",), clock)
+
+
+async def test_a_static_token_is_its_caller_with_every_scope(issuer: Any) -> None:
+    found = await verifier(issuer).verify_token(OPS)
+    assert found is not None
+    assert (found.client_id, found.scopes, found.subject) == ("ops", ["call"], None)
+
+
+async def test_a_jwt_tells_subject_client_audiences_and_scopes(issuer: Any) -> None:
+    token = issuer.token([MINE, "other"], "alice", client_id="web", scope="call list")
+    found = await verifier(issuer).verify_token(token)
+    assert found is not None
+    assert (found.client_id, found.subject, found.scopes) == ("web", "alice", ["call", "list"])
+    assert found.claims == {"iss": issuer.url, "aud": [MINE, "other"]}
+
+
+@pytest.mark.parametrize(("client", "seen"), [({"azp": "web"}, "web"), ({}, "alice")])
+async def test_the_client_is_the_subject_where_no_other_is_named(issuer: Any, client: dict, seen: str) -> None:
+    found = await verifier(issuer).verify_token(issuer.token(MINE, "alice", scp=["call"], **client))
+    assert found is not None
+    assert (found.client_id, found.scopes) == (seen, ["call"])
+
+
+@pytest.mark.parametrize(
+    ("late", "accepted"), [(60 + LEEWAY - 1, True), (60 + LEEWAY + 1, False), (-LEEWAY + 2, True), (-LEEWAY - 2, False)]
+)
+async def test_time_is_that_of_the_clock_given(issuer: Any, late: float, accepted: bool) -> None:
+    now = time.time()
+    token = issuer.token(MINE, nbf=int(now))
+    found = await verifier(issuer, clock=lambda: now + late).verify_token(token)
+    assert (found is not None) is accepted
+
+
+@pytest.mark.parametrize("times", [{"exp": "tomorrow"}, {"nbf": "yesterday"}, {"nbf": [1]}])
+async def test_a_time_that_is_no_number_is_refused(issuer: Any, times: Mapping[str, Any]) -> None:
+    assert await verifier(issuer).verify_token(issuer.token(MINE, **times)) is None
+
+
+async def test_only_listed_algorithms_are_accepted(issuer: Any) -> None:
+    assert await verifier(issuer, algorithms=("RS256",)).verify_token(issuer.token(MINE)) is None
+
+
+@pytest.mark.parametrize("token", ["", "a", "a.b.c", "ü" * 20, "\ud800", f"{UI} ", "." * 1000])
+async def test_anything_else_is_nobodys(issuer: Any, token: str) -> None:
+    assert await verifier(issuer).verify_token(token) is None
+
+
+# --- the files of static tokens ---
+
+FLEET = "{name: x, access: {tokens: {ui: {file: t/ui}, ops: {file: t/ops}}}, agents: {a: {module: m.a, port: 8101}}}"
+
+
+def read(project: Path, secrets: Path) -> dict[str, str]:
+    tree = source.parse(FLEET, name="agents.yaml")
+    return tokens.read(check.parse(tree), tree, "a", project, secrets)
+
+
+def test_tokens_come_from_the_files_named_or_from_what_is_mounted(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/ui").write_text(f"{UI}\n")
+    (tmp_path / "access.ops").write_text(OPS)
+    assert read(tmp_path, tmp_path) == {"ui": UI, "ops": OPS}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "does not exist"),
+        ("abc-123", "is too short to be a secret"),
+        ("two words of a secret", "is not a token"),
+        ("", "is not a token"),
+        (UI, "is also the token of another caller"),
+    ],
+)
+def test_what_cannot_be_a_token_is_refused_without_being_shown(tmp_path: Path, content: str | None, said: str) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/ui").write_text(UI)
+    if content is not None:
+        (tmp_path / "t/ops").write_text(content)
+    with pytest.raises(Refused) as refused:
+        read(tmp_path, tmp_path)
+    (problem,) = refused.value.problems
+    assert problem.message.startswith(f"t/ops {said}")
+    assert problem.where.field == "access.tokens.ops.file"
+    assert not content or content not in str(problem)

@@ -1,0 +1,121 @@
+"""`access`: what follows for each agent, and the calls that could not work."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract import access, check, graph, source
+from pallas_contract.fleet import Fleet
+
+FLEET = """\
+name: x
+host: agents.example
+access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_file: keys.json}}
+agents:
+  harper: {module: m.harper, port: 8101, depends_on: [research, open]}
+  research: {module: m.research, port: 8102, access: {tokens: {harper: {file: s/harper}}}}
+  open: {module: m.open, port: 8103, access: {anonymous: true}}
+"""
+
+
+def parse(text: str) -> Fleet:
+    return check.parse(source.parse(text, name="agents.yaml"))
+
+
+def problems(text: str) -> list[str]:
+    tree = source.parse(text, name="agents.yaml")
+    return [f"{found.where.field}: {found.message}" for found in graph.problems(check.parse(tree), tree)]
+
+
+def test_callers_of_the_fleet_and_of_the_agent_add_up() -> None:
+    fleet = parse(FLEET)
+    assert sorted(fleet.agent("research").access.tokens) == ["harper", "ui"]
+    assert sorted(fleet.agent("harper").access.tokens) == ["ui"]
+    assert [access.protected(fleet, name) for name in fleet.agents] == [True, True, False]
+    assert not problems(FLEET)
+
+
+def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
+    fleet = parse(FLEET)
+    files = {name: {key: secret.file for key, secret in access.files(fleet, name).items()} for name in fleet.agents}
+    assert files["harper"] == {
+        "access.ui": "s/ui",
+        "access.jwks.json": "keys.json",
+        "PALLAS_CALL_RESEARCH_TOKEN": "s/harper",
+    }
+    assert sorted(files["research"]) == ["access.harper", "access.jwks.json", "access.ui"]
+    assert files["open"] == {}
+    assert {name: access.files(fleet, name).keys() for name in fleet.agents} == {
+        name: access.places(fleet, name).keys() for name in fleet.agents
+    }
+    assert access.places(fleet, "harper")["PALLAS_CALL_RESEARCH_TOKEN"] == (
+        *("agents", "research", "access", "tokens"),
+        *("harper", "file"),
+    )
+
+
+def test_who_gets_the_callers_token_gets_no_other() -> None:
+    assert access.presented(parse(FLEET.replace("open]", "open], access: {forward: [research]}")), "harper") == {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "placement", "audience"),
+    [
+        ("", "container", "http://agents.example:8102/mcp"),
+        (", publish: false", "container", "http://research:8080/mcp"),
+        (", publish: false", "local", "http://127.0.0.1:8102/mcp"),
+    ],
+)
+def test_a_token_is_for_the_url_an_agent_is_known_by(edit: str, placement: str, audience: str) -> None:
+    fleet = parse(FLEET.replace("port: 8102", f"port: 8102{edit}"))
+    assert access.audience(fleet, "research", placement) == audience
+    fixed = parse(FLEET.replace("keys.json", "keys.json, audience: fleet"))
+    assert access.audience(fixed, "research", placement) == "fleet"
+
+
+BROKEN = {
+    "no keys": (", jwks_file: keys.json", "", "access.jwt: needs `jwks_url` or `jwks_file`"),
+    "two key sets": ("keys.json", "k, jwks_url: https://k", "access.jwt: has both `jwks_url` and `jwks_file`"),
+    "one token twice": (
+        "{ui: {file: s/ui}}",
+        "{ui: {file: s}, b: {file: s}}",
+        "access.tokens.ui: s is the token of several callers",
+    ),
+    "anonymous with tokens": (
+        "anonymous: true",
+        "anonymous: true, tokens: {b: {file: s/b}}",
+        "agents.open.access.anonymous: lets everybody in",
+    ),
+    "nothing to forward": (
+        "anonymous: true",
+        "anonymous: true, forward: [x]",
+        "agents.open.access.forward: there is no token to forward",
+    ),
+    "keys out of reach": (
+        "jwks_file: keys.json}}\nagents:\n  harper: {",
+        "jwks_url: https://k}}\nagents:\n  harper: {egress: false, ",
+        "agents.harper.egress: without it the issuer's keys cannot be fetched",
+    ),
+    "a call that is refused": (
+        ", access: {tokens: {harper: {file: s/harper}}}",
+        "",
+        "agents.harper.depends_on.0: `research` asks for a token, and `harper` has none",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), BROKEN.values(), ids=BROKEN)
+def test_what_cannot_work_is_told_where_it_stands(old: str, new: str, said: str) -> None:
+    assert old in FLEET
+    assert any(line.startswith(said) for line in problems(FLEET.replace(old, new)))
+
+
+def test_a_section_that_lets_nobody_in_is_a_mistake() -> None:
+    text = "{name: x, access: {}, agents: {a: {module: m.a, port: 8101}}}"
+    assert problems(text) == ["access: has neither `tokens` nor `jwt`: nobody could be let in"]
+
+
+def test_forwarding_needs_a_token_that_both_take() -> None:
+    alone = FLEET.replace("access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_file: k", "#")
+    text = alone.replace("open]", "open], access: {tokens: {ui: {file: s/ui}}, forward: [research]}")
+    assert problems(text) == ["agents.harper.access.forward: no token that `harper` takes is one that `research` takes"]
