@@ -29,6 +29,8 @@ MEMBERS = {
     ("fast_agent", "PromptMessageExtended"): "all_text from_multipart",
     ("fast_agent", "LlmStopReason"): "ERROR TIMEOUT CANCELLED",
     ("fast_agent.core.agent_app", "AgentApp"): "registered_agents attach_mcp_server list_attached_mcp_servers",
+    ("fast_agent.agents.tool_agent", "ToolAgent"): "add_tool remove_tool",
+    ("fastmcp.tools", "FunctionTool"): "run",
     ("fast_agent", "LlmAgent"): "llm message_history load_message_history",
     ("fast_agent.interfaces", "AgentProtocol"): "config llm message_history",
     ("fast_agent.llm.model_database", "ModelDatabase"): (
@@ -45,6 +47,7 @@ PARAMETERS = {
     ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name",
 }
 FIELDS = {
+    ("fastmcp.tools", "FunctionTool"): "fn name description parameters",
     ("fast_agent", "RequestParams"): "tool_execution_handler emit_loop_progress",
     ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_results",
     ("fast_agent.llm.model_database", "ModelParameters"): "context_window max_output_tokens tokenizes",

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime import conversations, delegation, questions
-from pallas_agent_runtime.access.callers import caller
+from pallas_agent_runtime.access.callers import Caller, caller
 from pallas_agent_runtime.delegation import BadTask, Task, TooFar
 from pallas_agent_runtime.progress import Report
 from pallas_agent_runtime.questions import BadArgument, Question
@@ -36,7 +36,7 @@ _BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
 class Agent(Protocol):
     """What the surface needs of the engine."""
 
-    async def ask(self, question: Question, key: str | None, report: Report | None) -> str: ...
+    async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str: ...
     async def history(self, key: str) -> list[t.PromptMessage]: ...
 
 
@@ -112,7 +112,7 @@ class Surface:
         try:
             async with asyncio.timeout(task.remaining) as limit:
                 with spans.turn(self._settings.name):
-                    return await self._agent.ask(question, key, report)
+                    return await self._agent.ask(question, key, report, caller(ctx.request))
         except TimeoutError:
             if not limit.expired():
                 raise

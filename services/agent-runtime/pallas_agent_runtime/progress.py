@@ -14,6 +14,9 @@ Report = Callable[[float, float | None, str], Awaitable[None]]
 _LOOP = "agent_loop"
 """The pseudo tool under which fast-agent reports its own steps, as `step 3 (tool name)` or `step 1 (llm)`."""
 
+_FUNCTIONS = "local"
+"""The pseudo server of fast-agent's function tools."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -21,11 +24,17 @@ class Progress:
     """One call's progress. It has the methods of fast-agent's `ToolExecutionHandler` protocol.
 
     `renamed` maps fast-agent's name of an agent to the fleet's; `subagents` are the servers that are agents, whose
-    tools the seed labels `{server}/{server}__{tool}`.
+    tools the seed labels `{server}/{server}__{tool}`. `lent` are servers whose tools are functions to fast-agent.
     """
 
-    def __init__(self, report: Report, renamed: dict[str, str], subagents: frozenset[str]) -> None:
-        self._report, self._renamed, self._subagents = report, renamed, subagents
+    def __init__(
+        self,
+        report: Report,
+        renamed: dict[str, str],
+        subagents: frozenset[str],
+        lent: frozenset[str] = frozenset(),
+    ) -> None:
+        self._report, self._renamed, self._subagents, self._lent = report, renamed, subagents, lent
         self._count = 0
         self._calls: dict[str, tuple[str, str]] = {}
 
@@ -33,6 +42,9 @@ class Progress:
         self, tool_name: str, server_name: str, arguments: dict[str, Any] | None, tool_use_id: str | None = None
     ) -> str:
         call = tool_use_id or uuid.uuid4().hex
+        server, _, tool = tool_name.partition("__")
+        if server_name == _FUNCTIONS and server in self._lent:
+            server_name, tool_name = server, tool
         self._calls[call] = (server_name, tool_name)
         if tool_name != _LOOP:
             await self._send(f"{self._label(server_name, tool_name)}: started")
@@ -46,7 +58,12 @@ class Progress:
             step, _, kind = (message or "").partition(" (")
             name = self._renamed.get(server, server)
             await self._send(f"{name} {step} ({'llm' if kind.startswith('llm') else 'tool'})")
-        elif message:  # a line of the called agent itself, passed on
+        else:
+            await self.passed_on(progress, total, message)
+
+    async def passed_on(self, progress: float, total: float | None, message: str | None) -> None:
+        """A line of the called agent itself; the numbers are this call's own."""
+        if message:
             await self._send(message)
 
     async def on_tool_complete(

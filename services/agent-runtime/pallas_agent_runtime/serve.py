@@ -9,6 +9,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ import yaml
 
 from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, telemetry, web
 from pallas_agent_runtime.access.arrangement import arrange
+from pallas_agent_runtime.access.onward import may_go_on
 from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
@@ -91,7 +93,9 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             telemetry.recording(settings, prepared.provider, mcp_server.offered(settings), os.environ),
             _store(settings, fast.to_json, fast.from_json) as store,
         ):
-            engine = fast.Engine(loaded, settings, Conversations(store), downstream.worth_trying)
+            targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
+            forwarding = fast.Forwarding(targets, partial(may_go_on, settings))
+            engine = fast.Engine(loaded, settings, Conversations(store), downstream.worth_trying, forwarding)
             async with engine.running():
                 await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)
     except fast.EngineFailed as failure:

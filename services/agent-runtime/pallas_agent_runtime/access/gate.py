@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
@@ -41,7 +42,10 @@ class Gate:
         return _Challenge(checked, self.scopes) if self.scopes else checked
 
     def routes(self) -> Sequence[Route]:
-        """The metadata, at the path of RFC 9728 for `/mcp` and at the root, where clients look next."""
+        """The metadata, at the paths of RFC 9728 for the resource and for `/mcp`, and where clients look next.
+
+        The first two differ behind a reverse proxy that has the agents in its paths.
+        """
         if self.issuer is None:
             return ()
         metadata = ProtectedResourceMetadata.model_validate(
@@ -52,7 +56,9 @@ class Gate:
             }
         )
         page = cors_middleware(ProtectedResourceMetadataHandler(metadata).handle, ["GET", "OPTIONS"])
-        return [Route(path, page, methods=["GET", "OPTIONS"]) for path in (WELL_KNOWN + names.MCP_PATH, WELL_KNOWN)]
+        own = WELL_KNOWN + urlsplit(self.resource).path
+        paths = dict.fromkeys((own, WELL_KNOWN + names.MCP_PATH, WELL_KNOWN))
+        return [Route(path, page, methods=["GET", "OPTIONS"]) for path in paths]
 
 
 class _Challenge:

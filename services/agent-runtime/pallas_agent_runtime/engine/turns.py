@@ -15,8 +15,10 @@ from fast_agent.core.agent_app import AgentApp
 from fast_agent.core.exceptions import FastAgentError
 from mcp_types import ImageContent, PromptMessage, TextContent
 
+from pallas_agent_runtime.access.callers import Caller
 from pallas_agent_runtime.conversations import Conversations, Transcript
 from pallas_agent_runtime.engine.definition import Loaded, said
+from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.instances import Instances
 from pallas_agent_runtime.progress import Progress, Report
 from pallas_agent_runtime.questions import Question
@@ -55,7 +57,8 @@ class Engine:
     """Answers questions with a pool of warm instances; conversations live outside them.
 
     So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
-    conversation as it was. `worth_trying` says of a server whether to connect to it now.
+    conversation as it was. `worth_trying` says of a server whether to connect to it now; `forwarding` are the servers
+    that are called as the caller.
     """
 
     def __init__(
@@ -64,10 +67,11 @@ class Engine:
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
         worth_trying: Callable[[str], bool],
+        forwarding: Forwarding,
         limit: int = LIMIT,
     ) -> None:
         self._loaded, self._settings, self._conversations = loaded, settings, conversations
-        self._worth_trying = worth_trying
+        self._worth_trying, self._forwarding = worth_trying, forwarding
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
@@ -96,8 +100,8 @@ class Engine:
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
 
-    async def ask(self, question: Question, key: str | None, report: Report | None) -> str:
-        """One turn. `key` names the conversation, None keeps nothing; `report` receives progress.
+    async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str:
+        """One turn of `caller`. `key` names the conversation, None keeps nothing; `report` receives progress.
 
         A turn is a task of its own: a caller that goes away cancels it once, and it still cleans up after itself.
 
@@ -106,7 +110,7 @@ class Engine:
         """
         if not self._accepting:
             raise EngineFailed(STOPPING)
-        turn = asyncio.create_task(self._turn(question, key, report))
+        turn = asyncio.create_task(self._turn(question, key, report, caller))
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
         try:
@@ -135,7 +139,7 @@ class Engine:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
 
-    async def _turn(self, question: Question, key: str | None, report: Report | None) -> _Answer:
+    async def _turn(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> _Answer:
         async with self._conversations.turn(key) as transcript, self._pool.one() as instance:
             app = instance.session.agent_app
             agents: Any = app.registered_agents()
@@ -147,18 +151,20 @@ class Engine:
                 if name in agents:
                     _resume(agents[name], messages)
             before = len(own.message_history)
-            reply = await instance.session.generate(_message(question), request_params=self._params(report))
+            progress = self._progress(report)
+            async with self._forwarding.lent(agents, caller, progress):
+                reply = await instance.session.generate(_message(question), request_params=_params(progress))
             text = _words(own.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
                 return _Answer(text or "the model gave no answer", failed=True)
             _remember(transcript, agents)
             return _Answer(text)
 
-    def _params(self, report: Report | None) -> RequestParams | None:
+    def _progress(self, report: Report | None) -> Progress | None:
         if report is None:
             return None
-        progress = Progress(report, {self._loaded.target: self._settings.name}, self._settings.subagents)
-        return RequestParams(tool_execution_handler=progress, emit_loop_progress=True)
+        renamed = {self._loaded.target: self._settings.name}
+        return Progress(report, renamed, self._settings.subagents, self._forwarding.servers)
 
     async def _attach(self, app: AgentApp) -> None:
         """Connect the servers the agents use; one that is down is tried again on a later turn.
@@ -168,7 +174,8 @@ class Engine:
         registered: Any = app.registered_agents()
         users = {name: agent.config.servers for name, agent in registered.items() if agent.config.servers}
         for agent, wanted in users.items():  # only those that use servers can be asked what is attached
-            missing = set(wanted) - set(await app.list_attached_mcp_servers(agent))
+            attached = await app.list_attached_mcp_servers(agent)
+            missing = set(wanted) - set(attached) - self._forwarding.servers
             tried = sorted(server for server in missing if self._worth_trying(server))
             await asyncio.gather(*(self._attach_one(app, agent, server) for server in tried))
 
@@ -207,6 +214,10 @@ def _result(turn: asyncio.Task[_Answer]) -> _Answer:
     except Exception as error:
         log.exception("turn_failed")
         raise EngineFailed(f"internal error: {said(error)}; the agent's log has more") from None
+
+
+def _params(progress: Progress | None) -> RequestParams | None:
+    return RequestParams(tool_execution_handler=progress, emit_loop_progress=True) if progress else None
 
 
 def _unseen(own: Any, agents: Any, question: Question) -> str:

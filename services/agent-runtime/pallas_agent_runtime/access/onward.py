@@ -1,0 +1,25 @@
+"""Whether a caller's token may go on to a server (seed 001, Bearer Token Propagation): listed, and meant for it."""
+
+from __future__ import annotations
+
+from pallas_agent_runtime.access.callers import Caller
+from pallas_agent_runtime.settings import Settings
+from pallas_contract import access
+
+
+def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool:
+    """MCP forbids to pass tokens through: one goes on only where `server` is listed and among its audiences.
+
+    A JWT must name the server in its `aud`: an agent by its audience, any other by `url`. A static token has no
+    audience; it is meant for the agents that accept it from the same caller.
+    """
+    if server not in settings.forward:
+        return False
+    known = settings.fleet.agent(server).access if server in settings.fleet.agents else None
+    if caller.issuer is None:
+        own = settings.agent.access.tokens.get(caller.name)
+        return known is not None and own is not None and known.tokens.get(caller.name) == own
+    if known is None:
+        return url in caller.audiences
+    audience = access.audience(settings.fleet, server, settings.placement)
+    return known.jwt is not None and known.jwt.issuer == caller.issuer and audience in caller.audiences

@@ -1,0 +1,260 @@
+"""The caller's own token goes on: to the listed server it is meant for, in that caller's turn, and nowhere else.
+
+An agent `harper` with a server `argos` outside of the fleet, which answers with the token it was shown, and a
+sub-agent `research`, which asks for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx2
+import mcp_types as t
+import pytest
+import uvicorn
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
+
+pytestmark = pytest.mark.slow
+
+ERAS = ["2026-07-28", "legacy"]
+UI, BOT = "ui-token-0123456789abcdef", "bot-token-0123456789abcdef"
+NOTHING = "nothing"
+
+
+def said(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+@pytest.fixture(scope="module")
+def model(toolkit: Any) -> Iterator[Any]:
+    """`argos` and `research` call the tool of that name; `tools` tells the names of the tools it was given."""
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return {"content": f"It said: {said(last)}"}
+        text = said(last)
+        called = {"argos": "argos__look", "research": "research__research"}.get(text.split(" ")[0])
+        if called:
+            function = {"name": called, "arguments": json.dumps({"message": text.removeprefix("research ")})}
+            return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+        if text == "tools":
+            return {"content": ",".join(sorted(tool["function"]["name"] for tool in body.get("tools", [])))}
+        return {"content": text}
+
+    yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    """`app` on a free port; its URL."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+class Argos:
+    """An MCP server that answers with the token of each call; `shown` are those of who asked for its tools."""
+
+    url = ""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.meta: list[Any] = []
+        server: Server[Any] = Server("argos", on_list_tools=self.tools, on_call_tool=self.call)
+        self.app = server.streamable_http_app()
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        self.shown.append(ctx.request.headers.get("authorization", NOTHING))
+        schema = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
+        named = [t.Tool(name=name, description="x", input_schema=schema) for name in ("look", "hidden")]
+        return t.ListToolsResult(tools=named)
+
+    async def call(self, ctx: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
+        await ctx.session.report_progress(1, None, "argos is looking")
+        self.meta.append(dict(ctx.meta or {}))
+        shown = ctx.request.headers.get("authorization", NOTHING)
+        text = f"{(params.arguments or {})['message']} saw {shown}"
+        return t.CallToolResult(content=[t.TextContent(type="text", text=text)])
+
+
+@pytest.fixture(scope="module")
+def argos() -> Iterator[Argos]:
+    made = Argos()
+    with serving(made.app) as made.url:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def elsewhere(argos: Argos) -> Iterator[str]:
+    """A server that sends every request on to argos."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await RedirectResponse(f"{argos.url}/mcp", 307)(scope, receive, send)
+
+    with serving(app) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def fleet(
+    model: Any, issuer: Any, argos: Any, elsewhere: str, toolkit: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    jwt = {"issuer": issuer.url, "jwks_url": f"{issuer.url}/jwks"}
+    servers = {"argos": {"url": f"{argos.url}/mcp"}, "elsewhere": {"url": f"{elsewhere}/mcp"}}
+    files = {
+        "agents.yaml": {
+            "name": "x",
+            "registry_port": toolkit.free_port(),
+            "access": {"jwt": jwt, "tokens": {"ui": {"file": "ui"}}},
+            "agents": {
+                "harper": {
+                    "card": "harper.yaml",
+                    "port": toolkit.free_port(),
+                    "depends_on": ["research"],
+                    "access": {
+                        "tokens": {"bot": {"file": "bot"}},
+                        "forward": ["research", "argos", "elsewhere"],
+                    },
+                },
+                "research": {"card": "research.yaml", "port": toolkit.free_port()},
+            },
+        },
+        "harper.yaml": {
+            "type": "agent",
+            "name": "harper",
+            "instruction": "x",
+            "servers": ["research", "argos", "elsewhere"],
+            "tools": {"argos": ["lo*"]},
+        },
+        "research.yaml": {"type": "agent", "name": "research", "instruction": "x"},
+        "fastagent.config.yaml": {"default_model": "openai.m", "llm_retries": 0, "mcp": {"servers": servers}},
+        "ui": UI,
+        "bot": BOT,
+        ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
+    }
+    started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("forwarding"), files))
+    try:
+        for name in ("research", "harper"):
+            started.start(name)
+        started.wait("research", "harper")
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@asynccontextmanager
+async def client(fleet: Any, era: str, token: str) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(fleet.url("harper"), http_client=http), mode=era) as made,
+    ):
+        yield made
+
+
+async def ask(fleet: Any, era: str, token: str, message: str, **options: Any) -> str:
+    async with client(fleet, era, token) as made:
+        result = await made.call_tool("send_message", {"message": message}, **options)
+    (block,) = result.content
+    return str(block.text)
+
+
+def url(fleet: Any, name: str) -> str:
+    return f"http://localhost:{fleet.port(name)}/mcp"
+
+
+def token(issuer: Any, fleet: Any, subject: str, *others: str) -> str:
+    return str(issuer.token([url(fleet, "harper"), *others], subject))
+
+
+async def test_a_token_goes_to_the_server_it_is_also_for(fleet: Any, issuer: Any, argos: Any, era: str) -> None:
+    mine = token(issuer, fleet, "alice", f"{argos.url}/mcp")
+    assert await ask(fleet, era, mine, "argos one") == f"It said: argos one saw Bearer {mine}"
+
+
+async def test_a_token_for_others_stays_here(fleet: Any, issuer: Any, era: str) -> None:
+    mine = token(issuer, fleet, "alice", "https://argos.example/mcp", url(fleet, "research"))
+    assert await ask(fleet, era, mine, "argos one") == f"It said: argos one saw {NOTHING}"
+    assert await ask(fleet, era, UI, "argos one") == f"It said: argos one saw {NOTHING}"
+
+
+async def test_a_sub_agent_takes_the_callers_token(fleet: Any, issuer: Any, era: str) -> None:
+    both = token(issuer, fleet, "alice", url(fleet, "research"))
+    assert await ask(fleet, era, both, "research one") == "It said: one"
+    assert await ask(fleet, era, UI, "research one") == "It said: one"
+
+
+@pytest.mark.parametrize("who", ["alone", "bot"])
+async def test_a_sub_agent_that_does_not_take_it_is_not_shown_it(fleet: Any, issuer: Any, era: str, who: str) -> None:
+    """harper has no token of its own for research, so it lacks the tool; it does not fall back on anything else."""
+    mine = BOT if who == "bot" else token(issuer, fleet, "alice")
+    assert await ask(fleet, era, mine, "tools") == "argos__look"
+    assert '"event":"token_refused"' not in fleet.log("research").read_text()
+
+
+async def test_tokens_of_concurrent_callers_are_never_mixed(fleet: Any, issuer: Any, argos: Any, era: str) -> None:
+    """And who comes after them, without a token for argos, gets none of theirs."""
+    tokens = {name: token(issuer, fleet, name, f"{argos.url}/mcp") for name in ("alice", "bob", "carol")}
+
+    async def talk(name: str) -> list[str]:
+        async with client(fleet, era, tokens[name]) as made:
+            results = [await made.call_tool("send_message", {"message": f"argos {name} {i}"}) for i in range(3)]
+        return [str(result.content[0].text) for result in results]
+
+    answers = dict(zip(tokens, await asyncio.gather(*map(talk, tokens)), strict=True))
+    for name, mine in tokens.items():
+        assert answers[name] == [f"It said: argos {name} {i} saw Bearer {mine}" for i in range(3)]
+    after = await asyncio.gather(*(ask(fleet, era, UI, f"argos {i}") for i in range(4)))
+    assert after == [f"It said: argos {i} saw {NOTHING}" for i in range(4)]
+
+
+async def test_a_token_does_not_follow_a_redirect(fleet: Any, issuer: Any, argos: Any, elsewhere: str) -> None:
+    argos.shown.clear()
+    mine = token(issuer, fleet, "alice", f"{elsewhere}/mcp")
+    assert await ask(fleet, "2026-07-28", mine, "tools") == "argos__look"
+    assert argos.shown
+    assert not any(mine in shown for shown in argos.shown)
+
+
+async def test_progress_and_the_task_go_along(fleet: Any, issuer: Any, argos: Any, era: str) -> None:
+    heard: list[tuple[float, str]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message or ""))
+
+    argos.meta.clear()
+    mine = token(issuer, fleet, "alice", f"{argos.url}/mcp")
+    await ask(fleet, era, mine, "argos one", progress_callback=hear)
+    lines = [message for _, message in heard if message.startswith("argos")]
+    assert lines == ["argos/look: started", "argos is looking", "argos/look: completed"]
+    assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
+    (meta,) = argos.meta
+    assert meta["io.pallas-kit/path"] == "local.x/harper"
+    assert not any(mine in str(value) for value in meta.values())
+
+
+async def test_no_token_is_in_a_log(fleet: Any, issuer: Any) -> None:
+    logs = fleet.log("harper").read_text() + fleet.log("research").read_text()
+    assert not any(secret in logs for secret in (UI, BOT, issuer.token("x").split(".")[0]))
