@@ -115,7 +115,7 @@ class Board:
     def sight(self, agent: str, sighting: Sighting | None) -> None:
         """Discovery's word; None where nobody looks. What endpoints answered that are gone is forgotten."""
         entry = self._entries.get(agent)
-        if entry is None:
+        if entry is None or (sighting is not None and sighting == entry.sighting):
             return
         endpoints = sighting.endpoints if sighting else ()
         moved = endpoints != self.endpoints(agent)

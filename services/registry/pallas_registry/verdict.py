@@ -66,6 +66,9 @@ def _identified(agent: str, result: Result) -> Result:
 
 def _over(known: Mapping[str, Result]) -> Verdict:
     """All replicas in the same bad state are that state; some of them, or a difference between them, is degraded."""
+    if len(known) == 1:
+        (only,) = known.values()
+        return Verdict(only.state, only.reason)
     by_state: dict[State, dict[str, str]] = {}
     for label, result in known.items():
         by_state.setdefault(result.state, {})[label] = result.reason
