@@ -39,6 +39,27 @@ def get(url: str, seconds: float, server: int, *headers: str, ok: bool = True) -
     return Sample(rate, requests / spent)
 
 
+def p99(url: str, seconds: float) -> float:
+    """Milliseconds within which 99 of 100 answers to GET on `url` are there, as fast as they can be asked for."""
+    command = [
+        "taskset",
+        "-c",
+        str(LOAD),
+        "wrk",
+        "--latency",
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{max(1, round(seconds))}s",
+    ]
+    said = subprocess.run([*command, url], capture_output=True, text=True, check=True).stdout
+    if "Non-2xx" in said or "Socket errors" in said:
+        raise RuntimeError(f"{url}: {said}")
+    found = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    if found is None:
+        raise RuntimeError(f"wrk said something else: {said}")
+    return float(found[1]) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[found[2]]
+
+
 def _figure(pattern: str, said: str) -> float:
     found = re.search(pattern, said)
     if found is None:

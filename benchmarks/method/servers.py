@@ -38,13 +38,14 @@ def listening(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The same, from when it takes connections on `port`."""
     with process(command, folder, env) as running:
-        until(lambda: _takes(port) or _alive(running, command))
+        until(lambda: takes(port) or _alive(running, command))
         yield running
 
 
-def _takes(port: int) -> bool:
+def takes(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether somebody takes connections there."""
     try:
-        socket.create_connection(("127.0.0.1", port)).close()
+        socket.create_connection((address, port), timeout=1).close()
     except OSError:
         return False
     return True
@@ -56,9 +57,9 @@ def _alive(running: subprocess.Popen[bytes], command: Sequence[str]) -> bool:
     return False
 
 
-def until(true: Callable[[], bool], pause: float = 0.02) -> None:
-    """Ask again and again; `pause` is in seconds."""
-    deadline = time.monotonic() + PATIENCE
+def until(true: Callable[[], bool], pause: float = 0.02, patience: float = PATIENCE) -> None:
+    """Ask again and again; `pause` and `patience` are in seconds."""
+    deadline = time.monotonic() + patience
     while not true():
         if time.monotonic() > deadline:
             raise TimeoutError("nothing happened in time")
