@@ -36,7 +36,7 @@ def presented(fleet: Fleet, caller: str) -> dict[str, SecretFile]:
     One that gets the token of the caller's caller gets no other: it must not do for a stranger what it does for us.
     """
     agent = fleet.agent(caller)
-    peers = sorted(set(agent.depends_on) & set(fleet.agents) - set(agent.access.forward))
+    peers = sorted(peer for peer in agent.depends_on if peer in fleet.agents and peer not in agent.access.forward)
     accepted = {peer: fleet.agent(peer).access.tokens for peer in peers}
     return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
 
