@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_registry import resolver
 from pallas_registry.resolver import NotFound, Unresolved
 
 TIMEOUT = 2.0
@@ -17,7 +18,7 @@ TIMEOUT = 2.0
 CONFIRMATIONS = 2
 PAUSE = 0.25
 """Seconds between a failed look-up and its confirmation."""
-TOGETHER = 200
+TOGETHER = resolver.LIMIT
 """Agents looked up together: among more, waiting for a turn would be taken for a resolver that does not answer."""
 
 NOT_FOUND = "name not found"
