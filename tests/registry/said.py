@@ -100,9 +100,9 @@ class Open:
 
 
 @asynccontextmanager
-async def opened(folder: Path, time, **world: Any) -> AsyncIterator[Open]:
+async def opened(folder: Path, time, fake: Fake | None = None, **world: Any) -> AsyncIterator[Open]:
     """A service over two made-up agents that are well, after its first probes."""
-    fake = Fake()
+    fake = fake or Fake()
     fake.put("harper", "10.0.0.1")
     fake.put("tech_research", "10.0.0.2")
     async with running(folder, time, fake, fake, **world) as service:

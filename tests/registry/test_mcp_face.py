@@ -207,4 +207,4 @@ def test_what_is_no_request(body: bytes, code: int) -> None:
 def test_before_the_first_probe_the_fleet_is_degraded(ask) -> None:
     _, reply = ask("tools/call", {"name": "get_health"})
     said = reply["result"]["structuredContent"]
-    assert (said["status"], said["message"]) == ("degraded", "2 not probed yet")
+    assert (said["status"], said["message"]) == ("degraded", "2 not known yet")

@@ -83,7 +83,7 @@ class Dns:
 
 async def look(outside: Outside, url: str = "http://agents.example.com/mcp") -> Sighting:
     found: dict[str, Sighting] = {}
-    await outside.sweep({"a": url}, REACH, lambda agent, sighting: found.update({agent: sighting}))
+    await outside.sweep({"a": url}, REACH, lambda agent, _, sighting: found.update({agent: sighting}))
     return found["a"]
 
 

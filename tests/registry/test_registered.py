@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pallas_contract.probe import Result
 from pallas_registry import mcp_tools
@@ -17,7 +19,7 @@ from pallas_registry.discovery import Endpoint
 from pallas_registry.registration.store import opened as file_of
 from pallas_registry.resolver import NotFound
 
-from .made_up import states
+from .made_up import Fake, states
 from .said import CAPABILITIES, REGISTRATION, Open, admit, beat, leave, opened, register
 from .test_official import fits
 
@@ -77,6 +79,41 @@ async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time)
         ("feature_extractor", True, ["fetch_ohlcv"])
     ]
     assert len(get(desk, "/prometheus/targets")) == 2, "it is not probed, so nobody knows where its metrics are"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=110)
+
+
+async def test_whatever_is_taken_in_fits_the_official_schemas(desk: Open, time) -> None:
+    wanted = st.fixed_dictionaries(
+        {},
+        optional={
+            "title": TEXT,
+            "description": TEXT,
+            "version": TEXT,
+            "url": st.from_regex(r"https?://[!-~]{1,80}", fullmatch=True),
+        },
+    )
+    said: list[dict] = [{"title": " ", "version": " "}, {"url": "http://a/%7B%7D?x=$"}, {"description": "x " * 240}]
+
+    @settings(max_examples=100, deadline=None, derandomize=True)
+    @given(more=wanted)
+    def collect(more: dict) -> None:
+        said.append(more)
+
+    collect()
+    taken = 0
+    for more in said:
+        time.seconds += 1
+        if (await desk.ask(register(**more))).status == 200:
+            taken += 1
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            fits(get(desk, "/v0.1/servers"), "ServerList")
+            fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
+            fits(get(desk, "/.well-known/ai-catalog.json"), "Catalog")
+            assert desk.service.shown("run").page()
+    assert taken > 20
 
 
 async def test_an_agent_without_an_address_fits_the_official_schema_too(desk: Open, time) -> None:
@@ -251,6 +288,29 @@ async def test_an_agent_is_probed_where_the_file_allows_and_the_worse_word_count
         await time.advance(30)
         assert states(desk.service)["feature-extractor"] == ("ok", ""), "without an address only its word counts"
         assert len(names.asked) == asked
+
+
+async def test_agents_outside_that_hang_do_not_delay_those_of_the_file(folder: Path, time) -> None:
+    """More addresses than are probed at once accept and never answer; that harper is gone shows within an interval."""
+    admit(folder, REACH)
+
+    class Hanging(Fake):
+        hung = 0
+
+        async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
+            if "agents.example.com" in endpoint.url:
+                self.hung += 1
+                await asyncio.Event().wait()
+            return await super().check(endpoint, before)
+
+    fake, names = Hanging(), Names(agents_example_com={f"10.20.1.{number}" for number in range(200)})
+    async with opened(folder, time, fake, resolve=names) as desk:
+        await desk.ask(register(url="http://agents.example.com/mcp"))
+        await time.advance(10)
+        assert fake.hung == 16
+        fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+        await time.advance(5)
+        assert states(desk.service)["harper"] == ("error", "connection refused")
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.99.0.1/mcp", "http://[fe80::1]/mcp"])

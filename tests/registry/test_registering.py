@@ -93,6 +93,9 @@ WRONG = {
     "text that turns round": {"agent_id": "a", "capabilities": CAPS, "description": "\u202etxt.exe"},
     "url": {"agent_id": "a", "capabilities": CAPS, "url": "file:///etc/passwd"},
     "url with credentials": {"agent_id": "a", "capabilities": CAPS, "url": "http://a:b@c/mcp"},
+    "url without labels": {"agent_id": "a", "capabilities": CAPS, "url": "http://a..b/mcp"},
+    "url with a long label": {"agent_id": "a", "capabilities": CAPS, "url": f"http://{'a' * 64}/mcp"},
+    "url of half an address": {"agent_id": "a", "capabilities": CAPS, "url": "http://[::1/mcp"},
     "url port": {"agent_id": "a", "capabilities": CAPS, "url": "http://c:99999/mcp"},
     "a list": [1],
     "nothing": None,
@@ -231,11 +234,12 @@ async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time
     bodies: list[bytes] = [b"[" * 60_000, b'{"method":"server.register","params":' + b'{"a":' * 900 + b"1" + b"}" * 901]
     bodies += [json.dumps(register(title="\ud800")).encode(), b'{"method":"agent.heartbeat","params":{"a":NaN}}']
     bodies += [b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', b"\xff", b""]
+    bodies += [json.dumps({"method": each, "params": {}}).encode() for each in ([], {}, None, 7)]
     bodies += [json.dumps(beat("\ud800")).encode(), json.dumps({**beat(), "id": "\ud800"}).encode()]
     odd = {**CAPABILITIES, "constraints": {"x": float("nan"), "y": float("inf"), "z": "\ud800"}}
     bodies += [json.dumps(register("b", capabilities=odd)).encode()]
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(message=MESSAGES)
     def collect(message: object) -> None:
         bodies.append(json.dumps(message).encode())

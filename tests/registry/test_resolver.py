@@ -32,9 +32,10 @@ async def test_the_real_one_knows_localhost() -> None:
         (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Unresolved),
         (socket.gaierror(socket.EAI_FAIL, "Non-recoverable failure"), Unresolved),
         (OSError(24, "Too many open files"), Unresolved),
+        (UnicodeError("label empty or too long"), NotFound),
     ],
 )
-async def test_no_such_name_and_no_answer_are_two_things(error: OSError, raised: type[Exception]) -> None:
+async def test_no_such_name_and_no_answer_are_two_things(error: Exception, raised: type[Exception]) -> None:
     def fail(*_args, **_options):
         raise error
 

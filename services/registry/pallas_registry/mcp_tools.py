@@ -88,7 +88,7 @@ def of_fleet(view: Overview) -> Health:
     causes = [f"{root.agent}: {root.reason}" for root in islice(view.troubles, _NAMED)]
     if len(view.troubles) > _NAMED:
         causes.append(f"and {len(view.troubles) - _NAMED} more")
-    unknown = [f"{view.counts['unknown']} not probed yet"] if view.counts["unknown"] else []
+    unknown = [f"{view.counts['unknown']} not known yet"] if view.counts["unknown"] else []
     return Health(status, view.now, "; ".join(causes + unknown))
 
 

@@ -62,6 +62,8 @@ class Resolver:
             except socket.gaierror as error:
                 kind = NotFound if error.errno in _NO_SUCH_NAME else Unresolved
                 raise kind(error.strerror) from None
+            except UnicodeError:  # an empty label, or one of more than 63 characters
+                raise NotFound("no name that DNS could have") from None
             except OSError as error:
                 raise Unresolved(error.strerror) from None
         return frozenset(entry[4][0] for entry in found)

@@ -38,6 +38,8 @@ PATIENCE = 5.0
 """Seconds after which the registry is ready though not every agent has been probed."""
 AT_ONCE = 0.01
 """Seconds that making the documents may take without a pause after it."""
+OUTSIDE = 16
+"""Most probes of registered agents at once."""
 STARTING = 60.0
 """Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
 
@@ -72,7 +74,7 @@ class Service:
     def __init__(self, settings: Settings, loaded: Loaded, follower: Follower, world: World) -> None:
         self._settings, self._loaded, self._follower, self._world = settings, loaded, follower, world
         self._started = world.clock()
-        self._look_now, self._dirty = asyncio.Event(), asyncio.Event()
+        self._look_now, self._look_outside_now, self._dirty = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.history = History()
         self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
         self._registrar = Registrar(world.store, self._board, self._members, clock=world.clock, now=world.now)
@@ -131,7 +133,8 @@ class Service:
         """Follow the file, look for agents, probe them and publish the outcome, until cancelled."""
         discovery = self._world.discovery or self._discovery()
         async with asyncio.TaskGroup() as group:
-            scheduler = Scheduler(
+            schedule = partial(
+                Scheduler,
                 self._world.check,
                 self._report,
                 spawn=group.create_task,
@@ -141,8 +144,10 @@ class Service:
                 late=self.metrics.late,
                 most=self._world.most,
             )
-            group.create_task(self._follow_file(scheduler))
-            group.create_task(self._look(discovery, scheduler))
+            inside = schedule()
+            group.create_task(self._follow_file(inside))
+            group.create_task(self._look(discovery, inside))
+            group.create_task(self._look_outside(schedule(concurrency=OUTSIDE, most=OUTSIDE)))
             group.create_task(self._watch_registered())
             group.create_task(self._publish())
 
@@ -163,7 +168,7 @@ class Service:
         """Agents came or went: tell the board, and look for them."""
         registered = [each.agent for each in self._registrar.ledger.all]
         self._board.expect([*self._loaded.fleet.agents, *registered])
-        self._look_now.set()
+        self._look_outside_now.set()
 
     def _renew(self) -> None:
         """Make the documents anew, then tell who listens."""
@@ -224,22 +229,27 @@ class Service:
                 self._board.sight(agent, sighting)
                 scheduler.follow(agent, sighting.endpoints)
 
-        outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep)
         while True:
             self._look_now.clear()
-            registrar, urls = self._registrar, self._registrar.urls
-            scheduler.retain((*self._loaded.fleet.agents, *urls))
-
-            def tell_registered(agent: str, sighting: Sighting) -> None:
-                if registrar.urls.get(agent) == urls[agent]:  # noqa: B023 - called before the next round
-                    tell(agent, sighting)
-
-            await asyncio.gather(
-                discovery.sweep(tuple(self._loaded.fleet.agents), tell),
-                outside.sweep(urls, registrar.reach, tell_registered),
-            )
+            await discovery.sweep(tuple(self._loaded.fleet.agents), tell)
             self._beside(discovery.strangers)
             await self._until(self._look_now, self._loaded.fleet.registry.probe_interval)
+
+    async def _look_outside(self, scheduler: Scheduler) -> None:
+        """The same for agents that registered: apart, so that they cannot delay those of the file."""
+        outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep)
+
+        def tell(agent: str, url: str, sighting: Sighting) -> None:
+            if self._registrar.urls.get(agent) == url:  # it may have moved or left during the sweep
+                self._board.sight(agent, sighting)
+                scheduler.follow(agent, sighting.endpoints)
+
+        while True:
+            self._look_outside_now.clear()
+            urls = self._registrar.urls
+            scheduler.retain(tuple(urls))
+            await outside.sweep(urls, self._registrar.reach, tell)
+            await self._until(self._look_outside_now, self._loaded.fleet.registry.probe_interval)
 
     async def _watch_registered(self) -> None:
         while True:

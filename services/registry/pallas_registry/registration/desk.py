@@ -56,14 +56,15 @@ class Desk:
         """Answer one POST; None when it is none of this desk's. `headers` by lower-case name. Never raises."""
         tokens = self._tokens()
         message = _parsed(body)
-        if tokens is None or not isinstance(message, dict) or message.get("method") not in messages.METHODS:
+        method = message.get("method") if isinstance(message, dict) else None
+        if tokens is None or not isinstance(method, str) or method not in messages.METHODS:
             return None
         params = message.get("params")
         agent = params.get("agent_id") if isinstance(params, dict) else None
         try:
             _check_shape(message)
             token = self._known(tokens, headers)
-            result = await self._do(tokens, token, message["method"], params)
+            result = await self._do(tokens, token, method, params)
         except Refusal as refusal:
             return _refused(message, refusal, agent if isinstance(agent, str) else "")
         if message.get("jsonrpc") and "id" not in message:  # a notification

@@ -6,6 +6,7 @@ kit's own, optional.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ REGISTER, DEREGISTER, HEARTBEAT = "server.register", "server.deregister", "agent
 METHODS = frozenset({REGISTER, DEREGISTER, HEARTBEAT})
 _IGNORED = frozenset({"_meta", "meta"})
 """Of MCP and of the seed's `agent.execute`; neither says anything here."""
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _MOST = 256
 _MOST_PROBLEMS = 20
 
@@ -49,6 +51,8 @@ def _url(text: str) -> str:
     port = parts.port  # raises ValueError
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or port == 0:
         raise ValueError("must be an http or https URL with a host and no credentials")
+    if not (_HOST.fullmatch(parts.hostname) and len(parts.hostname) <= 253) and ":" not in parts.hostname:
+        raise ValueError("its host is neither a name nor an address")
     if not (text.isascii() and text.isprintable()) or set(text) & set(' <>"{}|\\^`#'):
         raise ValueError("has a character that a URL cannot have")
     return text

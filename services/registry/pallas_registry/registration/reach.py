@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
@@ -18,7 +18,6 @@ from pallas_registry.discovery import (
     Resolve,
     Sighting,
     Sleep,
-    Tell,
 )
 from pallas_registry.resolver import NotFound, Unresolved
 
@@ -74,12 +73,12 @@ class Outside:
         self._resolve, self._sleep = resolve, sleep
         self._last: dict[str, tuple[Endpoint, ...]] = {}
 
-    async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Tell) -> None:
-        """Call `tell(agent, sighting)` once for each entry of `urls`, agent -> URL."""
+    async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Callable[[str, str, Sighting], None]) -> None:
+        """Call `tell(agent, url, sighting)` once for each entry of `urls`, agent -> URL."""
         self._last = {url: found for url, found in self._last.items() if url in urls.values()}
 
         async def look(agent: str, url: str) -> None:
-            tell(agent, await self._look(url, reach))
+            tell(agent, url, await self._look(url, reach))
 
         await asyncio.gather(*(look(agent, url) for agent, url in urls.items()))
 
