@@ -49,15 +49,16 @@ class Fleet:
         (self.place / "agents.yaml").write_text(f"name: bench\nregistry_port: {self.ports[-1]}\nagents:\n{own}")
 
     def started(self) -> Sample:
-        """Seconds, and CPU-seconds per core, until every agent and the registry is ready."""
-        return self._until_ready([], self.ports)
+        """Seconds until every agent and the registry is ready."""
+        return Sample(self._until_ready([], self.ports).value)
 
     def least(self) -> Sample:
-        """What one start costs in CPU-seconds, times all, on all cores."""
+        """Seconds that as many starts as one costs would take on all cores."""
         one = self._until_ready(["--agent", "hello_0"], self.ports[:1])
-        return Sample((one.cpu or 0) * self.size, (one.cpu or 0) * self.size)
+        return Sample((one.cpu or 0) * self.size)
 
     def _until_ready(self, arguments: list[str], ports: list[int]) -> Sample:
+        """Seconds, and CPU-seconds per core."""
         command = [sys.executable, "-m", "pallas_agent_runtime", *arguments]
         begun = time.perf_counter()
         with servers.process(command, self.place, agents.environment(), core=None) as running:

@@ -57,7 +57,7 @@ def _figures(cluster: Cluster, folder: Path, size: int) -> Iterator[Figure]:
     install = ["helm", "install", "fleet", "chart", "--namespace", "fleet", "--timeout", "15m"]
     subprocess.run(install, cwd=folder, env=cluster.env, check=True, capture_output=True)
     yield _one(f"{size:,} agents: helm install", time.perf_counter() - begun, "s")
-    servers.until(lambda: cluster.ready() > size, pause=1, patience=900)
+    servers.until(lambda: cluster.ready() > size, pause=5, patience=1200)
     yield _one(f"{size:,} agents: until every pod is ready", time.perf_counter() - begun, "s")
     secret = next(item for item in cluster.items("/api/v1/namespaces/fleet/secrets") if "release" in item["data"])
     yield _one(

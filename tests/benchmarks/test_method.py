@@ -67,6 +67,13 @@ def test_a_bar_is_a_least_or_a_most_value(bar: Bar, median: float, verdict: str)
     assert Figure("x", Spread(median, median, median, 7), bar).verdict == verdict
 
 
+def test_where_the_machine_was_not_quiet_cpu_decides_and_is_named() -> None:
+    loud = Spread(1.4, 1, 2, 7, loud=True)
+    assert Figure("x", loud, at_least(1.5), cpu=Spread(1.6, 1, 2, 7)).verdict == "met by CPU"
+    assert Figure("x", loud, at_least(1.5), cpu=Spread(1.4, 1, 2, 7)).verdict == "NOT MET by CPU"
+    assert Figure("x", loud, at_least(1.5)).verdict == "NOT MET"
+
+
 def test_the_table_is_markdown_with_aligned_columns() -> None:
     figures = [
         Figure("short", Spread(2.0, 1.0, 3.0, 7), at_least(1.5)),
