@@ -34,7 +34,7 @@ _BY_KEY = {
     "pool": "an IPv4 network such as 10.213.0.0/16",
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
-_PRIVATE = frozenset({"env", "secrets", "tokens", "access"})
+_PRIVATE = frozenset({"otlp_endpoint", "env", "secrets", "tokens", "access"})
 _VARIANTS = frozenset({"bool", "constrained-str", "str"})
 """Names pydantic puts into a location for the branch of a union it tried, besides those with brackets."""
 

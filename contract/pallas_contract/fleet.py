@@ -46,6 +46,7 @@ _MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
 _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
+_ENDPOINT = r"^https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 _SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
 _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
@@ -58,6 +59,7 @@ PATTERNS = {
     _HOST: "a host name",
     _SHORT: "a short name in lower case such as partners",
     _NAMESPACE: "a reverse domain such as com.example.project",
+    _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
     **access_keys.PATTERNS,
 }
@@ -72,6 +74,7 @@ Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
 Address = Annotated[str, AfterValidator(_is_address)]
 TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
 Reach = Annotated[str, AfterValidator(_is_reach)]
+Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
@@ -215,6 +218,18 @@ class Registry(_Written):
     """Lets agents outside of this file register themselves. Default: nobody may."""
 
 
+class Telemetry(_Written):
+    """Where agents send their traces (docs/telemetry.md)."""
+
+    otlp_endpoint: Endpoint
+    """Base URL of a collector that takes OTLP over HTTP. In compose, one whose host name has no dot is expected on the
+    network `telemetry`; any other is outside."""
+    sample: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of the traces that are recorded, where the caller has not decided."""
+    content: bool = False
+    """Put prompts, arguments and answers into the traces."""
+
+
 class Images(_Written):
     """Where the containers' images come from."""
 
@@ -275,6 +290,8 @@ class Fleet(_Written):
     """Who may call the agents: static tokens or those of an authorization server."""
     registry: Registry = Registry()
     """How the registry runs."""
+    telemetry: Telemetry | None = None
+    """Traces of the agents. Default: none."""
     networks: Annotated[
         Networks, BeforeValidator(_networks, json_schema_input_type=Literal["isolated", "flat"] | Networks)
     ] = Networks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from pallas_contract import access, names, registering
 from pallas_contract.fleet import Fleet
@@ -20,6 +21,7 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
     yield from _agents(fleet, tree)
     yield from registering.problems(fleet, tree)
     yield from access.problems(fleet, tree)
+    yield from _telemetry(fleet, tree)
 
 
 def waves(fleet: Fleet) -> list[list[str]]:
@@ -131,3 +133,13 @@ def _agents(fleet: Fleet, tree: Source) -> Iterator[Problem]:
             message = f"{agent.replicas} replicas need `instance_scope: request`"
             hint = "a conversation lives in one replica; `request` keeps nothing between calls"
             yield tree.problem("agents", name, "replicas", message=message, hint=hint)
+
+
+def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    if fleet.telemetry is None:
+        return
+    host = urlsplit(fleet.telemetry.otlp_endpoint).hostname
+    if host in names.RESERVED | {names.slug(name) for _, name in _members(fleet)}:
+        message = f"`{host}` is a member of the fleet, not a collector"
+        hint = "give the collector another name, and run it beside the fleet"
+        yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint)

@@ -106,9 +106,23 @@ def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
         for peer in sorted(agent.depends_on)
         if peer in fleet.services and fleet.services[peer].provides == "openai"
     ]
+    env |= _telemetry_env(fleet)
     if models:
         env[names.ENV_OPENAI_BASE_URL] = f"http://{authority(fleet, models[0], placement)}/v1"
     return env | agent.env
+
+
+def _telemetry_env(fleet: Fleet) -> dict[str, str]:
+    """OpenTelemetry's own variables, and the one of ours."""
+    telemetry = fleet.telemetry
+    if telemetry is None:
+        return {}
+    env = {names.ENV_OTLP_ENDPOINT: telemetry.otlp_endpoint}
+    if telemetry.sample < 1:
+        env |= {names.ENV_SAMPLER: "parentbased_traceidratio", names.ENV_SAMPLER_RATIO: f"{telemetry.sample:g}"}
+    if telemetry.content:
+        env[names.ENV_TRACE_CONTENT] = "true"
+    return env
 
 
 def service_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:

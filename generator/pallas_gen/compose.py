@@ -16,6 +16,10 @@ from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 FILE = PurePosixPath("compose.yaml")
 USER = "10001:10001"
 LABEL = "io.pallas-kit"
+TELEMETRY = "telemetry"
+"""Network of the agents and a collector that the user puts there. Docker answers for a name from the first of a
+container's networks by name (measured: Engine 26), so this one must sort behind those of the calls: on it no agent
+listens."""
 
 Tree = dict[str, Any]
 
@@ -60,7 +64,7 @@ def _service(plan: Plan, item: Workload, project: PurePosixPath, networks: dict[
     if item.waits_for:
         out["depends_on"] = {host: {"condition": "service_healthy"} for host in item.waits_for}
     if networks:
-        out["networks"] = {network: _joining(item, hosts) for network, hosts in networks.items()}
+        out["networks"] = {network: _joining(item, network, hosts) for network, hosts in networks.items()}
     if volumes := _volumes(plan, item, project):
         out["volumes"] = volumes
     if item.secrets:
@@ -145,15 +149,21 @@ def _bind(source: str, target: str) -> Tree:
     }
 
 
-def _joining(item: Workload, hosts: list[str]) -> Tree:
+def _joining(item: Workload, network: str, hosts: list[str]) -> Tree:
     """How a workload joins a network: what is called on it has a name there that says from whom."""
-    callers = hosts[:-1] if item.kind == "agent" and hosts[-1] == item.host else []
+    called = item.kind == "agent" and hosts[-1] == item.host and network != TELEMETRY
+    callers = hosts[:-1] if called else []
     return {"aliases": [_caller_alias(host) for host in callers]} if callers else {}
 
 
 def _listen_on(item: Workload, networks: dict[str, list[str]]) -> dict[str, str]:
     """A bridge carries both directions, so an agent listens only where its callers are, not where it calls."""
-    callers = [host for hosts in networks.values() if item.host == hosts[-1] for host in hosts[:-1]]
+    callers = [
+        host
+        for network, hosts in networks.items()
+        if item.host == hosts[-1] and network != TELEMETRY
+        for host in hosts[:-1]
+    ]
     if item.kind != "agent" or not callers:
         return {}
     return {names.ENV_LISTEN_ON: ",".join(_caller_alias(host) for host in sorted(callers))}
@@ -175,6 +185,8 @@ def _members(plan: Plan) -> dict[str, list[str]]:
             out[f"agent.{item.host}"] = [names.REGISTRY, item.host]
         elif item.kind == "service" and item.egress:
             out[f"service.{item.host}"] = [item.host]
+    if traced := [item.host for item in plan.workloads if item.collector and item.collector.beside]:
+        out[TELEMETRY] = traced
     return out | {f"call.{caller}.{called}": [caller, called] for caller, called in plan.edges}
 
 
@@ -184,11 +196,17 @@ def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:
     ranges = subnets.allocate(plan.name, sizes, IPv4Network(plan.pool))
     out: Tree = {}
     for network, hosts in sorted(members.items()):
-        owner = plan.workload(hosts[-1])
-        open_ = not network.startswith("call.") and (_published(owner) is not None or owner.egress)
-        out[network] = {} if open_ else {"internal": True}
+        out[network] = {} if _is_open(network, plan.workload(hosts[-1])) else {"internal": True}
         out[network]["ipam"] = {"config": [{"subnet": str(ranges[network])}]}
     return out
+
+
+def _is_open(network: str, owner: Workload) -> bool:
+    """A network cannot be opened for one address only, so a collector outside opens it as `egress` does."""
+    if network == TELEMETRY or network.startswith("call."):
+        return False
+    outside = owner.collector is not None and not owner.collector.beside
+    return _published(owner) is not None or owner.egress or outside
 
 
 def _secrets(plan: Plan, project: PurePosixPath) -> Tree:

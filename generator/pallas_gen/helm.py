@@ -123,6 +123,7 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
         "publish": item.published is not None,
         "public_url": item.public_url,
         "port": item.published and item.published[1],
+        "collector_port": item.collector and item.collector.port,
     }
     return out | {key: value for key, value in optional.items() if value}
 

@@ -33,6 +33,10 @@ def ways(plan: Plan) -> Iterator[Way]:
                 names.REGISTRY,
                 "in compose it may ask the registry, on whose network it is; on Kubernetes not",
             )
+        if item.collector:
+            at = f"{item.collector.host}:{item.collector.port}"
+            network = ", in compose on the network `telemetry`" if item.collector.beside else ""
+            yield Way(item.host, at, f"telemetry: the collector of traces{network}")
         if item.egress:
             why = "egress: its model or one of its servers is outside"
             yield Way(item.host, WORLD, f"reach of registered agents: {', '.join(item.reach)}" if item.reach else why)

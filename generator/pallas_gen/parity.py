@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Where
-from pallas_gen.plan import Plan, Workload
+from pallas_gen import compose
+from pallas_gen.plan import Collector, Plan, Workload
 
 Tree = Mapping[str, Any]
 _OWN = frozenset({names.ENV_REPLICA_DOMAIN, names.ENV_LISTEN_ON})
@@ -34,6 +35,8 @@ class Seen:
     """Folders that outlive a restart."""
     callers: tuple[str, ...]
     """Those of them that reach an agent; empty for what is no agent."""
+    collector: str = ""
+    """Its way to the collector of traces: a network, or the port that is open."""
 
 
 def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
@@ -53,17 +56,25 @@ def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
         peers=tuple(sorted(peers)) if plan.isolated else (),
         keeps=(names.STATE_DIR,) if item.state else (),
         callers=tuple(sorted(callers)) if plan.isolated else (),
+        collector=_way_to(item.collector, http=http) if plan.isolated and item.collector else "",
     )
+
+
+def _way_to(collector: Collector, *, http: bool) -> str:
+    if http:
+        return str(collector.port)
+    return compose.TELEMETRY if collector.beside else "outside"
 
 
 def in_compose(document: Tree) -> dict[str, Seen]:
     """Every service of a compose file."""
     services: Tree = document["services"]
     on = {host: set(service.get("networks", ())) for host, service in services.items()}
-    return {host: _service(host, service, on) for host, service in services.items()}
+    internal = {name for name, network in document.get("networks", {}).items() if network.get("internal")}
+    return {host: _service(host, service, on, internal) for host, service in services.items()}
 
 
-def _service(host: str, service: Tree, on: Mapping[str, set[str]]) -> Seen:
+def _service(host: str, service: Tree, on: Mapping[str, set[str]], internal: set[str]) -> Seen:
     limits = service["deploy"]["resources"]["limits"]
     env = {key: value.replace("$$", "$") for key, value in service["environment"].items()}
     listens = env.get(names.ENV_LISTEN_ON, "")
@@ -76,10 +87,17 @@ def _service(host: str, service: Tree, on: Mapping[str, set[str]]) -> Seen:
         order=tuple(sorted(service.get("depends_on", ()))),
         secrets=tuple(sorted(secret["target"] for secret in service.get("secrets", ()))),
         limits=(float(limits["cpus"]), _mebibytes(limits["memory"])),
-        peers=tuple(sorted(other for other in on if other != host and on[other] & on[host])),
+        peers=tuple(sorted(other for other in on if other != host and on[other] & on[host] - {compose.TELEMETRY})),
         keeps=tuple(each["target"] for each in service.get("volumes", ()) if each["type"] == "volume"),
         callers=tuple(sorted(name.removeprefix("from.") for name in listens.split(",") if name)),
+        collector=_found_way(env, on[host], internal),
     )
+
+
+def _found_way(env: Mapping[str, str], joined: set[str], internal: set[str]) -> str:
+    if compose.TELEMETRY in joined:
+        return compose.TELEMETRY
+    return "outside" if names.ENV_OTLP_ENDPOINT in env and joined - internal else ""
 
 
 def in_manifests(objects: Sequence[Tree]) -> dict[str, Seen]:
@@ -94,7 +112,8 @@ def in_manifests(objects: Sequence[Tree]) -> dict[str, Seen]:
         is_agent = item["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
         callers = {caller for caller, called in ways if called == host and is_agent}
         at = f"{host}.{item['metadata']['namespace']}"
-        out[host] = _deployment(at, item["spec"]["template"]["spec"], peers, callers)
+        seen = _deployment(at, item["spec"]["template"]["spec"], peers, callers)
+        out[host] = replace(seen, collector=",".join(map(str, _ports_to_others(policies.get(host, {})))))
     return out
 
 
@@ -141,6 +160,12 @@ def _callers(policy: Tree, deployments: Tree) -> Iterator[str]:
 def _called(policy: Tree, deployments: Tree) -> Iterator[str]:
     for rule in policy.get("egress", ()):
         yield from _named(rule.get("to", ()), deployments)
+
+
+def _ports_to_others(policy: Tree) -> list[int]:
+    """The ports that are open to more than pods of this namespace; all names are asked for at port 53."""
+    rules = [rule for rule in policy.get("egress", ()) if not all("podSelector" in peer for peer in rule.get("to", ()))]
+    return sorted({port["port"] for rule in rules for port in rule.get("ports", ())} - {53})
 
 
 def _named(peers: Sequence[Tree], deployments: Tree) -> Iterator[str]:

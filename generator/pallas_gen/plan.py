@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pallas_contract import __version__, access, launch, names
 from pallas_contract.fastagent import OFFLINE_PROVIDERS, Config
@@ -39,6 +40,18 @@ class Secret:
 
     target: str
     file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Where agents send their traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
+
+    host: str
+    port: int
+
+    @property
+    def beside(self) -> bool:
+        return "." not in self.host and ":" not in self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,7 @@ class Workload:
     """Hosts and networks outside of the fleet, where these are known; else `egress` is the world."""
     state: bool = False
     """Whether it keeps files in STATE_DIR over a restart."""
+    collector: Collector | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
@@ -162,6 +176,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         secrets=(*shared, *_secrets({**agent.secrets, **access.files(fleet, name)})),
         needs_code=fleet.image.code == "mounted",
         egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
+        collector=_collector(fleet),
         labels=agent.labels,
         own_files=(agent.card,) if agent.card else _module_files(agent.module or ""),
         fingerprint=_fingerprint(fleet, name),
@@ -214,6 +229,13 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
 
 def _public_url(fleet: Fleet, host: str, publish: bool | str | None) -> str:
     return launch.public_url(fleet, host, 0) if fleet.public_url and publish else ""
+
+
+def _collector(fleet: Fleet) -> Collector | None:
+    if fleet.telemetry is None:
+        return None
+    url = urlsplit(fleet.telemetry.otlp_endpoint)
+    return Collector(url.hostname or "", url.port or (443 if url.scheme == "https" else 80))
 
 
 def _module_files(module: str) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         *_forwarded(fleet, tree, config),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
+        *_telemetry(fleet, tree),
         *_variables(config, folder, environ, fleet),
     ]
     return Loaded(fleet, config, project, folder, refuse_errors(found))
@@ -144,6 +145,13 @@ def _forwarded(fleet: Fleet, tree: Source, config: Config) -> Iterator[Problem]:
                 place = ("agents", name, "access", "forward", index)
                 hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
                 yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
+
+
+def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in _LOCAL:
+        hint = "name a collector that the containers reach; processes read $OTEL_EXPORTER_OTLP_ENDPOINT first"
+        message = "in a container localhost is the container itself"
+        yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, level="warning")
 
 
 def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:

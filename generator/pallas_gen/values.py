@@ -53,6 +53,13 @@ class NetworkPolicy(Block):
     """Peers that may scrape metrics, when `serviceMonitor` is on."""
     dns_to: list[Object] = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]
     """Where names are resolved, at port 53."""
+    collector_at: list[Object] = [
+        {"namespaceSelector": {}},
+        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
+        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
+    ]
+    """Where the collector of traces may be, for workloads with `collectorPort`, at that port only. Name its namespace
+    to narrow it."""
     egress_to: list[Object] = [
         {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
         {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},

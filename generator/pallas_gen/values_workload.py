@@ -171,6 +171,8 @@ class Workload(Pod):
     """Whether it may reach the world."""
     egress_to: list[Object] = []
     """What it may reach with `egress: true`, in place of `networkPolicy.egressTo`."""
+    collector_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the collector it sends traces to; `networkPolicy.collectorAt` says where that may be."""
     publish: bool = False
     """Whether it may be called from outside of the fleet."""
     public_url: str = ""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from .conftest import GRAPH
+
 pytestmark = pytest.mark.helm
 
 Labels = dict[str, str]
@@ -124,3 +126,16 @@ def test_prometheus_scrapes_agents_and_registry(graph) -> None:
 
 def test_policies_are_off_when_networks_are_flat(graph) -> None:
     assert graph.render({"networkPolicy": {"enabled": False}}).of("NetworkPolicy") == {}
+
+
+def test_agents_reach_the_collector_at_its_port_and_nobody_else_does(compiled) -> None:
+    chart = compiled(GRAPH + "telemetry: {otlp_endpoint: 'http://otel:4318'}\n")
+    net = Net(chart.render())
+    agents = {"top", "left-one", "right"}
+    assert {name for name in FLEET if net.reaches(name, "elsewhere", 4318)} == agents
+    assert {name for name in FLEET if net.reaches(name, "elsewhere", 443)} == {"right"}
+    assert among(net.edges(), FLEET) == among(declared(chart.plan), FLEET)
+    narrow = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    net = Net(chart.render({"networkPolicy": {"collectorAt": narrow}}))
+    assert {name for name in FLEET if net.reaches(name, "prometheus", 4318)} == agents
+    assert {name for name in FLEET if net.reaches(name, "elsewhere", 4318)} == {"right"}

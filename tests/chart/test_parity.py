@@ -13,6 +13,9 @@ import yaml
 from pallas_gen import compose, parity
 from pallas_gen.plan import Plan
 
+from .conftest import GRAPH
+
+COLLECTORS = {"beside": "http://otel:4318", "outside": "https://in.example.com"}
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -21,19 +24,22 @@ def read_compose(plan: Plan) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fleets(example, graph, public) -> dict[str, Any]:
+def fleets(example, compiled, graph, public) -> dict[str, Any]:
     examples = {"01-hello": (example("01-hello"), ()), "02-pallas": (example("02-pallas"), SECRET)}
-    return {**examples, "graph": (graph, ()), "public": (public, ())}
+    traced = {
+        name: (compiled(f"{GRAPH}telemetry: {{otlp_endpoint: '{url}'}}\n"), ()) for name, url in COLLECTORS.items()
+    }
+    return {**examples, **traced, "graph": (graph, ()), "public": (public, ())}
 
 
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public", *COLLECTORS])
 def test_compose_is_the_plan(fleets, name: str) -> None:
     plan = fleets[name][0].plan
     assert list(parity.differences(plan, parity.in_compose(read_compose(plan)), "compose.yaml", http=False)) == []
 
 
 @pytest.mark.helm
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public", *COLLECTORS])
 def test_the_chart_is_the_plan(fleets, name: str) -> None:
     chart, options = fleets[name]
     found = parity.in_manifests(chart.render(None, *options).objects)
@@ -99,3 +105,24 @@ def test_a_difference_in_the_chart_is_seen(graph, plain, field: str) -> None:
     MANIFESTS[field](objects)
     found = parity.differences(graph.plan, parity.in_manifests(list(objects.values())), "chart", http=True)
     assert field in {problem.where.field for problem in found}
+
+
+def test_a_lost_way_to_the_collector_is_seen(fleets) -> None:
+    for name in COLLECTORS:
+        plan = fleets[name][0].plan
+        document = read_compose(plan)
+        service(document)["networks"].pop("telemetry", None)
+        document["networks"]["agent.left-one"]["internal"] = True
+        found = parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)
+        assert [problem.where.field for problem in found] == ["left-one.collector"]
+
+
+@pytest.mark.helm
+def test_a_closed_port_of_the_collector_is_seen(fleets) -> None:
+    chart = fleets["beside"][0]
+    objects = chart.render().objects
+    for item in objects:
+        if item["kind"] == "NetworkPolicy" and item["metadata"]["name"] == "top":
+            item["spec"]["egress"] = [rule for rule in item["spec"]["egress"] if "4318" not in str(rule)]
+    found = parity.differences(chart.plan, parity.in_manifests(objects), "chart", http=True)
+    assert [problem.where.field for problem in found] == ["top.collector"]

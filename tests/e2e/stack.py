@@ -6,16 +6,18 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import docker
+from docker.constants import DEFAULT_DOCKER_API_VERSION
 from docker.models.containers import Container
+from docker.types import EndpointConfig
 from testcontainers.compose import DockerCompose
 
-from pallas_contract import names
+from pallas_contract import __version__, names
 
 
 class Stack:
@@ -55,6 +57,22 @@ class Stack:
             if attached:
                 found[service] = attached["IPAddress"]
         return found
+
+    @contextmanager
+    def beside(self, network: str, name: str, code: str) -> Iterator[Callable[[], list[str]]]:
+        """A container that is no member of the fleet, on one of its networks, running `code`; the lines it printed."""
+        container = self._engine.containers.run(
+            f"pallas-agent:{__version__}",
+            ["-c", code],
+            detach=True,
+            labels={"io.pallas-kit.test": self.project},
+            network=f"{self.project}_{network}",
+            networking_config={f"{self.project}_{network}": EndpointConfig(DEFAULT_DOCKER_API_VERSION, aliases=[name])},
+        )
+        try:
+            yield lambda: container.logs().decode().splitlines()
+        finally:
+            container.remove(force=True)
 
     def python(self, member: str, code: str) -> str:
         """What `code` prints when it runs inside the member's container."""

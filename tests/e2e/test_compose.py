@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Iterator
@@ -32,6 +33,26 @@ for path in pathlib.Path("/project").rglob("*"):
 REFUSED = {"gaierror", "ConnectionRefusedError", "TimeoutError", "OSError"}
 """No such name; no way there."""
 
+COLLECTOR = """
+import http.server
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            said = {item.key: item.value.string_value for item in resource.resource.attributes}
+            for scope in resource.scope_spans:
+                for span in scope.spans:
+                    print("span", said["service.name"], span.trace_id.hex(), span.name, sep="|", flush=True)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+http.server.ThreadingHTTPServer(("0.0.0.0", 4318), Handler).serve_forever()
+"""
+"""What a user would have an OpenTelemetry collector for."""
+
 SCOUT = """
   scout:
     card: agents/scout.md
@@ -54,7 +75,7 @@ def fleet(root, tmp_path_factory) -> Iterator[Stack]:
         root / "examples" / "02-pallas",
         folder,
         name=f"pallas-e2e-{os.getpid()}",
-        more="registry: {probe_interval: 1}\n",
+        more="registry: {probe_interval: 1}\ntelemetry: {otlp_endpoint: 'http://otel-collector:4318'}\n",
     )
     with running(config) as stack:
         yield stack
@@ -224,3 +245,19 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         await scenario.until_states(stack.url("registry"), {"hello": "ok", "scout": "ok"}, within=60)
         now = stack.container("registry")
         assert (now.id, now.attrs["State"]["StartedAt"]) == (registry.id, registry.attrs["State"]["StartedAt"])
+
+
+async def test_a_collector_on_the_network_telemetry_gets_one_trace_of_all_agents(up):
+    """Until now there was none, which nobody noticed."""
+    with up.beside("telemetry", "otel-collector", COLLECTOR) as logs:
+        for era in scenario.ERAS:
+            await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
+        everyone = {"harper", "research", "tech-research", "engineering"}
+        async with asyncio.timeout(60):
+            while True:
+                traces: dict[str, set[str]] = {}
+                for _, service, trace, _ in (line.split("|") for line in logs() if line.startswith("span|")):
+                    traces.setdefault(trace, set()).add(service)
+                if sum(services == everyone for services in traces.values()) >= len(scenario.ERAS):
+                    break
+                await asyncio.sleep(0.5)

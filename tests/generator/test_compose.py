@@ -171,3 +171,29 @@ def test_a_network_is_as_large_as_its_members_need() -> None:
 )
 def test_project_name_is_one_compose_accepts(plan, name: str, project: str) -> None:
     assert document(plan(GRAPH.replace("My Fleet!", name)))["name"] == project
+
+
+def test_a_collector_beside_the_fleet_has_a_network_with_the_agents(plan) -> None:
+    made = document(plan(GRAPH + "telemetry: {otlp_endpoint: 'http://otel:4318'}\n"))
+    before = document(plan(GRAPH))
+    on = {name for name, service in made["services"].items() if "telemetry" in service["networks"]}
+    assert on == {"top", "left", "right"}
+    assert made["networks"].pop("telemetry")["internal"] is True
+    assert made["networks"] == before["networks"]
+    assert list(made["services"]["left"]["networks"])[-1] == "telemetry"  # Docker asks them in this order
+    left = made["services"]["left"]
+    assert left["networks"]["telemetry"] == {}
+    assert left["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.top"  # nobody is called there
+
+
+def test_a_collector_outside_opens_the_networks_of_the_agents(plan) -> None:
+    made = document(plan(GRAPH + "telemetry: {otlp_endpoint: 'https://in.example.com'}\n"))
+    opened = {name for name, network in made["networks"].items() if not network.get("internal")}
+    assert opened == {"agent.left", "agent.right", "agent.top", "registry"}
+    assert "telemetry" not in made["networks"]
+
+
+def test_flat_networks_are_flat_for_a_collector_too(plan) -> None:
+    made = document(plan(GRAPH + "networks: flat\ntelemetry: {otlp_endpoint: 'http://otel:4318'}\n"))
+    assert "networks" not in made
+    assert "networks" not in made["services"]["left"]

@@ -132,3 +132,25 @@ def test_a_server_that_nobody_calls_gets_no_token(make) -> None:
         project.load(make(text), {})
     config = {"fastagent__config__yaml": "mcp: {servers: {argos: {url: 'https://argos.example/mcp'}}}\n"}
     assert project.load(make(text, **config), {}).fleet.agents["scout"].access.forward == ["argos"]
+
+
+def test_telemetry_is_for_agents_and_reaches_them_by_opentelemetrys_variables(plan) -> None:
+    made = plan(TWO + "telemetry: {otlp_endpoint: 'http://otel:4318', sample: 0.25, content: true}\n", **CONFIG)
+    scout = made.workload("scout")
+    assert {key: value for key, value in scout.env.items() if "OTEL" in key or "TRACE" in key} == {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://otel:4318",
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": "0.25",
+        "PALLAS_TRACE_CONTENT": "true",
+    }
+    assert (scout.collector.host, scout.collector.port, scout.collector.beside) == ("otel", 4318, True)
+    others = [made.workload("model"), made.workload("registry")]
+    assert [(item.collector, "OTEL_EXPORTER_OTLP_ENDPOINT" in item.env) for item in others] == [(None, False)] * 2
+    assert scout.egress is False
+
+
+def test_what_is_not_said_about_telemetry_is_left_to_opentelemetry(plan) -> None:
+    assert plan(TWO).workload("scout").collector is None
+    env = plan(TWO + "telemetry: {otlp_endpoint: 'https://in.example.com'}\n").workload("scout")
+    assert not {"OTEL_TRACES_SAMPLER", "PALLAS_TRACE_CONTENT"} & set(env.env)
+    assert (env.collector.port, env.collector.beside) == (443, False)

@@ -41,6 +41,10 @@ spec:
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/name: {{ . | quote }}}}
         {{- end }}
     {{- end }}
+    {{- with .it.collectorPort }}
+    - ports: [{port: {{ . }}}]
+      to: {{ toJson $policy.collectorAt }}
+    {{- end }}
     {{- if .it.egress }}
     - to: {{ .it.egressTo | default $policy.egressTo | toJson }}
     {{- end }}
