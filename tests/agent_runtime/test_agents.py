@@ -222,9 +222,14 @@ async def test_a_large_image_passes_and_a_larger_body_does_not(fleet: Any) -> No
     )
     said = "images[0].data: too large; message and images may have 33554432 bytes together"
     assert (text_of(result), result.is_error) == (said, True)
-    async with httpx2.AsyncClient() as http:
-        reply = await http.post(fleet.url("harper"), content=b" " * (41 << 20))
-    assert reply.status_code == 413
+
+
+async def test_what_is_far_too_large_is_refused_unread_and_in_words(fleet: Any, era: str) -> None:
+    async with Client(fleet.url("harper"), mode=era) as client:
+        with pytest.raises(MCPError, match="too large: message and images may have 33554432 bytes together") as refused:
+            await client.call_tool("harper", {"message": "x" * (41 << 20)})
+        assert refused.value.error.code == -32600
+        assert text_of(await client.call_tool("harper", {"message": "hello"})) == "hello"
 
 
 # --- conversations ---

@@ -221,6 +221,8 @@ async def test_a_sub_agent_killed_in_mid_call_is_named(fleet: Any, era: str, mod
     model.released.set()
     text, _ = await waiting
     seconds = time.monotonic() - started
+    (told,) = [said(message) for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    assert "third" in told  # the tool error that `first`, its caller, got
     fleet.start("third")
     await asyncio.to_thread(fleet.wait, "third")
     assert text.startswith("got ")

@@ -20,6 +20,10 @@ def user(text: str) -> Said:
     return Said("user", text)
 
 
+def weigh(said: Said) -> int:
+    return len(said.text)
+
+
 def test_a_key_depends_on_handle_and_caller_and_shows_neither() -> None:
     keys = {key("a", ""), key("a", "token"), key("b", ""), key("", "a")}
     assert len(keys) == 4
@@ -28,7 +32,7 @@ def test_a_key_depends_on_handle_and_caller_and_shows_neither() -> None:
 
 
 async def test_a_turn_is_saved_unless_it_fails() -> None:
-    talks = Conversations[Said](MemoryStore())
+    talks = Conversations[Said](MemoryStore(weigh), weigh)
     async with talks.turn("k") as transcript:
         transcript["harper"] = [user("one")]
     with suppress(RuntimeError):
@@ -44,7 +48,7 @@ async def test_a_turn_is_saved_unless_it_fails() -> None:
 
 
 async def test_turns_of_one_conversation_wait_for_each_other() -> None:
-    talks, order = Conversations[Said](MemoryStore()), []
+    talks, order = Conversations[Said](MemoryStore(weigh), weigh), []
 
     async def turn(name: str, key: str) -> None:
         async with talks.turn(key):
@@ -59,7 +63,7 @@ async def test_turns_of_one_conversation_wait_for_each_other() -> None:
 
 
 async def test_the_least_recently_used_goes_first() -> None:
-    store = MemoryStore[Said](limit=2)
+    store = MemoryStore[Said](weigh, limit=2)
     for name in ("a", "b"):
         await store.save(name, {"x": [user(name)]})
     await store.save("a", {"x": [user("a again")]})
@@ -69,7 +73,7 @@ async def test_the_least_recently_used_goes_first() -> None:
 
 async def test_an_idle_conversation_ages_out() -> None:
     now = [0.0]
-    store = MemoryStore[Said](idle=10, clock=lambda: now[0])
+    store = MemoryStore[Said](weigh, idle=10, clock=lambda: now[0])
     await store.save("a", {"x": [user("a")]})
     now[0] = 10
     assert await store.load("a")
@@ -78,7 +82,7 @@ async def test_an_idle_conversation_ages_out() -> None:
 
 
 async def test_a_long_conversation_is_cut_where_a_user_speaks() -> None:
-    talks = Conversations[Said](MemoryStore(), length=4)
+    talks = Conversations[Said](MemoryStore(weigh), weigh, length=4)
     result = Said("user", "", tool_results={"call": 1})
     said = [user("1"), Said("assistant", "calls"), result, Said("assistant", "done"), user("2"), Said("assistant", "x")]
     async with talks.turn("k") as transcript:
@@ -87,3 +91,24 @@ async def test_a_long_conversation_is_cut_where_a_user_speaks() -> None:
     async with talks.turn("k") as transcript:
         transcript["harper"] = [user("0"), user("1"), *[Said("assistant", "x")] * 9]
     assert [message.text for message in await talks.read("k", "harper")] == ["1", *"xxxxxxxxx"]
+
+
+async def test_all_conversations_together_are_bounded_in_bytes() -> None:
+    talks = Conversations[Said](MemoryStore(weigh, total=10), weigh)
+    for name, text in (("a", "x" * 4), ("b", "x" * 4), ("a", "x" * 5), ("c", "x" * 4)):
+        async with talks.turn(name) as transcript:
+            transcript["harper"] = [user(text)]
+    assert [len(await talks.read(name, "harper")) for name in "abc"] == [1, 0, 1]
+    async with talks.turn("d") as transcript:
+        transcript["harper"] = [user("x" * 99)]
+    assert [len(await talks.read(name, "harper")) for name in "acd"] == [0, 0, 1]  # the last one is kept as it is
+
+
+async def test_one_conversation_is_bounded_in_bytes_and_keeps_whole_turns() -> None:
+    talks = Conversations[Said](MemoryStore(weigh), weigh, largest=10)
+    async with talks.turn("k") as transcript:
+        transcript["harper"] = [user("1234"), Said("assistant", "1234"), user("12"), Said("assistant", "1234")]
+    assert [said.text for said in await talks.read("k", "harper")] == ["12", "1234"]
+    async with talks.turn("k") as transcript:
+        transcript["harper"].extend([user("x" * 99), Said("assistant", "y")])
+    assert [len(said.text) for said in await talks.read("k", "harper")] == [99, 1]

@@ -97,3 +97,13 @@ async def test_its_own_registry_entry() -> None:
     meta: dict[str, Any] = entry["_meta"]
     assert meta["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-01-01T00:00:00Z"
     assert meta["io.pallas-kit/health"]["status"] == "error"
+
+
+async def test_its_card_says_who_and_where_and_which_versions_it_speaks() -> None:
+    reply = await Page(failure="no model").get("/mcp/server-card")
+    assert reply.headers["content-type"] == "application/mcp-server-card+json"
+    assert reply.headers["access-control-allow-origin"] == "*"
+    (remote,) = reply.json().pop("remotes")
+    assert remote.pop("supportedProtocolVersions")[-2:] == ["2025-11-25", "2026-07-28"]
+    assert remote == {"type": "streamable-http", "url": "http://localhost:8201/mcp"}
+    assert reply.json().keys() == {"$schema", "name", "title", "description", "version", "remotes"}

@@ -1,4 +1,4 @@
-"""What was said, kept outside the agent instances: by key, bounded in number, age and length.
+"""What was said, kept outside the agent instances: by key, bounded in number, age, length and bytes.
 
 A key is made of the conversation's handle and its caller: knowing a handle does not open another's conversation.
 """
@@ -20,6 +20,12 @@ IDLE = 1800.0
 """Seconds without a turn after which one is forgotten."""
 
 
+LARGEST = 48 << 20
+"""Most bytes of one conversation, beyond its last turn, which is always kept."""
+TOTAL = 96 << 20
+"""Most bytes of all conversations in memory, beyond the last one: an agent has 512 MiB by default."""
+
+
 class Message(Protocol):
     """What this module needs to know of fast-agent's message."""
 
@@ -29,6 +35,8 @@ class Message(Protocol):
     def tool_results(self) -> object: ...
 
 
+type Weigh[M] = Callable[[M], int]
+"""Bytes of a message, roughly: its texts and images."""
 type Transcript[M] = dict[str, list[M]]
 """Messages by agent: a workflow keeps its history in its children."""
 
@@ -55,35 +63,51 @@ class MemoryStore[M]:
     Nothing on the wire ends a conversation in the stateless era, so they also age out: `idle` is in seconds.
     """
 
-    def __init__(self, limit: int = LIMIT, idle: float = IDLE, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit, self._idle, self._clock = limit, idle, clock
-        self._kept: OrderedDict[str, tuple[float, Transcript[M]]] = OrderedDict()
+    def __init__(
+        self,
+        weigh: Weigh[M],
+        limit: int = LIMIT,
+        idle: float = IDLE,
+        clock: Callable[[], float] = time.monotonic,
+        total: int = TOTAL,
+    ) -> None:
+        self._weigh, self._limit, self._idle, self._clock, self._total = weigh, limit, idle, clock, total
+        self._kept: OrderedDict[str, tuple[float, Transcript[M], int]] = OrderedDict()
+        self._bytes = 0
 
     async def load(self, key: str) -> Transcript[M]:
         self._forget()
         return {agent: list(said) for agent, said in self._kept[key][1].items()} if key in self._kept else {}
 
     async def save(self, key: str, transcript: Transcript[M]) -> None:
-        self._kept[key] = (self._clock(), transcript)
-        self._kept.move_to_end(key)
+        self._drop(key)
+        weight = sum(self._weigh(message) for said in transcript.values() for message in said)
+        self._kept[key] = (self._clock(), transcript, weight)
+        self._bytes += weight
         self._forget()
 
     def _forget(self) -> None:
         while self._kept:
-            used, _ = next(iter(self._kept.values()))
-            if len(self._kept) <= self._limit and self._clock() - used <= self._idle:
+            oldest, (used, _, _) = next(iter(self._kept.items()))
+            heavy = self._bytes > self._total and len(self._kept) > 1
+            if not heavy and len(self._kept) <= self._limit and self._clock() - used <= self._idle:
                 return
-            self._kept.popitem(last=False)
+            self._drop(oldest)
+
+    def _drop(self, key: str) -> None:
+        if key in self._kept:
+            self._bytes -= self._kept.pop(key)[2]
 
 
 class Conversations[M: Message]:
     """Turns of one conversation happen one after the other; those of different ones side by side.
 
-    `length` is the most messages kept per agent: fast-agent copies the whole history on every turn, 0.15 ms a message.
+    `length` is the most messages kept per agent: fast-agent copies the whole history on every turn, 0.15 ms a message;
+    `largest` is the most bytes.
     """
 
-    def __init__(self, store: Store[M], length: int = 400) -> None:
-        self._store, self._length = store, length
+    def __init__(self, store: Store[M], weigh: Weigh[M], length: int = 400, largest: int = LARGEST) -> None:
+        self._store, self._weigh, self._length, self._largest = store, weigh, length, largest
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -104,7 +128,9 @@ class Conversations[M: Message]:
 
     def _bounded(self, messages: list[M]) -> list[M]:
         """The last whole turns, at least one: a tool's result without its call confuses every provider."""
-        start = max(0, len(messages) - self._length)
+        start, left = len(messages), self._largest
+        while start > max(0, len(messages) - self._length) and (left := left - self._weigh(messages[start - 1])) >= 0:
+            start -= 1
         turns = [i for i, said in enumerate(messages) if said.role == "user" and not said.tool_results]
         fitting = [i for i in turns if i >= start]
         return messages[(fitting[:1] or turns[-1:] or [start])[0] :] if start else messages

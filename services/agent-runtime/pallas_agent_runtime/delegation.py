@@ -19,7 +19,6 @@ from typing import Any
 
 from opentelemetry.context import Context
 from opentelemetry.propagate import get_global_textmap, set_global_textmap
-from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.propagators.textmap import (
     CarrierT,
     Getter,
@@ -116,11 +115,15 @@ def carried(task: Task) -> Iterator[None]:
 
 
 class _Propagator(TextMapPropagator):
-    """Writes the current task into what is sent. Reading is for `arrived`, which can refuse."""
+    """Writes the current task into what is sent, after `first`. Reading it is for `arrived`, which can refuse."""
+
+    def __init__(self, first: TextMapPropagator) -> None:
+        self._first = first
 
     def inject(
         self, carrier: CarrierT, context: Context | None = None, setter: Setter[CarrierT] = default_setter
     ) -> None:
+        self._first.inject(carrier, context, setter)
         task = _current.get()
         if task is not None:
             said = {
@@ -135,16 +138,20 @@ class _Propagator(TextMapPropagator):
     def extract(
         self, carrier: CarrierT, context: Context | None = None, getter: Getter[CarrierT] = default_getter
     ) -> Context:
-        return Context() if context is None else context
+        """What `first` finds; a trace in `_meta` that is not even text, on which it trips, is no trace."""
+        try:
+            return self._first.extract(carrier, context, getter)
+        except Exception:
+            return Context() if context is None else context
 
     @property
     def fields(self) -> set[str]:
-        return {ID, DEPTH, PATH, SECONDS}
+        return {*self._first.fields, ID, DEPTH, PATH, SECONDS}
 
 
 def install() -> None:
     """Send the current task along from now on, beside what is sent along already (trace context and baggage)."""
-    set_global_textmap(CompositePropagator([get_global_textmap(), _Propagator()]))
+    set_global_textmap(_Propagator(get_global_textmap()))
 
 
 def _id(meta: Mapping[str, Any]) -> str:

@@ -91,11 +91,12 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     try:
         with (
             telemetry.recording(settings, prepared.provider, mcp_server.offered(settings), os.environ),
-            _store(settings, fast.to_json, fast.from_json) as store,
+            _store(settings, fast.to_json, fast.from_json, fast.weigh) as store,
         ):
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
             forwarding = fast.Forwarding(targets, partial(may_go_on, settings))
-            engine = fast.Engine(loaded, settings, Conversations(store), downstream.worth_trying, forwarding)
+            talks = Conversations(store, fast.weigh)
+            engine = fast.Engine(loaded, settings, talks, downstream.worth_trying, forwarding)
             async with engine.running():
                 await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)
     except fast.EngineFailed as failure:
@@ -106,7 +107,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
 
 @contextlib.contextmanager
 def _store[M: Message](
-    settings: Settings, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]]
+    settings: Settings, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]], weigh: Callable[[M], int]
 ) -> Iterator[Store[M]]:
     """Where conversations live: in memory, or in the file that was asked for.
 
@@ -114,7 +115,7 @@ def _store[M: Message](
         Refused: that file cannot be used.
     """
     if settings.conversations is None or not settings.remembers:
-        yield MemoryStore()
+        yield MemoryStore(weigh)
         return
     with contextlib.ExitStack() as stack:
         try:
@@ -157,7 +158,7 @@ async def _answer(
         manager = web.session_manager(surface.server(metrics), settings)
         async with background(downstream.run(), checks.run(), *guard.background()):
             async with manager.run():
-                server = HttpServer(web.app(manager, pages, guard.gate))
+                server = HttpServer(web.app(manager, pages, settings.max_body, guard.gate))
                 for listener in sockets:
                     listening.start(listener)
                 pages.ready = True

@@ -9,6 +9,7 @@ from typing import Any
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,8 +20,9 @@ from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.health import Downstream
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.preflight import Preflight
+from pallas_agent_runtime.refusals import Refusals
 from pallas_agent_runtime.settings import Settings
-from pallas_contract import documents, names
+from pallas_contract import cards, documents, names, official
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.health import Health
 
@@ -55,6 +57,7 @@ class Pages:
             Route(names.HEALTH_PATH, self.healthz),
             Route("/metrics", self.metrics),
             Route("/.well-known/mcp/server.json", self.server_json),
+            Route(f"{names.MCP_PATH}/server-card", self.server_card),
         ]
 
     async def livez(self, request: Request) -> Response:
@@ -91,11 +94,21 @@ class Pages:
         server = documents.server(settings.fleet, settings.name, self._capabilities, settings.placement)
         return JSONResponse({"servers": [documents.entry(server, self._started, now.status, now.message)]})
 
+    async def server_card(self, request: Request) -> Response:
+        """Who this server is and where, for anybody's eyes (SEP-2127), without a word about its tools."""
+        settings = self._settings
+        seed = documents.server(settings.fleet, settings.name, None, settings.placement)
+        strict = official.server(seed, documents.public_url(settings.fleet, settings.name, settings.placement))
+        headers = {"access-control-allow-origin": "*", "cache-control": "public, max-age=3600"}
+        body = cards.card(strict, SUPPORTED_PROTOCOL_VERSIONS)
+        return JSONResponse(body, media_type=cards.CARD_TYPE, headers=headers)
+
 
 def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSessionManager:
     """The transport of both eras; an agent that remembers nothing has no sessions either.
 
-    What is a little too large is still read, so that the caller gets a tool error; anything beyond gets HTTP 413.
+    What is a little too large is still read, so that the caller gets a tool error that names the field; anything beyond
+    is refused unread (`refusals`).
     """
     hosts = list(settings.allowed_hosts)
     return StreamableHTTPSessionManager(
@@ -110,9 +123,9 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
     )
 
 
-def app(manager: StreamableHTTPSessionManager, pages: Pages, gate: Gate | None = None) -> Starlette:
+def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate: Gate | None = None) -> Starlette:
     """All pages are open; `/mcp` is behind the gate, if there is one."""
-    mcp = StreamableHTTPASGIApp(manager)
+    mcp = Refusals(StreamableHTTPASGIApp(manager), max_body)
     if gate is None:
         return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, mcp)])
     return Starlette(routes=[*pages.routes(), *gate.routes(), Route(names.MCP_PATH, gate.around(mcp))])

@@ -12,7 +12,7 @@ from fast_agent.mcp.prompt_serialization import from_json, to_json
 
 from pallas_agent_runtime.engine.definition import Loaded, load, register_model, silence
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.turns import Engine, EngineFailed
+from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
 
 __all__ = [
     "Engine",
@@ -24,4 +24,5 @@ __all__ = [
     "register_model",
     "silence",
     "to_json",
+    "weigh",
 ]

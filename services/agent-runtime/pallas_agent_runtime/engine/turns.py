@@ -255,3 +255,12 @@ def _resume(agent: Any, messages: list[PromptMessageExtended]) -> None:
 def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> None:
     transcript.clear()
     transcript.update({name: list(agent.message_history) for name, agent in agents.items() if agent.message_history})
+
+
+def weigh(message: PromptMessageExtended) -> int:
+    """Bytes of a message, roughly: the texts and images in it and in the results of tools."""
+    blocks = [
+        *message.content,
+        *(block for result in (message.tool_results or {}).values() for block in result.content),
+    ]
+    return sum(len(getattr(block, "text", None) or getattr(block, "data", None) or "") for block in blocks)
