@@ -75,7 +75,7 @@ class Engine:
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
-        self._accepting = True
+        self._accepting, self._aborting = True, False
 
     @property
     def failure(self) -> str:
@@ -119,8 +119,8 @@ class Engine:
             turn.cancel()
             raise
         answer = _result(turn)
-        if answer.failed:
-            raise EngineFailed(answer.text)
+        if answer.failed:  # fast-agent makes an empty answer of a model's request that was cancelled
+            raise EngineFailed(STOPPING if self._aborting else answer.text)
         return answer.text
 
     async def history(self, key: str) -> list[PromptMessage]:
@@ -134,6 +134,7 @@ class Engine:
 
     async def abort(self) -> None:
         """Cancel every open turn and wait until each has cleaned up."""
+        self._aborting = True
         turns = list(self._turns)
         for turn in turns:
             turn.cancel()
