@@ -58,10 +58,13 @@ class Result:
     version: str = ""
     tools: Mapping[str, str] | None = None
     listed: float | None = None
+    status: int = 0
+    wait: float = 0.0
 
     @property
     def reachable(self) -> bool:
-        return self.state in ("ok", "degraded", "unauthenticated")
+        """Whoever needs it can count on it now: a 503 is an answer, but no help (seed 000: an HTTP error is none)."""
+        return self.state in ("ok", "degraded", "unauthenticated") and self.status != 503
 
 
 class _NotModern(Exception):
@@ -85,7 +88,7 @@ async def probe(
         talk = Talk(target, client)
         try:
             result = replace(await _bounded(talk, era, timeout), latency=clock() - started)
-            if target.tools and result.era and result.state in ("ok", "degraded"):
+            if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
                 result = replace(result, tools=await _tools(talk, result), listed=clock())
             return result
         finally:
@@ -97,7 +100,7 @@ async def _bounded(talk: Talk, era: str, timeout: float) -> Result:
         async with asyncio.timeout(timeout):
             return await _ask_or_read(talk, era)
     except Finding as verdict:
-        return Result(verdict.state, verdict.reason, era)
+        return Result(verdict.state, verdict.reason, era, status=verdict.status, wait=verdict.wait)
     except TimeoutError:
         return Result("error", f"no answer in {timeout:g} s", era)
     except (http.Unreachable, ValueError) as error:

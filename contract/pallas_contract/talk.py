@@ -20,6 +20,10 @@ Era = Literal["2026-07-28", "2025-11-25"]
 ASIDE = 1.0
 """Seconds for what is asked after the state is known: the goodbye, the tools."""
 _MAX_TEXT = 500
+_DIGITS = 9
+"""Digits of a Retry-After that are read: thirty years are enough, and no number is too long to be one."""
+_NOT_NOW = {429: "asked to slow down", 503: "cannot answer now"}
+"""It is there and says that it will answer later (table of faults, 15)."""
 
 CLIENT = {"name": "pallas-probe", "version": __version__}
 META = "io.modelcontextprotocol/"
@@ -42,11 +46,11 @@ class Target:
 
 
 class Finding(Exception):
-    """A finding that ends the probe early."""
+    """A finding that ends the probe early: `status` is the HTTP status that says so, `wait` its Retry-After."""
 
-    def __init__(self, state: State, reason: str) -> None:
+    def __init__(self, state: State, reason: str, status: int = 0, wait: float = 0.0) -> None:
         super().__init__(reason)
-        self.state, self.reason = state, reason
+        self.state, self.reason, self.status, self.wait = state, reason, status, wait
 
 
 class Talk:
@@ -74,14 +78,7 @@ class Talk:
         body = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode()
         last = last and not self.session  # the goodbye follows
         reply = await self._client.request("POST", headers=headers, body=body, enough=self._complete, last=last)
-        if reply.status in (401, 403):
-            raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {reply.status})")
-        if reply.status == 429:
-            raise Finding("degraded", "asked to slow down (HTTP 429)")
-        if reply.status == 421:
-            raise Finding("error", "refuses this Host header (HTTP 421)")
-        if reply.status >= 500 or 300 <= reply.status < 400:
-            raise Finding("error", f"HTTP {reply.status}")
+        _refuse(reply)
         return reply
 
     async def notify(self, method: str) -> None:
@@ -131,6 +128,37 @@ class Talk:
         if self.session:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
         return headers
+
+
+def _refuse(reply: http.Reply) -> None:
+    status = reply.status
+    if status in (401, 403):
+        raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {status})", status)
+    if status in _NOT_NOW:
+        raise Finding("degraded", f"{_NOT_NOW[status]} (HTTP {status})", status, retry_after(reply.headers))
+    if status == 421:
+        raise Finding("error", "refuses this Host header (HTTP 421)", status)
+    if 300 <= status < 400:
+        raise Finding("error", f"HTTP {status}, and redirects are not followed", status)
+    if status >= 500:
+        raise Finding("error", f"HTTP {status}", status)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds that a Retry-After asks to wait (RFC 9110, 10.2.3); 0 when there is none that can be understood.
+
+    A time of day is read against the answer's own Date, so that clocks of two hosts need not agree.
+    """
+    said = headers.get("retry-after", "")
+    if said.isascii() and said.isdigit():
+        return float(said[:_DIGITS])
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - a container healthcheck rarely gets here
+
+    try:
+        gap = parsedate_to_datetime(said) - parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError):  # TypeError: one of them without a time zone
+        return 0.0
+    return max(0.0, gap.total_seconds())
 
 
 def _is_stream(reply: http.Reply) -> bool:

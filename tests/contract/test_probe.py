@@ -112,8 +112,9 @@ STATUSES = [
     (421, "error", "refuses this Host header (HTTP 421)"),
     (429, "degraded", "asked to slow down (HTTP 429)"),
     (500, "error", "HTTP 500"),
-    (503, "error", "HTTP 503"),
-    (307, "error", "HTTP 307"),
+    (502, "error", "HTTP 502"),
+    (503, "degraded", "cannot answer now (HTTP 503)"),
+    (307, "error", "HTTP 307, and redirects are not followed"),
 ]
 
 
@@ -123,6 +124,32 @@ async def test_a_status_is_a_finding(serve, answer, status: int, state: str, rea
     server = await serve(answer(status, location="http://169.254.169.254/", www_authenticate="Bearer"))
     result = await probe.probe(Target(server.url, deep=True), era=era)
     assert (result.state, result.reason) == (state, reason)
+
+
+NOON = "Thu, 12 Mar 2026 12:00:00 GMT"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("said", "date", "seconds"),
+    [
+        ("7", "", 7.0),
+        ("Thu, 12 Mar 2026 12:00:09 GMT", NOON, 9.0),
+        ("Thu, 12 Mar 2026 11:00:00 GMT", NOON, 0.0),
+        ("Thu, 12 Mar 2026 12:00:09 GMT", "", 0.0),
+        ("Thu, 12 Mar 2026 12:00:09 -0000", NOON, 0.0),
+        ("soon", NOON, 0.0),
+        ("-3", "", 0.0),
+        ("²", "", 0.0),
+        ("9" * 5000, "", 999_999_999.0),
+    ],
+)
+async def test_how_long_it_asks_to_be_left_alone(serve, answer, status: int, said: str, date: str, seconds) -> None:
+    server = await serve(answer(status, retry_after=said, date=date))
+    result = await probe.probe(Target(server.url, deep=True, tools=True))
+    assert (result.state, result.status, result.wait) == ("degraded", status, seconds)
+    assert result.reachable == (status == 429)
+    assert len(server.asked) == 1, "who asks for peace is not asked for tools"
 
 
 async def test_a_server_that_answers_get_with_405_is_well(serve, mcp) -> None:

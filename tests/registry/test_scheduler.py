@@ -12,7 +12,7 @@ import pytest
 
 from pallas_contract.probe import Result
 from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import Check, Prober, Scheduler, next_due, phase
+from pallas_registry.scheduler import WAIT, Check, Prober, Scheduler, next_due, phase
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")
 
@@ -156,6 +156,23 @@ async def test_one_that_never_answered_is_asked_every_second_for_a_minute(schedu
     await time.advance(100)
     assert [second for second in at if second <= 60] == [float(second) for second in range(61)]
     assert len([second for second in at if second > 60]) == 8
+
+
+@pytest.mark.parametrize(
+    ("wait", "rounds"),
+    [(0.0, 5.0), (3.0, 5.0), (12.0, 12.0), (86400.0, WAIT)],
+    ids=["none", "less", "more", "too long"],
+)
+async def test_who_asks_for_peace_gets_some(scheduler, time, wait: float, rounds: float) -> None:
+    at: list[float] = []
+
+    async def refuse(_where: Endpoint, _before: Result | None) -> Result:
+        at.append(time.seconds)
+        return Result("degraded", "cannot answer now (HTTP 503)", status=503, wait=wait)
+
+    scheduler(instead=refuse).follow("harper", [endpoint()])
+    await time.advance(100)
+    assert {round(later - before, 6) for before, later in pairwise(at[1:])} == {rounds}
 
 
 async def test_probes_are_spread_over_the_interval(scheduler, check: Watched, time) -> None:

@@ -31,6 +31,10 @@ STARTING = 60.0
 STARTING_EVERY = 1.0
 """Seconds for which, and at which, one that never answered is asked again: a fleet that came up is seen to be up."""
 
+WAIT = 30.0
+"""Most seconds that an agent's Retry-After is heeded for: it may have peace, but not go unwatched. Half of the shortest
+time after which the alert PallasRegistryStale fires."""
+
 Probe = Callable[..., Awaitable[Result]]
 """The contract's `probe(target, *, era, timeout)`."""
 Sleep = Callable[[float], Awaitable[None]]
@@ -137,6 +141,7 @@ class Scheduler:
             else:
                 due = next_due(due, step * self._interval(), self._interval(), now)
                 step = 1.0
+            due = max(due, now + min(result.wait, WAIT))
             await self._sleep(due - self._clock())
 
     @asynccontextmanager
