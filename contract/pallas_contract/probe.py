@@ -39,6 +39,8 @@ TIMEOUT = 3.0
 _NO_SUCH_TOOL = (-32601, -32602)
 """JSON-RPC: unknown method (a server without tools), invalid parameters (a server without this tool)."""
 
+_NOT_MCP = "not an MCP answer"
+
 Clock = Callable[[], float]
 
 
@@ -129,7 +131,7 @@ async def _ask(talk: Talk, era: str) -> Result:
         try:
             return await _legacy(talk)
         except Finding as verdict:
-            if not verdict.reason.startswith(("HTTP 4", "JSON-RPC")):
+            if not verdict.reason.startswith(("HTTP 4", "JSON-RPC", _NOT_MCP)):
                 raise
             await talk.leave()
     try:
@@ -224,4 +226,4 @@ def _said(text: str) -> tuple[health.Status, str] | None:
 
 def _rpc_error(answer: dict[str, Any]) -> str:
     code = as_object(answer.get("error")).get("code")
-    return as_text(f"JSON-RPC error {code}") if isinstance(code, int) else "not an MCP answer"
+    return as_text(f"JSON-RPC error {code}") if isinstance(code, int) else _NOT_MCP

@@ -64,8 +64,9 @@ async def test_the_known_era_is_asked_first(serve, mcp) -> None:
     assert methods(server) == ["initialize", "DELETE"]
 
 
-async def test_a_server_that_was_upgraded_is_found_again(serve, mcp) -> None:
-    server = await serve(mcp({"initialize": 404, "server/discover": DISCOVERED}))
+@pytest.mark.parametrize("handshake", [404, {}], ids=["unknown", "nothing in it"])
+async def test_a_server_that_was_upgraded_is_found_again(serve, mcp, handshake) -> None:
+    server = await serve(mcp({"initialize": handshake, "server/discover": DISCOVERED}))
     assert (await probe.probe(Target(server.url), era=LEGACY)).era == MODERN
 
 

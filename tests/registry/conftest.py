@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -32,13 +33,15 @@ class Time:
     """Monotonic seconds and a wall clock that only `advance` moves; `sleep` returns when they get there."""
 
     seconds: float = 0.0
+    jumped: float = 0.0
+    """Seconds by which the wall clock has been put forward."""
     _sleepers: list[tuple[float, asyncio.Future[None]]] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.seconds
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.seconds)
+        return START + timedelta(seconds=self.seconds + self.jumped)
 
     async def sleep(self, seconds: float) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -78,6 +81,8 @@ def folder(tmp_path: Path) -> Path:
         "default_model: openai.my-model-name\n"
         "model_capabilities: {vision: false, context_window: 200000, max_output_tokens: 32000}\n"
     )
+    for file in tmp_path.iterdir():
+        os.utime(file, (START.timestamp(), START.timestamp()))
     return tmp_path
 
 

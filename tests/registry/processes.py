@@ -6,13 +6,13 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 """Seconds until a test that waits for something gives up: generous, for a machine that does other work."""
 
 
@@ -22,9 +22,15 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def registry(folder: Path, **env: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A running `python -m pallas_registry` in `folder`, killed at the end if it is still there."""
+async def registry(
+    folder: Path, *, before: Sequence[str] = (), **env: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A running `python -m pallas_registry` in `folder`, killed at the end if it is still there.
+
+    `before` goes in front of the command (`prlimit --nofile=64`); it has to become the program itself.
+    """
     process = await asyncio.create_subprocess_exec(
+        *before,
         sys.executable,
         "-m",
         "pallas_registry",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents import OFFICIAL_META
 from pallas_registry import fleet_file
 from pallas_registry.catalogue import Catalogue
 from pallas_registry.fleet_file import Loaded
@@ -85,6 +86,20 @@ async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Loa
     assert harper["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:01:00Z"
     assert harper["io.pallas-kit/health"] == {"status": "error", "message": "refused"}
     assert research["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:00:00Z"
+
+
+async def test_a_registry_started_again_says_the_same(loaded: Loaded, time) -> None:
+    said = []
+    for _ in range(2):
+        catalogue = Catalogue(now=time.now, placement="local")
+        catalogue.publish(loaded, lambda _: NOT_PROBED)
+        catalogue.publish(loaded, well)
+        said.append(catalogue.document.body)
+        await time.advance(60)
+    assert said[0] == said[1]
+    catalogue.publish(loaded, lambda _: Verdict("error", "refused"))
+    catalogue.publish(loaded, well)
+    assert entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"] == "2026-03-12T10:02:00Z"
 
 
 async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loaded, time) -> None:

@@ -106,8 +106,19 @@ class Catalogue:
             return before
         same = before is not None and before.facts.strict["version"] == facts.strict["version"]
         published = before.published if before is not None and same else now
-        body = _dump(documents.entry(facts.server, now, verdict.state, verdict.reason, facts.registration))
+        dated = self._dated(before, verdict) if facts.registration is None else now
+        body = _dump(documents.entry(facts.server, dated, verdict.state, verdict.reason, facts.registration))
         return _Entry(facts, verdict, published, body, _listed(facts, verdict, published, now))
+
+    def _dated(self, before: _Entry | None, verdict: Verdict) -> datetime:
+        """What is well when it is first looked at has been so since the file was written, as far as anyone knows.
+
+        So a registry that is started again serves the bytes of the one before.
+        """
+        first = before is None or before.verdict.state == "unknown"
+        well = verdict.state in ("ok", "unknown")
+        written = self._loaded.written if self._loaded else None
+        return written if first and well and written else self._now()
 
     def _bury(self, entries: dict[str, _Entry]) -> None:
         """Agents that the file no longer has stay in the registry API as deleted, for those who follow its changes."""

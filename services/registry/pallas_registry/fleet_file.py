@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pallas_contract import check, fastagent, names
@@ -29,6 +30,8 @@ class Loaded:
     tokens: Tokens | None = None
     """Those that agents outside of the file may register with; None when nobody may."""
     token_files: tuple[Path, ...] = ()
+    written: datetime | None = None
+    """When the two files were changed last."""
 
 
 def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
@@ -53,7 +56,13 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
         errors += refused.problems
     if errors:
         raise Refused(errors)
-    return Loaded(fleet, config.capabilities, (*warnings, *notes), known, tuple(files.values()))
+    written = _written(path, path.parent / names.CONFIG_FILE)
+    return Loaded(fleet, config.capabilities, (*warnings, *notes), known, tuple(files.values()), written)
+
+
+def _written(*paths: Path) -> datetime | None:
+    times = [stamp[0] for path in paths if (stamp := _stamp(path))]
+    return datetime.fromtimestamp(max(times) / 1e9, UTC) if times else None
 
 
 class Follower:

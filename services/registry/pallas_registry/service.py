@@ -42,6 +42,9 @@ OUTSIDE = 16
 """Most probes of registered agents at once."""
 STARTING = 60.0
 """Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
+HOLD = 1.0
+"""Most seconds for which a new reading of the file waits for the first word about the agents it adds: then they appear
+as they are, and those who follow the ETag see one change and not two."""
 
 _log = structlog.get_logger()
 
@@ -74,6 +77,7 @@ class Service:
     def __init__(self, settings: Settings, loaded: Loaded, follower: Follower, world: World) -> None:
         self._settings, self._loaded, self._follower, self._world = settings, loaded, follower, world
         self._started = world.clock()
+        self._hold_until = 0.0
         self._look_now, self._look_outside_now, self._dirty = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.history = History()
         self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
@@ -96,6 +100,7 @@ class Service:
         self._others = status_page.assets()
         self._targets_of = -1
         self._use(loaded)
+        self._renew()
 
     def shown(self, run: str) -> Shown:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
@@ -162,7 +167,6 @@ class Service:
         self._registrar.use(loaded.fleet)
         self._members()
         self._registrar.announce()
-        self._renew()
 
     def _members(self) -> None:
         """Agents came or went: tell the board, and look for them."""
@@ -217,6 +221,7 @@ class Service:
             if loaded is None:
                 continue
             before = set(self._board.agents)
+            self._hold_until = self._world.clock() + HOLD
             self._use(loaded)
             scheduler.retain(self._board.agents)
             self._look_now.set()
@@ -279,6 +284,9 @@ class Service:
         """
         while True:
             await self._dirty.wait()
+            while self._board.waiting and (left := self._hold_until - self._world.clock()) > 0:
+                self._dirty.clear()
+                await self._until(self._dirty, left)
             self._dirty.clear()
             began = self._world.clock()
             self._renew()

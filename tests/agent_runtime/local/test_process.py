@@ -43,7 +43,7 @@ def gone(pid: int) -> bool:
 
 async def until_gone(pid: int) -> None:
     async with asyncio.timeout(5):
-        while not gone(pid):  # noqa: ASYNC110 - nobody tells when a process that is not ours ends
+        while not gone(pid):
             await asyncio.sleep(0.01)
 
 
