@@ -96,7 +96,7 @@ async def test_a_fleet_of_processes_from_start_to_sigterm(folder: Path, agent) -
 
         await research.stop()
         found = await until(states, lambda found: found["tech-research"]["status"] == "error")
-        assert found["tech-research"]["message"] == "connection refused"
+        assert found["tech-research"]["message"] in ("connection refused", "connection reset")  # it may be being probed
         await research.start()
         await until(states, lambda found: found["tech-research"]["status"] == "ok")
 
