@@ -178,8 +178,14 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """Foreign text fit to be shown: bounded, and encodable (JSON may carry half of a surrogate pair)."""
-    return value[:_MAX_TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+    """Foreign text fit to be shown: bounded, encodable (JSON may carry half of a surrogate pair), and one line.
+
+    What has no shape of its own becomes a space: line breaks, terminal escapes, marks that reverse what follows.
+    """
+    if not isinstance(value, str):
+        return ""
+    text = value[:_MAX_TEXT].encode("utf-8", "replace").decode()
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def as_texts(value: Any) -> list[str]:

@@ -166,7 +166,7 @@ async def test_what_the_file_dropped_is_forgotten() -> None:
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "224.0.0.1"])
 async def test_a_metadata_service_is_never_an_agent(address: str) -> None:
     found = await look(dns(Resolver(harper=[address])), "harper")
-    assert found["harper"] == Sighting(problem="resolves to link-local addresses only")
+    assert found["harper"] == Sighting(problem="resolves only to addresses that are never asked")
     found = await look(dns(Resolver(harper=[f"{address} 10.0.0.2"])), "harper")
     assert [endpoint.ip for endpoint in found["harper"].endpoints] == ["10.0.0.2"]
 

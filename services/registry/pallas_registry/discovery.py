@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -21,10 +21,15 @@ PAUSE = 0.25
 TOGETHER = resolver.LIMIT
 """Agents looked up together: among more, waiting for a turn would be taken for a resolver that does not answer."""
 
+_METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
+"""Where clouds answer machines about themselves, beside the link-local addresses."""
+_BROADCAST = IPv4Address("255.255.255.255")
+
 NOT_FOUND = "name not found"
 STALE = "name resolution fails, using the last known addresses"
 UNRESOLVED = "name resolution fails"
 
+Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
 """Raises NotFound or Unresolved."""
 Sleep = Callable[[float], Awaitable[None]]
@@ -180,9 +185,16 @@ class Dns:
             return False
 
 
+def forbidden(address: Address) -> bool:
+    """Addresses that are nobody's agent, but may be a cloud's metadata service or this machine: never asked."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    odd = address.is_link_local or address.is_multicast or address.is_unspecified
+    return odd or address in _METADATA or address == _BROADCAST
+
+
 def _sighting(agent: str, addresses: Iterable[str]) -> Sighting:
-    """Link-local and multicast addresses are no containers, but may be a cloud's metadata service: never probed."""
     url = f"http://{names.slug(agent)}:{names.CONTAINER_PORT}{names.MCP_PATH}"
-    usable = sorted(ip for ip in addresses if not ip_address(ip).is_link_local and not ip_address(ip).is_multicast)
+    usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
     endpoints = tuple(Endpoint(url, ip) for ip in usable)
-    return Sighting(endpoints, "" if endpoints else "resolves to link-local addresses only")
+    return Sighting(endpoints, "" if endpoints else "resolves only to addresses that are never asked")

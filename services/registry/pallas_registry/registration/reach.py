@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from pallas_registry.discovery import (
@@ -14,18 +14,16 @@ from pallas_registry.discovery import (
     STALE,
     TIMEOUT,
     UNRESOLVED,
+    Address,
     Endpoint,
     Resolve,
     Sighting,
     Sleep,
+    forbidden,
 )
 from pallas_registry.resolver import NotFound, Unresolved
 
 NOT_ALLOWED = "its addresses are not among those that registry.registration.reach allows"
-_METADATA = frozenset({IPv6Address("fd00:ec2::254")})
-"""A cloud's metadata service that is not at a link-local address; the others are."""
-
-Address = IPv4Address | IPv6Address
 
 
 class Reach:
@@ -57,10 +55,10 @@ class Reach:
         A name that is listed may point anywhere but back at the registry's own machine: whoever keeps its records must
         not choose what the registry talks to there. Link-local and multicast addresses are nobody's agents.
         """
+        if forbidden(address):
+            return False
         if isinstance(address, IPv6Address) and address.ipv4_mapped:
             address = address.ipv4_mapped
-        if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
-            return False
         if any(address in network for network in self._networks):
             return True
         return host.lower() in self._names and (not address.is_loopback or host.lower() == "localhost")
