@@ -11,7 +11,7 @@ import pytest
 
 from pallas_contract import documents, probe
 
-from . import scenario
+from . import daedalus, scenario
 from .projects import copy_example, free_ports
 from .stack import Stack, running
 
@@ -157,6 +157,13 @@ def test_containers_are_hardened(up):
         assert all(mount["RW"] is False for mount in container.attrs["Mounts"])
         ports = [binding for bindings in host["PortBindings"].values() for binding in bindings]
         assert {binding["HostIp"] for binding in ports} <= {"127.0.0.1"}
+
+
+async def test_daedalus(up):
+    """Sentence by sentence in test_local.py; here over published ports, with a container that is paused."""
+    async with daedalus.running(up.url("registry"), up) as client:
+        for sentence in daedalus.SENTENCES:
+            await sentence(client)
 
 
 async def test_the_registry_follows_a_crash(up):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from . import scenario
+from . import daedalus, scenario
 from .projects import copy_example
 
 pytestmark = pytest.mark.slow
@@ -143,6 +143,12 @@ async def test_a_crashed_agent_is_shown_restarted_and_used_again(up):
 
 async def test_a_frozen_agent_is_shown_and_used_again(up):
     await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+@pytest.mark.parametrize("sentence", daedalus.SENTENCES, ids=lambda each: each.__name__)
+async def test_daedalus(up, sentence):
+    async with daedalus.running(up.url("registry"), up) as client:
+        await sentence(client)
 
 
 async def test_one_interrupt_stops_all(up):

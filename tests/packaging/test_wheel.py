@@ -16,6 +16,7 @@ ROOMS = {
     "generator": "",
     "services/registry": "",
     "services/agent-runtime": "",
+    "testing": "",
     "deploy/helm/pallas": "pallas_gen/chart",
 }
 
