@@ -120,7 +120,7 @@ def in_manifests(objects: Sequence[Tree]) -> dict[str, Seen]:
 def _deployment(at: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
     (main,) = pod["containers"]
     waits = [container["args"] for container in pod.get("initContainers", ()) if container["name"] == "wait"]
-    env = {item["name"]: item["value"].replace("$$", "$") for item in main["env"]}
+    env = {item["name"]: item.get("value", "").replace("$$", "$") for item in main["env"]}
     if names.ENV_ALLOWED_HOSTS in env:
         env[names.ENV_ALLOWED_HOSTS] = _same_everywhere(at, env[names.ENV_ALLOWED_HOSTS])
     volume = [item for item in pod["volumes"] if item["name"] == "secrets"]

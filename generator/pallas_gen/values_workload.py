@@ -117,7 +117,7 @@ class Pod(Block):
     """More volumes."""
     volume_mounts: list[Object] = []
     """Where they are mounted."""
-    node_selector: dict[str, str] = {}
+    node_selector: dict[str, Label] = {}
     """Labels of the nodes to run on."""
     tolerations: list[Object] = []
     """Taints to tolerate."""

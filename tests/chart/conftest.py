@@ -58,11 +58,12 @@ class Manifests:
         return out | self.of("Pod")
 
 
-def template(values: Iterable[Path], *options: str) -> subprocess.CompletedProcess[str]:
-    """`helm template` of the static chart."""
+def helm_says(verb: str, values: Iterable[Path], *options: str) -> subprocess.CompletedProcess[str]:
+    """`helm VERB` of the static chart."""
     assert shutil.which("helm"), "helm is not here: tools/machine helm"
     files = [part for path in values for part in ("-f", str(path))]
-    command = ["helm", "template", "rel", str(chart_dir()), "--namespace", "space", *files, *options]
+    release = ["rel"] if verb == "template" else []
+    command = ["helm", verb, *release, str(chart_dir()), "--namespace", "space", *files, *options]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
 
@@ -83,12 +84,16 @@ class Chart:
         if overlay:
             files.append(self.folder / "overlay.yaml")
             files[1].write_text(json.dumps(overlay))  # YAML 1.2 reads a `1e3` of PyYAML's as a number
-        return template(files, *options)
+        return helm_says("template", files, *options)
 
     def render(self, overlay: Object | None = None, *options: str) -> Manifests:
         done = self.run(overlay, *options)
         assert done.returncode == 0, done.stderr
         return parse(done.stdout)
+
+    def lint(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """`helm lint --strict`."""
+        return helm_says("lint", [self.folder / "values.yaml"], "--strict", *options)
 
     def refused(self, overlay: Object) -> str:
         """What helm says against it."""

@@ -150,6 +150,15 @@ def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     assert fleet["agents"]["a"]["title"] == text
 
 
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas"])
+def test_helm_lint_has_nothing_to_say(example, name: str) -> None:
+    done = example(name).lint("--set", "secrets.fastagent-secrets-yaml.content=x")
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+    wrong = example(name).lint("--set", "nonsense=1")
+    assert wrong.returncode != 0
+
+
 def test_no_list_says_a_name_twice(plain) -> None:
     """Server-side apply refuses such lists."""
     for pod in plain.pods.values():
@@ -157,6 +166,13 @@ def test_no_list_says_a_name_twice(plain) -> None:
             for key, of in (("env", "name"), ("volumeMounts", "mountPath"), ("ports", "containerPort")):
                 seen = [item[of] for item in container.get(key, [])]
                 assert len(seen) == len(set(seen))
+
+
+def test_what_an_api_server_would_fill_into_a_policy_is_said(plain) -> None:
+    """A policy's rules are one value to a server-side apply: another tool applying the same would meet a conflict."""
+    for policy in plain.of("NetworkPolicy").values():
+        rules = [*policy["spec"].get("ingress", []), *policy["spec"].get("egress", [])]
+        assert all({"port", "protocol"} <= port.keys() for rule in rules for port in rule.get("ports", []))
 
 
 def test_agents_whose_name_is_a_yaml_word_stay_text(compiled) -> None:

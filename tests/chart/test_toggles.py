@@ -12,6 +12,7 @@ from .conftest import GRAPH
 
 pytestmark = pytest.mark.helm
 
+GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
 PROMETHEUS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
 
 
@@ -101,10 +102,11 @@ def test_what_is_published_accepts_its_public_name(public) -> None:
 
 
 def test_routes_attach_to_the_gateways_named(public) -> None:
-    made = public.render({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}})
+    mesh = {"name": "m", "group": "", "kind": "Service"}
+    made = public.render({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}, mesh]}})
     assert set(made.of("HTTPRoute")) == {"top", "registry"}
     spec = made.one("HTTPRoute", "top")["spec"]
-    assert (spec["hostnames"], spec["parentRefs"]) == (["top.ai.example.com"], [{"name": "gw"}])
+    assert (spec["hostnames"], spec["parentRefs"]) == (["top.ai.example.com"], [{**GATEWAY, "name": "gw"}, mesh])
     assert "filters" not in spec["rules"][0]
     assert "httpRoute.enabled needs httpRoute.parentRefs" in public.refused({"httpRoute": {"enabled": True}})
 

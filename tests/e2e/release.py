@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pallas_contract import http, names
+from pallas_contract import __version__, http, names
 
 from . import scenario
 from .projects import free_ports
@@ -84,6 +87,35 @@ class Release:
     def start(self, agent: str) -> None:
         self.kubectl("scale", f"deployment/{names.slug(agent)}", "--replicas=1")
 
+    def freeze(self, agent: str) -> None:
+        for pid in self._processes(agent):
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self, agent: str) -> None:
+        for pid in self._processes(agent):
+            os.kill(pid, signal.SIGCONT)
+
+    def _processes(self, agent: str) -> list[int]:
+        """Ids on this machine: in its own namespace the first process of a container cannot be stopped."""
+        pods = self.pods(agent).values()
+        ids = [
+            status["containerID"].rpartition("/")[2] for pod in pods for status in pod["status"]["containerStatuses"]
+        ]
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                text = (folder / "cgroup").read_text()
+                found += [int(folder.name)] if any(each in text for each in ids) else []
+        assert found, f"the node that runs {agent} must be this machine"
+        return found
+
+    def left(self) -> set[tuple[str, str]]:
+        """Every object in the namespace, of any kind, that a namespace does not have from the start."""
+        kinds = self.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
+        found = {(item["kind"], item["metadata"]["name"]) for item in self.objects(",".join(kinds))}
+        given = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+        return {(kind, name) for kind, name in found - given if kind != "Event"}
+
     def url(self, member: str) -> str:
         """A local URL of a member's Service; a forward to a pod that is gone is made anew."""
         process, port = self._forwards.get(member, (None, 0))
@@ -133,23 +165,30 @@ async def _replicas(registry_url: str, agent: str) -> int:
     return int(float(found[1])) if found else 0
 
 
+def until(met: Callable[[], bool], what: str, *, within: float) -> None:
+    """Ask once a second."""
+    end = time.monotonic() + within
+    while not met():
+        assert time.monotonic() < end, f"after {within:g} s still not: {what}"
+        time.sleep(1)
+
+
 @contextmanager
-def cluster(root: Path) -> Iterator[None]:
-    """The cluster of KUBECONFIG, else the project's own, with the images of this checkout; ended if it was not up."""
+def cluster(root: Path, *images: str) -> Iterator[None]:
+    """The project's own cluster, ended if it was not up, with the kit's images of this checkout and more `images`.
+
+    Or that of KUBECONFIG, which has the kit's images; PALLAS_LOAD_IMAGES is the command that brings others there.
+    """
     if os.environ.get("KUBECONFIG"):
+        if images:
+            call(*shlex.split(os.environ["PALLAS_LOAD_IMAGES"]), *images)
         yield
         return
     tool = root / "tools" / "cluster"
     was_up = call(tool, "status", check=False).returncode == 0
     os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
     try:
-        version = (
-            (root / "contract" / "pallas_contract" / "__init__.py")
-            .read_text()
-            .split('__version__ = "')[1]
-            .split('"')[0]
-        )
-        call(tool, "load", *(f"pallas-{image}:{version}" for image in ("agent", "registry")))
+        call(tool, "load", f"pallas-agent:{__version__}", f"pallas-registry:{__version__}", *images)
         yield
     finally:
         del os.environ["KUBECONFIG"]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from . import scenario
 from .projects import copy_example
-from .release import Release, cluster, namespace, until_gone, until_replicas
+from .release import Release, cluster, namespace, until, until_gone, until_replicas
 
 pytestmark = pytest.mark.cluster
 
-HARD = '$HOME ${X} $$ $(PATH) | {{ .Values }} | yes | 0123 | 1e3 | "a: b" # c | ünï ☃ 🦊 | l1\nl2\n'
-SCOUT = f"""
+SCOUT = """
   scout:
     card: agents/scout.md
     port: 19999
     depends_on: [model]
-    env: {{HARD: {json.dumps(HARD, ensure_ascii=False)}}}
 """
 SCOUT_CARD = "---\ntype: agent\nname: scout\nmodel: passthrough\n---\nYou are Scout.\n"
 SYNC = 150
@@ -57,14 +55,20 @@ def test_helm_test_calls_every_agent(fleet) -> None:
 @pytest.mark.parametrize("era", scenario.ERAS)
 async def test_harper_delegates_to_other_pods(up, era) -> None:
     answer = await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
-    for said, agent in {"Tech Research": "research", "Engineering": "harper"}.items():
-        assert f"{said}, asking from " in answer.text, agent
+    said = {"(?<!Tech )Research": "research", "Tech Research": "tech_research", "Engineering": "engineering"}
+    for name, agent in said.items():
+        (address,) = re.findall(rf"{name}, asking from ([0-9.]+)", answer.text)
+        assert {address} == up.addresses(agent)
     (pod,) = up.pods("argos").values()
     assert f"(argos on {pod['metadata']['name']})" in answer.text
 
 
 async def test_the_registry_follows_a_crash(up) -> None:
     await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+async def test_the_registry_follows_a_freeze(up) -> None:
+    await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up, patience=60)
 
 
 async def test_a_deleted_pod_is_replaced(up) -> None:
@@ -84,13 +88,12 @@ async def test_replicas_are_seen_one_by_one(up) -> None:
     await until_replicas(up.url("registry"), "tech_research", 1, within=60)
 
 
-async def test_an_added_agent_disturbs_no_other_and_its_text_arrives(up) -> None:
+async def test_an_added_agent_disturbs_no_other(up) -> None:
     before, text = set(up.pods()), up.config.read_text()
     (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
     up.config.write_text(text.replace("\nservices:", SCOUT + "\nservices:", 1))
     up.upgrade()
     await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "ok"}, within=SYNC)
-    assert up.python("scout", "import os; print(ascii(os.environ['HARD']))") == ascii(HARD)
     assert before < set(up.pods())
 
     (up.config.parent / "agents" / "scout.md").unlink()  # a card of no agent would be anybody's file
@@ -132,6 +135,4 @@ def test_a_missing_secret_is_refused_before_anything_changes(fleet) -> None:
 def test_uninstall_leaves_nothing(fleet) -> None:
     fleet.close()
     fleet.helm("uninstall", "--wait", "--timeout", "120s")
-    kinds = "deployments,replicasets,services,configmaps,secrets,serviceaccounts,networkpolicies,poddisruptionbudgets"
-    left = {(item["kind"], item["metadata"]["name"]) for item in fleet.objects(kinds)}
-    assert left == {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+    until(lambda: fleet.left() == set(), "nothing is left of the release", within=60)

@@ -67,6 +67,7 @@ def test_the_schema_is_closed_at_every_level(validator) -> None:
         {"agents": {"a": {"replicas": "2"}}},
         {"agents": {"a": {"resources": {"limits": {"memory": "lots"}}}}},
         {"networkPolicy": {"enable": True}},
+        {"defaults": {"nodeSelector": {"disk": "not a label"}}},
         {"images": {"agent": {"name": "x"}}},
         {"agents": {f"a{'b' * 40}": {}}},
     ):

@@ -183,6 +183,23 @@ def test_people_see_the_address() -> None:
     assert Endpoint("http://127.0.0.1:8201/mcp").label == "127.0.0.1:8201"
 
 
+async def test_on_kubernetes_replicas_are_under_another_name_than_callers_use() -> None:
+    """The agent's own name is there one address for all of them."""
+    domain = "agents.space.svc.cluster.local."
+    resolver = Resolver(
+        **{
+            "tech-research": ["10.96.0.7"],
+            f"tech-research.{domain}": ["10.244.0.3 10.244.0.4"],
+            domain: ["10.244.0.3 10.244.0.4"],
+        }
+    )
+    found = await look(Dns(resolver, domain=domain), "tech_research", "harper")
+    url = "http://tech-research:8080/mcp"
+    assert found["tech_research"].endpoints == (Endpoint(url, "10.244.0.3"), Endpoint(url, "10.244.0.4"))
+    assert found["harper"] == Sighting(problem=NOT_FOUND)
+    assert "tech-research" not in resolver.asked
+
+
 async def test_an_address_that_is_no_agents_is_a_stranger_when_seen_twice() -> None:
     resolver = Resolver(**{"harper.all": ["10.0.0.2"], "all": ["10.0.0.2 10.0.0.9"]})
     source = Dns(resolver, domain="all")

@@ -14,6 +14,7 @@ def test_defaults_are_the_seeds() -> None:
     chosen = settings.read({})
     assert chosen.config == Path("agents.yaml")
     assert (chosen.bind, chosen.addresses, chosen.placement, chosen.log_format) == (None, None, "container", "json")
+    assert chosen.domain == ""
 
 
 def test_everything_can_be_said() -> None:
@@ -24,6 +25,7 @@ def test_everything_can_be_said() -> None:
             "PALLAS_ADDRESSES": '{"harper": "127.0.0.1:8201"}',
             "PALLAS_LOG_FORMAT": "text",
             "PALLAS_ALLOWED_HOSTS": "registry, registry:*,",
+            "PALLAS_REPLICA_DOMAIN": "agents.space.svc.cluster.local.",
         }
     )
     assert chosen.hosts == ("registry", "registry:*")
@@ -31,6 +33,7 @@ def test_everything_can_be_said() -> None:
     assert chosen.bind == ("0.0.0.0", 8080)
     assert chosen.addresses == {"harper": "127.0.0.1:8201"}
     assert (chosen.placement, chosen.log_format) == ("local", "text")
+    assert chosen.domain == "agents.space.svc.cluster.local."
 
 
 def test_no_addresses_yet_is_still_one_machine() -> None:

@@ -1,3 +1,7 @@
+{{/*
+The rules of a policy are one value to a server-side apply, so what the API server would fill in (`protocol`) is said:
+else another tool that applies the same manifest is told of a conflict.
+*/}}
 {{- define "pallas.networkpolicy" -}}
 {{- $policy := .root.Values.networkPolicy }}
 {{- $instance := .root.Release.Name | quote }}
@@ -12,7 +16,7 @@ spec:
     matchLabels: {{- include "pallas.selector" . | nindent 6 }}
   policyTypes: [Ingress, Egress]
   ingress:
-    - ports: [{port: 8080}]
+    - ports: [{port: 8080, protocol: TCP}]
       from:
         {{- range .callers }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: agent, app.kubernetes.io/name: {{ . | quote }}}}
@@ -35,7 +39,7 @@ spec:
     - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
       to: {{ toJson $policy.dnsTo }}
     {{- with .it.calls }}
-    - ports: [{port: 8080}]
+    - ports: [{port: 8080, protocol: TCP}]
       to:
         {{- range . }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/name: {{ . | quote }}}}

@@ -77,7 +77,9 @@ args:
 env:
   {{- range $key, $value := omit $env "PALLAS_ALLOWED_HOSTS" }}
   - name: {{ $key }}
+    {{- if $value }}
     value: {{ include "pallas.literal" $value }}
+    {{- end }}
   {{- end }}
   {{- if hasKey $env "PALLAS_ALLOWED_HOSTS" }}
   - name: PALLAS_ALLOWED_HOSTS

@@ -1,0 +1,163 @@
+"""What a chart's user may ask of a real Kubernetes: code in an image, order, scaling, routes; and every hard text.
+
+A fleet of its own, small and all agent cards, so that nothing here waits for the large one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_contract import probe
+
+from . import scenario
+from .release import Release, call, cluster, namespace, until
+
+pytestmark = pytest.mark.cluster
+
+IMAGE = "pallas-e2e-baked:1"
+HARD = [
+    "$HOME ${X} $$ $(PATH)",
+    "{{ .Values }}",
+    "yes",
+    "0123",
+    "1e3",
+    "a: \"b\" 'c' # d",
+    "ünï ☃ 🦊",
+    "l1\nl2\n",
+    " x",
+    "~",
+    "",
+]
+ALL = "|".join(HARD)
+CARD = "---\ntype: agent\nname: {name}\n---\nYou are {name}.\n"
+FLEET: dict[str, Any] = {
+    "name": "small",
+    "public_url": "https://{name}.example.test",
+    "image": IMAGE,
+    "registry": {"probe_interval": 1},
+    "agents": {
+        "slow": {"card": "agents/slow.md", "port": 8101, "publish": False},
+        "strict": {"card": "agents/strict.md", "port": 8102, "publish": False, "depends_on": ["slow"]},
+        "lazy": {
+            "card": "agents/lazy.md",
+            "port": 8103,
+            "depends_on": {"slow": {"required": False}},
+            "instance_scope": "request",
+            "title": ALL,
+            "env": {f"HARD_{index}": text for index, text in enumerate(HARD)},
+        },
+    },
+}
+NOWHERE = {"agents": {"slow": {"nodeSelector": {"there": "is-none"}}}}
+"""`slow` starts on no node, and so never."""
+OPTIONS: dict[str, Any] = {
+    "agents": {"lazy": {"autoscaling": {"enabled": True, "minReplicas": 2}}},
+    "ingress": {"enabled": True},
+    "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]},
+}
+
+
+def write(folder: Path) -> Path:
+    """The project folder; returns its agents.yaml."""
+    (folder / "agents").mkdir()
+    for name in FLEET["agents"]:
+        (folder / "agents" / f"{name}.md").write_text(CARD.format(name=name))
+    (folder / "hard.txt").write_text(ALL)
+    (folder / "fastagent.config.yaml").write_text("default_model: passthrough\n")
+    (folder / "agents.yaml").write_text(json.dumps(FLEET, ensure_ascii=False))
+    for name, values in (("options.yaml", OPTIONS), ("nowhere.yaml", NOWHERE)):
+        (folder / name).write_text(json.dumps(values))
+    return folder / "agents.yaml"
+
+
+@pytest.fixture(scope="module")
+def fleet(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """Baked into an image and installed with its options, `slow` not yet able to start."""
+    config = write(tmp_path_factory.mktemp("small"))
+    call(sys.executable, "-m", "pallas_gen", "image", "-f", config)
+    call("docker", "build", "-q", "-f", config.with_name("Dockerfile.fleet"), "-t", IMAGE, config.parent)
+    with cluster(root, IMAGE), namespace("pallas-e2e-small") as space:
+        release = Release(config, space)
+        try:
+            upgrade(release, "nowhere.yaml")
+            yield release
+        finally:
+            release.close()
+            call("docker", "image", "rm", "-f", IMAGE)
+
+
+def upgrade(release: Release, *more: str) -> None:
+    """Install or upgrade with the options and more values files."""
+    files = [part for name in ("options.yaml", *more) for part in ("-f", str(release.config.with_name(name)))]
+    release.upgrade(*files)
+
+
+def test_a_soft_edge_holds_no_pod_and_a_hard_one_does(fleet: Release) -> None:
+    fleet.kubectl("rollout", "status", "deployment/lazy", "--timeout=180s")
+    (strict,) = fleet.pods("strict").values()
+    (wait,) = strict["status"]["initContainerStatuses"]
+    assert (strict["status"]["phase"], wait["name"]) == ("Pending", "wait")
+    assert "running" in wait["state"]
+    upgrade(fleet)
+    fleet.kubectl("rollout", "status", "deployment/strict", "--timeout=180s")
+
+
+def test_the_code_is_that_of_the_image(fleet: Release) -> None:
+    (pod, *_) = fleet.pods("lazy").values()
+    assert {container["image"] for container in pod["spec"]["containers"]} == {IMAGE}
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["tmp"]
+    assert json.loads(fleet.python("lazy", "import json; print(json.dumps(open('/project/hard.txt').read()))")) == ALL
+
+
+async def test_every_text_arrives_unchanged(fleet: Release) -> None:
+    code = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('HARD_')}))"
+    assert json.loads(fleet.python("lazy", code)) == FLEET["agents"]["lazy"]["env"]
+    entry = (await scenario.catalogue(fleet.url("registry")))["lazy"]
+    assert entry["server"]["title"] == ALL
+
+
+async def test_the_fleet_is_well_and_published_where_it_is_served(fleet: Release) -> None:
+    await scenario.until_states(fleet.url("registry"), {"slow": "ok", "strict": "ok", "lazy": "ok"}, within=60)
+    entry = (await scenario.catalogue(fleet.url("registry")))["lazy"]
+    assert entry["server"]["remotes"][0]["url"] == "https://lazy.example.test/mcp"
+    (ingress,) = fleet.objects("ingresses")
+    assert {rule["host"] for rule in ingress["spec"]["rules"]} == {"lazy.example.test", "registry.example.test"}
+    routes = {item["metadata"]["name"]: item["spec"]["hostnames"] for item in fleet.objects("httproutes")}
+    assert routes == {"lazy": ["lazy.example.test"], "registry": ["registry.example.test"]}
+    port = fleet.url("lazy").rpartition(":")[2]
+    passed_on = [probe.Target(f"http://{name}.example.test:{port}/mcp", "127.0.0.1") for name in ("lazy", "other")]
+    assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
+
+
+def replicas(release: Release) -> int:
+    return int(release.kubectl("get", "deployment/lazy", "-o", "jsonpath={.spec.replicas}"))
+
+
+def test_an_upgrade_leaves_the_number_of_replicas_to_the_autoscaler(fleet: Release) -> None:
+    until(lambda: replicas(fleet) == 2, "the autoscaler asks for its minimum", within=60)
+    fleet.kubectl("scale", "deployment/lazy", "--replicas=3")  # as it would, if something measured the load here
+    upgrade(fleet, "nowhere.yaml")
+    upgrade(fleet)
+    assert replicas(fleet) == 3
+
+
+def test_another_tool_may_apply_the_same_without_a_conflict(fleet: Release, tmp_path: Path) -> None:
+    """Server-side: nothing of the manifest was changed by the cluster, and no list has an element twice."""
+    manifest = tmp_path / "manifest.yaml"
+    done = call("helm", "get", "manifest", fleet.name, "-n", fleet.namespace)
+    manifest.write_text(done.stdout)
+    options = ("--server-side", "--dry-run=server", "--field-manager=another", "-f", str(manifest))
+    said = fleet.kubectl("apply", *options)
+    assert said.count("serverside-applied") >= 15
+
+
+def test_uninstall_leaves_nothing(fleet: Release) -> None:
+    fleet.close()
+    fleet.helm("uninstall", "--wait", "--timeout", "120s")
+    until(lambda: fleet.left() == set(), "nothing is left of the release", within=60)
