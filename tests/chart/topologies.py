@@ -23,6 +23,7 @@ agents:
 services:
   tools: {module: agents.model, port: 8105}
   model: {module: agents.model, port: 8106, provides: openai}
+registry: {registration: {store: true, reach: [10.20.0.0/16], tokens: {partner: {file: token.txt}}}}
 """
 OPEN = """\
 name: Open
@@ -61,12 +62,13 @@ EVERYTHING: dict[str, Any] = {
 
 def render(compiled: Callable[..., Any], example: Callable[[str], Any]) -> dict[str, Any]:
     """The manifests of each, by name."""
-    diamond = compiled(DIAMOND, key__txt="x\n")
+    diamond = compiled(DIAMOND, key__txt="x\n", token__txt="x\n")
+    given = [f"--set=secrets.{name}.existingSecret=mine" for name in ("key-txt", "token-txt")]
     published = compiled(OPEN)
     return {
         "one": example("01-hello").render(),
         "chain": compiled(CHAIN).render(),
-        "diamond": diamond.render(None, "--set", "secrets.key-txt.existingSecret=mine"),
+        "diamond": diamond.render(None, *given),
         "published": published.render({"ingress": ON, "agents": {"front": {"autoscaling": ON}}}),
         "everything": published.render(EVERYTHING),
     }
