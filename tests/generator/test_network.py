@@ -1,0 +1,37 @@
+"""`pallas-gen explain network`: every way that the fleet file lets through, with its reason, and nothing else."""
+
+from __future__ import annotations
+
+from pallas_gen import network
+
+FLEET = """\
+public_url: https://{name}.example.com
+name: x
+agents:
+  top: {module: agents.scout, port: 8101, depends_on: {left_one: {}, tools: {required: false}}}
+  left_one: {module: agents.other, port: 8102, publish: false, egress: true}
+services:
+  tools: {module: agents.model, port: 8103}
+"""
+BACK = "in compose it may ask the registry, on whose network it is; on Kubernetes not"
+TABLE = f"""\
+left-one   ->  registry   {BACK}
+left-one   ->  the world  egress: its model or one of its servers is outside
+registry   ->  left-one   the registry probes every agent
+registry   ->  top        the registry probes every agent
+the world  ->  registry   published on port 24200, behind https://registry.example.com
+the world  ->  top        published on port 8101, behind https://top.example.com
+top        ->  left-one   depends_on
+top        ->  registry   {BACK}
+top        ->  tools      depends_on, not required
+
+"""
+
+
+def test_every_way_is_told_with_its_reason(plan) -> None:
+    assert network.explain(plan(FLEET)) == TABLE + "everything else is refused"
+
+
+def test_flat_networks_are_told_of(plan) -> None:
+    said = network.explain(plan("networks: flat\n" + FLEET))
+    assert said.endswith("\n\nnetworks are flat: everything else is let through, too")
