@@ -133,6 +133,8 @@ class AgentDefaults(_Written):
     """Environment variables whose value is read from a secret file at start, never written into generated files."""
     instance_scope: Scope | None = None
     """`request` keeps nothing between calls; `connection` (the default) and `shared` keep a conversation per caller."""
+    keep_conversations: bool | None = None
+    """Keep conversations over a restart, in an SQLite file (default: in memory). Scope `request` has none."""
     egress: bool | None = None
     """Whether the container may reach the world. Default: yes when its model or one of its MCP servers is outside."""
     publish: Publish | None = None
@@ -322,5 +324,11 @@ class Fleet(_Written):
         )
 
 
-_INHERITED = ("replicas", "resources", "instance_scope", "egress", "publish")
-_FALLBACK = {"replicas": 1, "resources": Resources(), "instance_scope": "connection", "publish": True}
+_INHERITED = ("replicas", "resources", "instance_scope", "keep_conversations", "egress", "publish")
+_FALLBACK = {
+    "replicas": 1,
+    "resources": Resources(),
+    "instance_scope": "connection",
+    "keep_conversations": False,
+    "publish": True,
+}

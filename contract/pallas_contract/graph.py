@@ -133,6 +133,9 @@ def _agents(fleet: Fleet, tree: Source) -> Iterator[Problem]:
             message = f"{agent.replicas} replicas need `instance_scope: request`"
             hint = "a conversation lives in one replica; `request` keeps nothing between calls"
             yield tree.problem("agents", name, "replicas", message=message, hint=hint)
+        if fleet.agents[name].keep_conversations and agent.instance_scope == "request":
+            message, hint = "an agent with `instance_scope: request` has no conversations", "remove one of the two"
+            yield tree.problem("agents", name, "keep_conversations", message=message, hint=hint)
 
 
 def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:

@@ -101,6 +101,8 @@ def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
         names.ENV_PEERS: _json(peers(fleet, name, placement)),
         names.ENV_ALLOWED_HOSTS: ",".join(allowed_hosts(fleet, names.slug(name), address, published=published)),
     }
+    if keeps_conversations(fleet, name):
+        env[names.ENV_CONVERSATIONS] = f"{STATE[placement]}/conversations.db"
     models = [
         peer
         for peer in sorted(agent.depends_on)
@@ -110,6 +112,12 @@ def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
     if models:
         env[names.ENV_OPENAI_BASE_URL] = f"http://{authority(fleet, models[0], placement)}/v1"
     return env | agent.env
+
+
+def keeps_conversations(fleet: Fleet, name: str) -> bool:
+    """Whether an agent has conversations and a file for them."""
+    agent = fleet.agent(name)
+    return bool(agent.keep_conversations) and agent.instance_scope != "request"
 
 
 def _telemetry_env(fleet: Fleet) -> dict[str, str]:

@@ -58,7 +58,7 @@ ENV_MAX_DEPTH = "PALLAS_MAX_DEPTH"
 """Most agents that a call may pass through, this one included; default 8. Set it under `env` in agents.yaml."""
 ENV_CONVERSATIONS = "PALLAS_CONVERSATIONS"
 """SQLite file that keeps conversations over a restart, relative to agents.yaml or absolute; without it they live in
-memory. Set it under `env` in agents.yaml; a container also needs a volume there."""
+memory. Written for `keep_conversations`."""
 ENV_MAX_BODY = "PALLAS_MAX_BODY"
 """Most bytes that a message and its images may have together, images in base64; default 32 MiB. Set it under `env` in
 agents.yaml."""

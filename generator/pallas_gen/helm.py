@@ -91,7 +91,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
         "images": Images(agent=image(images["agent"]), registry=image(images["registry"])),
         "defaults": Pod(grace_seconds=GRACE_SECONDS),
         "agents": {item.name: Agent(**program(item)) for item in by_kind["agent"]},
-        "registry": Registry(**_registry(plan, by_kind["registry"][0], sources)),
+        "registry": Registry(**_workload(plan, by_kind["registry"][0], sources)),
         "network_policy": {"enabled": plan.isolated},
     }
     if by_kind["service"]:
@@ -124,13 +124,10 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
         "public_url": item.public_url,
         "port": item.published and item.published[1],
         "collector_port": item.collector and item.collector.port,
+        # spelt out: the chart has no defaults for one workload alone
+        "state": State(**State(enabled=True).model_dump()) if item.state else None,
     }
     return out | {key: value for key, value in optional.items() if value}
-
-
-def _registry(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[str, Any]:
-    state = State(**State(enabled=True).model_dump())  # spelt out: the chart has no defaults for the registry alone
-    return _workload(plan, item, sources) | ({"state": state} if item.state else {})
 
 
 def _blocks(reach: Sequence[str]) -> list[dict[str, Any]]:

@@ -172,6 +172,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         public_url=_public_url(fleet, names.slug(name), agent.publish),
         replicas=agent.replicas or 1,
         stateless=agent.instance_scope == "request",
+        state=launch.keeps_conversations(fleet, name),
         resources=agent.resources or Resources(),
         secrets=(*shared, *_secrets({**agent.secrets, **access.files(fleet, name)})),
         needs_code=fleet.image.code == "mounted",

@@ -194,34 +194,36 @@ def _one_replica(schema: dict[str, Any]) -> None:
     schema["then"] = {"properties": {"replicas": {"maximum": 1}, "autoscaling": off}}
 
 
-class Agent(Workload):
-    """One agent."""
-
-    model_config = ConfigDict(json_schema_extra=_one_replica)
-
-
 class State(Block):
-    """Where the registry keeps what must outlive a restart."""
+    """What a program must not lose over a restart: who registered, or conversations."""
 
     enabled: bool = False
-    """Keep registrations; written by `pallas-gen helm` for `registry.registration.store`."""
+    """Keep it; written by `pallas-gen helm` for `registry.registration.store` and `keep_conversations`."""
     persistent: bool = True
     """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
     existing_claim: str = ""
     """A PersistentVolumeClaim of yours. Empty: the chart makes one, which `helm uninstall` leaves there."""
-    size: Quantity = "64Mi"
-    """Size of the volume; a registration takes a few KiB, and there are a thousand at most."""
+    size: Quantity = "1Gi"
+    """Size of the volume. A registration takes a few KiB, a conversation what its words and images do."""
     storage_class: str = ""
     """Storage class of the claim. Empty: the cluster's default."""
 
 
-class Registry(Workload):
-    """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
+class Keeping(Workload):
+    """A program that may have something to keep; then there is one of it."""
 
     model_config = ConfigDict(json_schema_extra=_one_replica)
 
     state: State = State()
     """What it keeps over a restart."""
+
+
+class Agent(Keeping):
+    """One agent."""
+
+
+class Registry(Keeping):
+    """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
 
 
 class Companion(Workload):

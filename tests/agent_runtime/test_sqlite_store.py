@@ -129,7 +129,7 @@ async def test_what_another_version_wrote_is_an_empty_conversation(make: Make, t
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("this is no database, " * 100)
     for name, reason in [
-        ("no/such", "no such file or directory"),
+        ("no/such/file", "no such file or directory"),
         ("text", "file is not a database"),
         ("", "is a dir"),
     ]:

@@ -37,13 +37,22 @@ def test_registrations_are_kept_in_a_claim_that_outlives_the_release(chart) -> N
     made = chart.render(None, *GIVEN)
     claim = made.one("PersistentVolumeClaim", "registry-state")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}
+    assert claim["spec"] == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     assert volume(made)["persistentVolumeClaim"] == {"claimName": "registry-state"}
     assert {"name": "state", "mountPath": "/state"} in made.main("registry")["volumeMounts"]
     assert made.main("registry")["securityContext"]["readOnlyRootFilesystem"] is True
     assert made.one("Deployment", "registry")["spec"]["strategy"] == {"type": "Recreate"}
     assert made.one("Deployment", "scout")["spec"]["strategy"]["type"] == "RollingUpdate"
     assert not any(each["name"] == "state" for each in made.pod("scout")["volumes"])
+    assert list(parity.differences(chart.plan, parity.in_manifests(made.objects), "chart", http=True)) == []
+
+
+def test_an_agent_keeps_its_conversations_the_same_way(compiled) -> None:
+    chart = compiled(WRITTEN.split("registry:", maxsplit=1)[0].replace("8101}", "8101, keep_conversations: true}"))
+    made = chart.render()
+    assert made.of("PersistentVolumeClaim").keys() == {"scout-state"}
+    assert {"name": "state", "mountPath": "/state"} in made.main("scout")["volumeMounts"]
+    assert made.one("Deployment", "scout")["spec"]["strategy"] == {"type": "Recreate"}
     assert list(parity.differences(chart.plan, parity.in_manifests(made.objects), "chart", http=True)) == []
 
 
@@ -57,13 +66,13 @@ def test_the_token_reaches_the_registry_alone(chart) -> None:
 
 
 def test_the_claim_is_what_the_values_say(chart) -> None:
-    made = chart.render({"registry": {"state": {"size": "1Gi", "storageClass": "fast"}}}, *GIVEN)
+    made = chart.render({"registry": {"state": {"size": "2Gi", "storageClass": "fast"}}}, *GIVEN)
     spec = made.one("PersistentVolumeClaim", "registry-state")["spec"]
-    assert (spec["storageClassName"], spec["resources"]["requests"]["storage"]) == ("fast", "1Gi")
+    assert (spec["storageClassName"], spec["resources"]["requests"]["storage"]) == ("fast", "2Gi")
     given = chart.render({"registry": {"state": {"existingClaim": "mine"}}}, *GIVEN)
     assert (volume(given)["persistentVolumeClaim"], given.of("PersistentVolumeClaim")) == ({"claimName": "mine"}, {})
     pod = chart.render({"registry": {"state": {"persistent": False}}}, *GIVEN)
-    assert (volume(pod)["emptyDir"], pod.of("PersistentVolumeClaim")) == ({"sizeLimit": "64Mi"}, {})
+    assert (volume(pod)["emptyDir"], pod.of("PersistentVolumeClaim")) == ({"sizeLimit": "1Gi"}, {})
 
 
 @pytest.mark.parametrize("overlay", [{"replicas": 2}, {"autoscaling": {"enabled": True}}])

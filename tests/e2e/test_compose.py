@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from mcp import Client
 
 from pallas_contract import documents, probe
 
@@ -214,6 +215,18 @@ async def behind_a_proxy(stack: Stack) -> None:
     assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
 
 
+async def outlives_its_container(stack: Stack) -> None:
+    """What was said to hello is still there in a container made anew, on the volume that it had."""
+    asked = {"message": "remember the milk", "session_id": "shopping"}
+    async with Client(f"{stack.url('hello')}/mcp") as client:
+        await client.call_tool("hello", asked)
+    stack.container("hello").remove(force=True)
+    stack.up()
+    async with Client(f"{stack.url('hello')}/mcp") as client:
+        history = await client.get_prompt("hello_history", {"session_id": "shopping"})
+    assert [message.content.text for message in history.messages][:1] == [asked["message"]]
+
+
 async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
     config = copy_example(
         root / "examples" / "01-hello",
@@ -224,13 +237,15 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
     keys = config.parent / "keys"
     keys.mkdir()
     (keys / "api.txt").write_text("canary-value\n")
-    text = config.read_text().replace("    card:", "    secrets: {API_KEY: {file: keys/api.txt}}\n    card:")
+    more = "    secrets: {API_KEY: {file: keys/api.txt}}\n    keep_conversations: true\n    card:"
+    text = config.read_text().replace("    card:", more)
     config.write_text(text)
     with running(config) as stack:
         await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
         answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
         assert "good morning" in answer.text
         await behind_a_proxy(stack)
+        await outlives_its_container(stack)
 
         assert stack.python("hello", "print(open('/run/secrets/API_KEY').read())") == "canary-value"
         replacement = keys / "new"  # as an editor saves: the old file is replaced, not written to

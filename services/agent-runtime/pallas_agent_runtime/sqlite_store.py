@@ -111,11 +111,12 @@ def opened[M](
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the file with its table; for this user only, and SQLite gives the files beside it the same mode.
+    """Open the file with its table, in a folder that is made too; for this user only, also what SQLite puts beside it.
 
     Raises:
         OSError, sqlite3.Error: it cannot be opened.
     """
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
     connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)

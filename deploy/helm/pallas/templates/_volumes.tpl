@@ -27,7 +27,7 @@ the pod, and a new file would replace every pod. The registry sees the ConfigMap
 {{- if and (ne .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
 {{- end }}
 
-{{/* What must outlive a restart: only the registry has such files. */}}
+{{/* What must outlive a restart: who registered, conversations. */}}
 {{- define "pallas.keeps" -}}
 {{- if (.it.state | default dict).enabled }}yes{{ end }}
 {{- end }}
