@@ -30,7 +30,7 @@ services:
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "agents.yaml").write_text(FLEET)
-    (tmp_path / "key.txt").write_text("k1\n")
+    (tmp_path / "key.txt").write_text("canary-key\n")
     (tmp_path / "token.txt").write_text("t1")
     return tmp_path
 
@@ -92,10 +92,10 @@ def test_people_get_text_unless_they_ask_for_json(compiled):
 
 def test_secrets_come_from_their_files_and_are_not_shown(compiled):
     found, _ = compiled()
-    assert found["loner"].env["KEY"] == "k1"
+    assert found["loner"].env["KEY"] == "canary-key"
     assert found["model"].env["TOKEN"] == "t1"
     assert "KEY" not in found["tech"].env
-    assert "k1" not in repr(found["loner"])
+    assert "canary-key" not in repr(found["loner"])
 
 
 def test_every_missing_secret_file_is_a_problem_at_its_place(compiled, project):
