@@ -29,9 +29,13 @@ class Stack:
 
     def container(self, member: str) -> Container:
         """The one container of a member, running or not."""
-        labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={names.slug(member)}"]
-        (found,) = self._engine.containers.list(all=True, filters={"label": labels})
+        (found,) = self.replicas(member)
         return found
+
+    def replicas(self, member: str) -> list[Container]:
+        """All containers of a member, running or not."""
+        labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={names.slug(member)}"]
+        return self._engine.containers.list(all=True, filters={"label": labels})
 
     def containers(self) -> dict[str, Container]:
         """Every container of the project by its service."""

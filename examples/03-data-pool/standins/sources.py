@@ -1,0 +1,40 @@
+"""Stand-in data sources: `python -m standins.sources NAME` serves the tool of one of them on PALLAS_BIND."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+
+def candles(symbol: str, days: int) -> str:
+    """Daily candles, oldest first: open, high, low, close."""
+    start = 10.0 * len(symbol)
+    return json.dumps([[start + day, start + day + 3, start + day - 1, start + day + 2] for day in range(days)])
+
+
+def headlines(symbol: str) -> str:
+    """Headlines of today."""
+    return json.dumps([f"{symbol} opens a second data centre", f"Analysts agree about {symbol}"])
+
+
+TOOLS = {"exchange": candles, "newswire": headlines}
+
+
+def main() -> None:
+    name = sys.argv[1]
+    server = MCPServer(name, version="1.0.0", log_level="WARNING")
+    server.tool(structured_output=False)(TOOLS[name])
+    hosts = os.environ["PALLAS_ALLOWED_HOSTS"].split(",")
+    security = TransportSecuritySettings(allowed_hosts=hosts)
+    app = server.streamable_http_app(stateless_http=True, transport_security=security)
+    address, _, port = os.environ["PALLAS_BIND"].rpartition(":")
+    uvicorn.run(app, host=address, port=int(port), log_level="warning", timeout_graceful_shutdown=3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""examples/03-data-pool in containers: agents of code, replicas that stand in for each other, and a soft edge."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from . import scenario
+from .projects import copy_example
+from .stack import Stack, running
+
+pytestmark = pytest.mark.docker
+
+ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "news-fetcher"), "ok")
+
+
+@pytest.fixture(scope="module")
+def pool(root, tmp_path_factory) -> Iterator[Stack]:
+    """The example, up for all tests here."""
+    example, folder = root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool")
+    more = "registry: {probe_interval: 1}\n"
+    with running(copy_example(example, folder, name=f"data-pool-{os.getpid()}", more=more)) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def up(pool: Stack) -> Stack:
+    """The fleet with every agent ok."""
+    await scenario.until_states(pool.url("registry"), ALL_OK, within=60)
+    return pool
+
+
+async def report(stack: Stack, era: str = scenario.ERAS[0]) -> tuple[dict[str, Any], list[str]]:
+    """What the orchestrator says about ACME, and its progress."""
+    steps: list[str] = []
+
+    async def progress(_: float, __: float | None, message: str | None) -> None:
+        steps.append(message or "")
+
+    async with Client(f"{stack.url('orchestrator')}/mcp", mode=era) as client:
+        reply = await client.call_tool("send_message", {"message": "acme"}, progress_callback=progress)
+    assert not reply.is_error, reply.content[0].text
+    return json.loads(reply.content[0].text), steps
+
+
+def host(part: dict[str, Any]) -> str:
+    """The container that gave this part of a report."""
+    return part["by"].rpartition(" on ")[2]
+
+
+@pytest.mark.parametrize("era", scenario.ERAS)
+async def test_the_plan_is_worked_through_with_its_branches_side_by_side(up, era):
+    found, steps = await report(up, era)
+    assert (found["symbol"], found["figures"]["result"]) == ("ACME", {"trend": 0.15, "range": 8.0})
+    assert found["news"]["result"] == ["ACME opens a second data centre", "Analysts agree about ACME"]
+    assert host(found["prices"]) in {replica.id[:12] for replica in up.replicas("market_data")}
+    calls = ("market_data/market_data", "news_fetcher/news_fetcher", "feature_extractor/feature_extractor")
+    prices, news, figures = (f"{call}__send_message" for call in calls)
+    begun = {steps.index(f"{prices}: started"), steps.index(f"{news}: started")}
+    assert begun == {0, 1}
+    assert steps.index(f"{prices}: completed") < steps.index(f"{figures}: started")
+    assert "exchange/candles: completed" in steps  # what the pool does is passed on
+
+
+async def test_a_replica_that_dies_is_stood_in_for(up):
+    found, _ = await report(up)
+    (asked,) = (replica for replica in up.replicas("market_data") if replica.id[:12] == host(found["prices"]))
+    asked.kill()
+    found, _ = await report(up)
+    assert host(found["prices"]) != asked.id[:12]
+    asked.start()
+
+
+async def test_the_report_can_do_without_news(up):
+    up.container("news_fetcher").stop()
+    found, _ = await report(up)
+    assert (found["news"]["result"], found["figures"]["result"]["trend"]) == ([], 0.15)
+    assert "news_fetcher" in found["news"]["by"]
+    expected = {**ALL_OK, "orchestrator": "degraded", "news-fetcher": "error"}
+    await scenario.until_states(up.url("registry"), expected, within=60)
+    up.container("news_fetcher").start()
+    await scenario.until_states(up.url("registry"), ALL_OK, within=60)
+
+
+def test_only_the_orchestrator_can_be_reached_from_outside(up):
+    published = {name for name, item in up.containers().items() if any(item.ports.values())}
+    assert published == {"orchestrator", "registry"}
