@@ -170,11 +170,15 @@ def probe_url(
     url: Annotated[str, typer.Argument(help="An MCP endpoint, for example http://127.0.0.1:24101/mcp.")],
     deep: Annotated[bool, typer.Option("--deep/--shallow", help="Also ask the agent's get_health.")] = True,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = probe.TIMEOUT,
+    token: Annotated[
+        Path | None, typer.Option("--token-file", help="File with a token to show to the endpoint.", exists=True)
+    ] = None,
 ) -> None:
     """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error."""
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
-    result = asyncio.run(probe.probe(probe.Target(url, deep=deep), timeout=timeout))
+    headers = {"authorization": f"Bearer {token.read_text(encoding='utf-8').strip()}"} if token else {}
+    result = asyncio.run(probe.probe(probe.Target(url, deep=deep, headers=headers), timeout=timeout))
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""
     typer.echo(

@@ -16,6 +16,14 @@ from pallas_gen.plan import Plan
 from .conftest import GRAPH
 
 COLLECTORS = {"beside": "http://otel:4318", "outside": "https://in.example.com"}
+PROTECTED = """\
+name: protected
+access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_url: https://id.example/keys}}
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: [other]}
+  other: {module: agents.other, port: 8102, access: {tokens: {scout: {file: s/scout}}}}
+"""
+NAMES = ["01-hello", "02-pallas", "graph", "public", "protected", *COLLECTORS]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -29,17 +37,24 @@ def fleets(example, compiled, graph, public) -> dict[str, Any]:
     traced = {
         name: (compiled(f"{GRAPH}telemetry: {{otlp_endpoint: '{url}'}}\n"), ()) for name, url in COLLECTORS.items()
     }
-    return {**examples, **traced, "graph": (graph, ()), "public": (public, ())}
+    tokens = [part for name in ("ui", "scout") for part in ("--set", f"secrets.s-{name}.content=x")]
+    return {
+        **examples,
+        **traced,
+        "graph": (graph, ()),
+        "public": (public, ()),
+        "protected": (compiled(PROTECTED), tokens),
+    }
 
 
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public", *COLLECTORS])
+@pytest.mark.parametrize("name", NAMES)
 def test_compose_is_the_plan(fleets, name: str) -> None:
     plan = fleets[name][0].plan
     assert list(parity.differences(plan, parity.in_compose(read_compose(plan)), "compose.yaml", http=False)) == []
 
 
 @pytest.mark.helm
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "graph", "public", *COLLECTORS])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_chart_is_the_plan(fleets, name: str) -> None:
     chart, options = fleets[name]
     found = parity.in_manifests(chart.render(None, *options).objects)

@@ -158,3 +158,27 @@ def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):
 def test_missing_parts_of_the_registry_are_named():
     assert missing_parts(["fastapi", "nope"], {"fastapi": object()}.get) == "no module nope"
     assert missing_parts(["fastapi"], {"fastapi": object()}.get) == ""
+
+
+PROTECTED = """\
+name: demo
+registry_port: 9000
+access: {tokens: {ui: {file: ui.txt}}}
+agents:
+  harper: {module: agents.harper, port: 9001, depends_on: [research]}
+  research: {module: agents.research, port: 9002, access: {tokens: {harper: {file: harper.txt}}}}
+"""
+
+
+def test_of_tokens_only_those_that_are_presented_are_variables(tmp_path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text(PROTECTED)
+    (tmp_path / "harper.txt").write_text("token-of-harper\n")
+    fleet, tree, _ = check.load(path)
+    with pytest.raises(Refused) as refused:
+        members(fleet, tree, path, {})
+    assert {str(problem.where) for problem in refused.value.problems} == {"agents.yaml:3:24 access.tokens.ui.file"}
+    (tmp_path / "ui.txt").write_text("token-of-ui\n")
+    env = {member.name: member.env for member in members(fleet, tree, path, {})}
+    assert [key for key, text in env["harper"].items() if text.startswith("token-of")] == ["PALLAS_CALL_RESEARCH_TOKEN"]
+    assert not any(text.startswith("token-of") for name in ("research", "registry") for text in env[name].values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pallas_contract import graph, launch, names
+from pallas_contract import access, graph, launch, names
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, refuse_errors
 from pallas_contract.source import Source
@@ -109,10 +109,11 @@ def _secrets(fleet: Fleet, tree: Source, folder: Path) -> tuple[dict[str, dict[s
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
             message = f"secret file {secret.file} cannot be read: {reason}"
-            hint = f"create it with the value of {key}, readable for you only"
+            hint = f"create it{f' with the value of {key}' if key.isidentifier() else ''}, readable for you only"
             problems.append(tree.problem(*place, message=message, hint=hint))
         else:
-            values.setdefault(name, {})[key] = text.removesuffix("\n")
+            if key.isidentifier():  # a token that is only compared is no variable: the agent reads it by itself
+                values.setdefault(name, {})[key] = text.removesuffix("\n")
     return values, problems
 
 
@@ -121,6 +122,9 @@ def _secret_files(fleet: Fleet) -> Iterator[tuple[tuple[str, ...], str, str, Sec
         for key, secret in fleet.agent(name).secrets.items():
             owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
             yield (*owner, "secrets", key, "file"), name, key, secret
+        places = access.places(fleet, name)
+        for key, secret in access.files(fleet, name).items():
+            yield places[key], name, key, secret
     for name, service in fleet.services.items():
         for key, secret in service.secrets.items():
             yield ("services", name, "secrets", key, "file"), name, key, secret
