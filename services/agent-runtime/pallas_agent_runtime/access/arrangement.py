@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pallas_agent_runtime.access.gate import Gate
-from pallas_agent_runtime.access.keys import Keys, from_file, from_url
 from pallas_agent_runtime.access.tokens import StaticTokens
-from pallas_agent_runtime.access.verifier import Trust, Verifier
 from pallas_agent_runtime.settings import Settings
 from pallas_contract import access
 from pallas_contract.access_keys import Jwt
+
+if TYPE_CHECKING:
+    from pallas_agent_runtime.access.keys import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | Non
     own = settings.agent.access
     if not access.protected(settings.fleet, settings.name):
         return Arrangement()
+    # 5 MB of PyJWT and cryptography, for those who need them
+    from pallas_agent_runtime.access.verifier import Trust, Verifier  # noqa: PLC0415
+
     resource = access.resource(settings.fleet, settings.name, settings.placement)
     static = StaticTokens(tokens)
     if own.jwt is None:
@@ -50,4 +54,6 @@ def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | Non
 
 
 def _keys(jwt: Jwt, keys_file: Path | None) -> Keys:
+    from pallas_agent_runtime.access.keys import Keys, from_file, from_url  # noqa: PLC0415
+
     return Keys(from_url(jwt.jwks_url) if jwt.jwks_url else from_file(keys_file or Path(str(jwt.jwks_file))))
