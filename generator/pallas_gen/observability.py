@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
+from pallas_contract import launch, names
 from pallas_contract.fleet import Fleet
 from pallas_gen import yaml_out
 
@@ -29,14 +31,17 @@ def render(fleet: Fleet, source: str) -> dict[PurePosixPath, str]:
 
 
 def scrape(fleet: Fleet) -> dict[str, Any]:
-    """A Prometheus configuration for where the fleet's ports are published."""
-    registry = f"{fleet.host}:{fleet.registry_port}"
-    found = [{"url": f"http://{registry}/prometheus/targets", "refresh_interval": "15s"}]
+    """A Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
+    registry = launch.public_url(fleet, names.REGISTRY, fleet.registry_port)
+    url = urlsplit(registry)
+    target = {"targets": [url.netloc], "labels": {"fleet": fleet.name}}
+    beyond = {"scheme": url.scheme, "metrics_path": f"{url.path}/metrics"} if fleet.public_url else {}
+    found = [{"url": f"{registry}/prometheus/targets", "refresh_interval": "15s"}]
     return {
         "global": {"scrape_interval": "15s"},
         "rule_files": [ALERTS.name],
         "scrape_configs": [
-            {"job_name": JOB, "static_configs": [{"targets": [registry], "labels": {"fleet": fleet.name}}]},
+            {"job_name": JOB, **beyond, "static_configs": [target]},
             {"job_name": AGENTS_JOB, "http_sd_configs": found},
         ],
     }

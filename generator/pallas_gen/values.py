@@ -45,8 +45,8 @@ class NetworkPolicy(Block):
     enabled: bool = True
     """Let through what the graph declares, and nothing else."""
     published_from: list[Object] = []
-    """Peers that may call published agents and the registry. Empty: nobody, or with `ingress` or `httpRoute` on, all
-    other namespaces."""
+    """Peers that may call published agents and the registry. Empty: nobody; with `ingress` or `httpRoute` on, all other
+    namespaces; with a `service.type` other than ClusterIP, the world."""
     monitoring_from: list[Object] = [
         {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
     ]

@@ -14,7 +14,7 @@ Object = dict[str, Any]
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$")]
 Label = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
 Count = Annotated[int, Field(ge=1, le=1000)]
-Seconds = Annotated[int, Field(ge=0, le=3600)]
+Seconds = Annotated[int, Field(ge=1, le=3600)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$")]
 
 
@@ -138,7 +138,8 @@ class Pod(Block):
     wait_seconds: Annotated[int, Field(ge=10, le=3600)] = 300
     """How long a pod waits for what it depends on before it says so by restarting its wait."""
     pre_stop_seconds: Seconds = 5
-    """Pause between leaving the Service and SIGTERM, so that no new call arrives while stopping."""
+    """Pause between leaving the Service and SIGTERM, so that no new call arrives while stopping. Never 0, which
+    API servers before 1.32 refuse."""
     grace_seconds: Annotated[int, Field(ge=10, le=3600)] = 40
     """From SIGTERM to SIGKILL: longer than the slowest call that is finished."""
 

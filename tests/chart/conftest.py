@@ -62,7 +62,7 @@ def helm_says(verb: str, values: Iterable[Path], *options: str) -> subprocess.Co
     """`helm VERB` of the static chart."""
     assert shutil.which("helm"), "helm is not here: tools/machine helm"
     files = [part for path in values for part in ("-f", str(path))]
-    release = ["rel"] if verb == "template" else []
+    release = ["rel"] if verb in ("template", "install") else []
     command = ["helm", verb, *release, str(chart_dir()), "--namespace", "space", *files, *options]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 

@@ -112,6 +112,27 @@ def test_what_is_published_is_open_to_others_but_not_to_the_fleet(public) -> Non
     assert not {b for a, b in edges if a == "stranger" and b in FLEET}
 
 
+@pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
+def test_a_service_for_the_world_is_open_to_the_world(graph, kind: str) -> None:
+    """An address block covers pods too, in the worst case: who may call the world may call what is open to it."""
+    net = Net(graph.render({"defaults": {"service": {"type": kind}}}))
+    assert {b for a, b in net.edges() if a == "elsewhere" and b in FLEET} == {"top", "registry"}
+    worst = {("right", "top"), ("right", "registry")}
+    assert among(net.edges(), FLEET) == among(declared(graph.plan), FLEET) | worst
+
+
+def test_one_service_for_the_world_opens_one_workload(graph) -> None:
+    made = graph.render(
+        {"agents": {"top": {"service": {"type": "NodePort"}}, "right": {"service": {"type": "NodePort"}}}}
+    )
+    assert {b for a, b in Net(made).edges() if a == "elsewhere" and b in FLEET} == {"top"}, "`right` is not published"
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
+    overlay = {"defaults": {"service": {"type": "LoadBalancer"}}, "networkPolicy": {"publishedFrom": [peer]}}
+    edges = Net(graph.render(overlay)).edges()
+    assert not {b for a, b in edges if a == "prometheus" and b in FLEET}
+    assert {b for a, b in edges if a == "elsewhere" and b in FLEET} == {"top", "registry"}
+
+
 def test_peers_can_be_named(graph) -> None:
     peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
     edges = Net(graph.render({"networkPolicy": {"publishedFrom": [peer]}})).edges()

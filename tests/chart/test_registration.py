@@ -8,6 +8,8 @@ import pytest
 
 from pallas_gen import parity
 
+from .conftest import helm_says
+
 pytestmark = pytest.mark.helm
 
 WRITTEN = """\
@@ -56,6 +58,13 @@ def test_an_agent_keeps_its_conversations_the_same_way(compiled) -> None:
     assert list(parity.differences(chart.plan, parity.in_manifests(made.objects), "chart", http=True)) == []
 
 
+def test_what_outlives_the_release_is_said_at_the_install(chart) -> None:
+    done = helm_says("install", [chart.folder / "values.yaml"], "--dry-run=client", *GIVEN)
+    assert done.stdout.endswith("kubectl -n space delete pvc registry-state\n"), done.stderr
+    own = (*GIVEN, "--set", "registry.state.existingClaim=mine")
+    assert "delete pvc" not in helm_says("install", [chart.folder / "values.yaml"], "--dry-run=client", *own).stdout
+
+
 def test_the_token_reaches_the_registry_alone(chart) -> None:
     made = chart.render(None, *GIVEN)
     (source,) = next(each for each in made.pod("registry")["volumes"] if each["name"] == "secrets")["projected"][
@@ -63,6 +72,12 @@ def test_the_token_reaches_the_registry_alone(chart) -> None:
     ]
     assert source["secret"]["items"] == [{"key": "partners-token", "path": "registration-partners"}]
     assert not any(each["name"] == "secrets" for each in made.pod("scout")["volumes"])
+
+
+def test_a_new_token_replaces_no_registry_which_reads_it_by_itself(chart) -> None:
+    before, after = (chart.render(None, "--set", f"secrets.partners-token.content={token}") for token in "xy")
+    assert before.one("Secret", "pallas-secrets") != after.one("Secret", "pallas-secrets")
+    assert before.one("Deployment", "registry") == after.one("Deployment", "registry")
 
 
 def test_the_claim_is_what_the_values_say(chart) -> None:

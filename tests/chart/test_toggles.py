@@ -59,6 +59,7 @@ def test_spread_can_be_switched_off(graph) -> None:
         ({"agents": {"top": {"replicas": "3"}}}, "/agents/top/replicas"),
         ({"agents": {"a" * 41: {}}}, "a" * 41),
         ({"nonsense": 1}, "nonsense"),
+        ({"agents": {"top": {"preStopSeconds": 0}}}, "/agents/top/preStopSeconds"),
         ({"ingress": {"enabled": True}}, "ingress.enabled needs `public_url` in agents.yaml"),
         ({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}}, "httpRoute.enabled needs `public_url`"),
         ({"secrets": {"key": {"file": "k.txt"}}}, "--set-file secrets.key.content=k.txt"),

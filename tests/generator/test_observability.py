@@ -101,6 +101,20 @@ def test_prometheus_takes_the_files_whatever_the_fleets_name(tmp_path: Path, nam
     promtool("check", "config", tmp_path / "prometheus.yaml")
 
 
+@pytest.mark.parametrize(
+    ("public_url", "target", "path"),
+    [
+        ("https://{name}.example.com", "registry.example.com", "/metrics"),
+        ("https://example.com:8443/ai/{name}", "example.com:8443", "/ai/registry/metrics"),
+    ],
+)
+def test_a_registry_behind_a_proxy_is_asked_there(public_url: str, target: str, path: str) -> None:
+    own, agents = observability.scrape(fleet(public_url=public_url))["scrape_configs"]
+    assert (own["static_configs"][0]["targets"], own["scheme"], own["metrics_path"]) == ([target], "https", path)
+    root = path.removesuffix("/metrics")
+    assert agents["http_sd_configs"][0]["url"] == f"https://{target}{root}/prometheus/targets"
+
+
 def test_a_slow_probe_interval_is_not_called_stale() -> None:
     rules = observability.alerts(fleet(registry={"probe_interval": 60}))["groups"][0]["rules"]
     (stale,) = [rule for rule in rules if rule["alert"] == "PallasRegistryStale"]

@@ -32,7 +32,7 @@ spec:
 
 {{/*
 Checksums of what a process reads once, at its start: a change replaces the pods it concerns. The registry follows its
-files by itself. `fingerprint` stands for the program's part of the fleet file and of the code: neither as a whole,
+files and its tokens by itself. `fingerprint` stands for the program's part of the fleet file and of the code: neither as a whole,
 since both change with every other agent.
 */}}
 {{- define "pallas.annotations" -}}
@@ -42,9 +42,9 @@ since both change with every other agent.
 {{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
 {{- $configs := omit $values.project.config (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
-{{- end }}
 {{- $contents := list }}
 {{- range $target, $source := .it.secrets }}{{ $contents = append $contents (get $values.secrets $source) }}{{ end }}
 {{- if $contents }}{{ $_ := set $own "checksum/secrets" ($contents | toJson | sha256sum) }}{{ end }}
+{{- end }}
 {{- with mergeOverwrite $own .it.annotations }}{{ toYaml . }}{{ end }}
 {{- end }}

@@ -26,7 +26,7 @@ spec:
         {{- end }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: test}}
         {{- if .it.publish }}
-        {{- range include "pallas.outside" .root | fromJsonArray }}
+        {{- range include "pallas.outside" . | fromJsonArray }}
         - {{ toJson . }}
         {{- end }}
         {{- end }}
@@ -54,9 +54,18 @@ spec:
     {{- end }}
 {{- end }}
 
-{{/* Who outside of the fleet may call what is published. Never its own namespace: there the graph decides. */}}
+{{/*
+Who outside of the fleet may call what is published. Behind an Ingress or a Gateway that is never its own namespace:
+there the graph decides. Behind a Service that is open to the world the caller is any address, a node's for one.
+*/}}
 {{- define "pallas.outside" -}}
-{{- $others := dict "namespaceSelector" (dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" (list .Release.Namespace)))) }}
-{{- $exposed := or .Values.ingress.enabled .Values.httpRoute.enabled }}
-{{- .Values.networkPolicy.publishedFrom | default (ternary (list $others) list $exposed) | toJson }}
+{{- $values := .root.Values }}
+{{- $peers := list }}
+{{- if or $values.ingress.enabled $values.httpRoute.enabled }}
+{{- $peers = append $peers (dict "namespaceSelector" (dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" (list .root.Release.Namespace))))) }}
+{{- end }}
+{{- if ne .it.service.type "ClusterIP" }}
+{{- range list "0.0.0.0/0" "::/0" }}{{ $peers = append $peers (dict "ipBlock" (dict "cidr" .)) }}{{ end }}
+{{- end }}
+{{- $values.networkPolicy.publishedFrom | default $peers | toJson }}
 {{- end }}
