@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,23 @@ async def test_a_registry_started_again_says_the_same(loaded: Loaded, time) -> N
     catalogue.publish(loaded, lambda _: Verdict("error", "refused"))
     catalogue.publish(loaded, well)
     assert entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"] == "2026-03-12T10:02:00Z"
+
+
+async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: Loaded, time) -> None:
+    """What was in error was looked at: well again after that, it is so from now on, not since the file was written."""
+    older = replace(loaded, written=time.now() - timedelta(days=1))
+    said = []
+    for read, verdict in [
+        (loaded, NOT_PROBED),
+        (older, Verdict("ok")),  # a file put back with its date
+        (older, Verdict("error", "refused")),
+        (older, Verdict("unknown", "name resolution fails")),
+        (older, Verdict("ok")),
+    ]:
+        await time.advance(60)
+        catalogue.publish(read, lambda _, verdict=verdict: verdict)
+        said.append(entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"][11:16])
+    assert said == ["10:00", "10:00", "10:03", "10:04", "10:05"]
 
 
 async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loaded, time) -> None:

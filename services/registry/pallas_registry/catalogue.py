@@ -38,6 +38,10 @@ class _Entry:
     facts: _Facts
     verdict: Verdict
     published: datetime
+    dated: datetime
+    """The `updatedAt` of the seed's document."""
+    judged: bool
+    """Whether it was ever in a state other than unknown."""
     body: bytes
     listed: Listed
 
@@ -106,19 +110,22 @@ class Catalogue:
             return before
         same = before is not None and before.facts.strict["version"] == facts.strict["version"]
         published = before.published if before is not None and same else now
-        dated = self._dated(before, verdict) if facts.registration is None else now
+        judged = before is not None and before.judged
+        dated = now if judged or facts.registration else self._first_dated(verdict)
+        if before is not None:
+            dated = max(dated, before.dated)
         body = _dump(documents.entry(facts.server, dated, verdict.state, verdict.reason, facts.registration))
-        return _Entry(facts, verdict, published, body, _listed(facts, verdict, published, now))
+        judged = judged or verdict.state != "unknown"
+        return _Entry(facts, verdict, published, dated, judged, body, _listed(facts, verdict, published, now))
 
-    def _dated(self, before: _Entry | None, verdict: Verdict) -> datetime:
+    def _first_dated(self, verdict: Verdict) -> datetime:
         """What is well when it is first looked at has been so since the file was written, as far as anyone knows.
 
         So a registry that is started again serves the bytes of the one before.
         """
-        first = before is None or before.verdict.state == "unknown"
         well = verdict.state in ("ok", "unknown")
         written = self._loaded.written if self._loaded else None
-        return written if first and well and written else self._now()
+        return written if well and written else self._now()
 
     def _bury(self, entries: dict[str, _Entry]) -> None:
         """Agents that the file no longer has stay in the registry API as deleted, for those who follow its changes."""
