@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from pallas_contract.probe import Result
 from pallas_registry import mcp_tools
 from pallas_registry.discovery import Endpoint
+from pallas_registry.registration.ledger import Registration
+from pallas_registry.registration.reach import Reach
+from pallas_registry.registration.store import Memory
 from pallas_registry.registration.store import opened as file_of
 from pallas_registry.resolver import NotFound
 
@@ -186,16 +189,107 @@ async def test_the_file_has_the_first_right_to_a_name(desk: Open, folder: Path, 
     assert await desk.code(beat("engineering")) == (404, -32012)
 
 
-async def test_a_file_that_no_longer_knows_the_token_shuts_it_out_and_the_agent_falls_silent(
-    desk: Open, folder: Path, time
+PARTNERS = "      partners: {file: partners.token}\n"
+WITHOUT = {
+    "token": (REGISTRATION.replace(PARTNERS, ""), "agents.yaml no longer has the token `partners`"),
+    "registration": ("", "agents.yaml lets nobody register"),
+}
+
+
+@pytest.mark.parametrize(("written", "reason"), WITHOUT.values(), ids=WITHOUT)
+async def test_a_file_without_its_token_ends_what_was_registered_with_it(
+    desk: Open, folder: Path, time, written: str, reason: str
 ) -> None:
     await desk.ask(register())
+    await desk.ask(register("binance_agent"), "pricing")
     file = folder / "agents.yaml"
-    file.write_text(file.read_text().replace("      partners: {file: partners.token}\n", ""))
+    admitted = file.read_text()
+    file.write_text(admitted.replace(REGISTRATION, written))
     await time.advance(3)
-    assert await desk.code(beat()) == (401, -32010)
-    await time.advance(240)
-    assert states(desk.service)["feature-extractor"][0] == "error"
+    ended = [each for _, each in desk.service.history.after(0).changes if each.new == "unknown"]
+    assert [each.agent for each in ended] == ["feature_extractor"] + ["binance_agent"] * (not written)
+    assert {each.reason for each in ended} == {f"registration ended: {reason}"}
+    assert list(states(desk.service)) == ["harper", "tech-research"] + ["binance-agent"] * bool(written)
+    if written:
+        assert await desk.code(beat()) == (401, -32010)
+    file.write_text(admitted)
+    await time.advance(3)
+    assert await desk.code(beat()) == (404, -32012), "it does not come back by itself"
+
+
+async def test_a_token_that_goes_while_its_agent_is_being_kept_registers_nothing(folder: Path, time) -> None:
+    admit(folder)
+    file = folder / "agents.yaml"
+
+    class Slow(Memory):
+        async def save(self, registration: Registration) -> None:
+            file.write_text(file.read_text().replace(PARTNERS, ""))
+            await time.sleep(5)
+
+    async with opened(folder, time, store=Slow()) as desk:
+        asking = asyncio.create_task(desk.code(register()))
+        await time.advance(6)
+        assert await asking == (403, -32011)
+        assert list(states(desk.service)) == ["harper", "tech-research"]
+
+
+async def test_what_was_kept_and_may_not_stay_ends_without_a_change_nobody_saw(
+    folder: Path, time, tmp_path: Path
+) -> None:
+    """An agent kept from before is unknown: when the file takes its name, or its token is gone, it is so still."""
+    admit(folder)
+    with closing(file_of(tmp_path / "kept.db")) as store:
+        async with opened(folder, time, store=store) as first:
+            for name in ("engineering", "fades", "leaves"):
+                await first.ask(register(name))
+        file = folder / "agents.yaml"
+        before = file.read_text()
+        file.write_text(before.replace("\nregistry:", "\n  engineering: {module: a.b, port: 8260}\nregistry:"))
+        async with opened(folder, time, store=store) as second:
+            assert ("engineering", "unknown", "error") in second.changes
+            await second.ask(leave("leaves"))
+            time.seconds += 3600  # at once, so that nobody is called silent before
+            await time.advance(1)
+            assert list(states(second.service)) == ["harper", "tech-research", "engineering"]
+            assert [change for change in second.changes if change[1] == change[2]] == []
+        async with asyncio.timeout(10):  # the file is written to by a thread, in its own time
+            async with opened(folder, time, store=store):
+                while store.load():
+                    await asyncio.sleep(0.01)
+                    await time.advance(1)
+
+
+async def test_what_was_counted_goes_with_an_agent_that_leaves_unknown(folder: Path, time) -> None:
+    admit(folder, REACH)
+    async with opened(folder, time, resolve=Names()) as desk:
+        await desk.ask(register())
+        await desk.ask(register(url="http://agents.example.com/mcp"))  # not looked up yet
+        await desk.ask(leave())
+        assert [change[2] for change in desk.changes if change[0] == "feature_extractor"] == ["ok", "unknown"]
+        assert {agent for agent, _, _ in desk.service.metrics._changes} == {"harper", "tech_research"}
+
+
+async def test_a_sweep_looks_at_each_registration_a_few_times(folder: Path, time, monkeypatch) -> None:
+    """Counted, not timed: once to know who is probed, once when its addresses are told."""
+    admit(folder, REACH.replace("max_agents: 3", "max_agents: 100"))
+    looked = 0
+    host = Reach.host
+
+    def count(reach: Reach, url: str) -> bool:
+        nonlocal looked
+        looked += 1
+        return host(reach, url)
+
+    names, agents = Names(agents_example_com=set()), 40
+    async with opened(folder, time, resolve=names) as desk:
+        for number in range(agents):
+            await desk.ask(register(f"agent-{number}", url="http://agents.example.com/mcp"))
+        await time.advance(1)
+        monkeypatch.setattr(Reach, "host", count)
+        asked = len(names.asked)
+        await time.advance(5)
+        assert len(names.asked) - asked == agents, "one sweep"
+        assert looked == 2 * agents
 
 
 async def test_a_registered_agent_does_not_keep_the_registry_from_being_ready(desk: Open, time) -> None:

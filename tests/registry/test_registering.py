@@ -191,6 +191,19 @@ async def test_who_asks_too_often_is_told_when_to_come_back(desk: Open, time) ->
     assert (await desk.ask(beat())).status == 200, "guessing shuts nobody out"
 
 
+async def test_another_token_does_not_use_up_the_heartbeats_of_an_agent(folder: Path, time) -> None:
+    admit(
+        folder,
+        "registry: {registration: {tokens: {partners: {file: partners.token}, pricing: {file: pricing.token}}}}\n",
+    )
+    async with opened(folder, time) as desk:
+        await desk.ask(SEED, "pricing")
+        stranger = [await desk.code(beat(), "partners") for _ in range(20)]
+        assert stranger == [(403, -32011)] * 10 + [(429, -32013)] * 10
+        for message in (beat(), SEED, leave()):
+            assert await desk.code(message, "pricing") == (200, 0)
+
+
 async def test_nobody_may_register_unless_the_file_says_so(folder: Path, time) -> None:
     async with opened(folder, time) as closed:
         assert await closed.service.shown("run").register({}, json.dumps(SEED).encode()) is None

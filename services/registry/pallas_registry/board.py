@@ -134,11 +134,12 @@ class Board:
         self._judge(agent, entry)
 
     def dismiss(self, agent: str, reason: str) -> None:
-        """An agent that was registered is no longer: a change to unknown, then it is forgotten."""
+        """An agent that was registered is no longer: a change to unknown unless it was that, then it is forgotten."""
         entry = self._entries.pop(agent, None)
         self.agents = tuple(self._entries)
         self.moves += 1
-        self._on_change(Change(agent, entry.verdict.state if entry else "unknown", "unknown", reason, self._now()))
+        if entry is not None and entry.verdict.state != "unknown":
+            self._on_change(Change(agent, entry.verdict.state, "unknown", reason, self._now()))
         self._on_update()
 
     def beside(self, addresses: tuple[str, ...]) -> None:

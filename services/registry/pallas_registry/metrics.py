@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -60,10 +60,10 @@ class Metrics:
     def count(self, change: Change) -> None:
         self._changes[change.agent, change.old, change.new] += 1
 
-    def forget(self, agent: str) -> None:
-        """Drop what was counted for one that is gone: names that come and go must not fill the memory."""
-        for key in [key for key in self._changes if key[0] == agent]:
-            del self._changes[key]
+    def retain(self, agents: Collection[str]) -> None:
+        """Drop what was counted for others than these: names that come and go must not fill the memory."""
+        kept = set(agents)
+        self._changes = Counter({key: count for key, count in self._changes.items() if key[0] in kept})
 
     def observe(self, seconds: float) -> None:
         self._durations.observe(seconds)

@@ -172,6 +172,7 @@ class Service:
         """Agents came or went: tell the board, and look for them."""
         registered = [each.agent for each in self._registrar.ledger.all]
         self._board.expect([*self._loaded.fleet.agents, *registered])
+        self.metrics.retain(self._board.agents)
         self._look_outside_now.set()
 
     def _renew(self) -> None:
@@ -202,8 +203,6 @@ class Service:
     def _changed(self, change: Change) -> None:
         self.history.record(change)
         self.metrics.count(change)
-        if change.agent not in self._board:  # dismissed
-            self.metrics.forget(change.agent)
         starting = change.old == "unknown" and self._world.clock() - self._started < STARTING
         log = _log.info if change.new == "ok" or starting else _log.warning
         log("agent state changed", agent=change.agent, old=change.old, new=change.new, reason=change.reason)
@@ -245,7 +244,7 @@ class Service:
         outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep)
 
         def tell(agent: str, url: str, sighting: Sighting) -> None:
-            if self._registrar.urls.get(agent) == url:  # it may have moved or left during the sweep
+            if self._registrar.url(agent) == url:  # it may have moved or left during the sweep
                 self._board.sight(agent, sighting)
                 scheduler.follow(agent, sighting.endpoints)
 

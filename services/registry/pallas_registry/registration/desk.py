@@ -23,7 +23,7 @@ from pallas_registry.registration.tokens import Tokens
 CHANGES_RATE, CHANGES_BURST = 5.0, 50
 """Registrations and departures per second and token: each is written to the disk."""
 BEATS_RATE, BEATS_BURST = 2.0, 10
-"""Heartbeats per second and agent."""
+"""Heartbeats per second, agent and token: a stranger to the agent cannot use up what its own token may send."""
 STRANGERS_RATE, STRANGERS_BURST = 10.0, 50
 """Refused tokens per second, all together."""
 MAX_DEPTH = 16
@@ -89,7 +89,7 @@ class Desk:
             beat = messages.read(messages.Heartbeat, params)
             _admit(tokens, token, beat.agent_id)
             known = self._registrar.ledger.get(beat.agent_id) is not None
-            _wait(self._beats.wait(beat.agent_id) if known else self._changes.wait(token))
+            _wait(self._beats.wait((token, beat.agent_id)) if known else self._changes.wait(token))
             return _told(self._registrar.beat(token, beat), "ok")
         _wait(self._changes.wait(token))
         if method == messages.DEREGISTER:

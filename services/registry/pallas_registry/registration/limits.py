@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 _KEYS = 4096
 
@@ -12,9 +12,9 @@ class Limit:
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._step, self._slack, self._clock = 1 / rate, (burst - 1) / rate, clock
-        self._due: dict[str, float] = {}
+        self._due: dict[Hashable, float] = {}
 
-    def wait(self, key: str) -> float:
+    def wait(self, key: Hashable) -> float:
         """0, and the request is counted; or the seconds until it would be let through."""
         now = self._clock()
         due = max(self._due.get(key, now), now)

@@ -73,7 +73,8 @@ class Outside:
 
     async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Callable[[str, str, Sighting], None]) -> None:
         """Call `tell(agent, url, sighting)` once for each entry of `urls`, agent -> URL."""
-        self._last = {url: found for url, found in self._last.items() if url in urls.values()}
+        wanted = set(urls.values())
+        self._last = {url: found for url, found in self._last.items() if url in wanted}
 
         async def look(agent: str, url: str) -> None:
             tell(agent, url, await self._look(url, reach))

@@ -38,7 +38,7 @@ class Board(Protocol):
 
 
 class Registrar:
-    """`members` hears of each change of who is registered, before the board is told of the newcomer."""
+    """`members` hears when it is others who are registered, before the board is told of the newcomer."""
 
     def __init__(
         self,
@@ -62,17 +62,24 @@ class Registrar:
     @property
     def urls(self) -> Mapping[str, str]:
         """Agent -> URL of those that are probed."""
-        return {
-            each.agent: each.said.url for each in self.ledger.all if each.said.url and self.reach.host(each.said.url)
-        }
+        return {each.agent: url for each in self.ledger.all if (url := self.url(each.agent))}
+
+    def url(self, agent: str) -> str:
+        """The URL at which `agent` is probed; empty when it is not registered, or not probed."""
+        found = self.ledger.get(agent)
+        url = found.said.url if found else None
+        return url if url and self.reach.host(url) else ""
 
     def use(self, fleet: Fleet) -> None:
-        """Take over what the file says; it has the first right to a name."""
+        """Take over what the file says: it has the first right to a name, and ends what it no longer lets register.
+
+        `members` is not called: the file changed them too.
+        """
         self._fleet = fleet
         chosen = fleet.registry.registration
         self.reach = Reach(chosen.reach if chosen else ())
         for each in self.ledger.all:
-            if reason := registering.taken(fleet, each.agent):
+            if reason := _barred(fleet, each.agent, each.token):
                 self._end(each.agent, f"registration ended: {reason}")
 
     def announce(self) -> None:
@@ -88,12 +95,12 @@ class Registrar:
         """
         async with self._turn:
             before = self._own(token, said.agent_id)
-            self._check(said, new=before is None)
+            self._check(token, said, new=before is None)
             registration = Registration(said.agent_id, token, before.since if before else self._now(), said)
             await _kept(self._store.save(registration))
             self._to_forget.discard(said.agent_id)
             try:
-                self._check(said, new=False)  # agents.yaml may have been read again meanwhile
+                self._check(token, said, new=False)  # agents.yaml may have been read again meanwhile
             except Refusal:
                 self._to_forget.add(said.agent_id)
                 raise
@@ -118,6 +125,7 @@ class Registrar:
             await _kept(self._store.forget([agent]))
             if self.ledger.get(agent):
                 self._end(agent, "deregistered")
+                self._members()
 
     def beat(self, token: str, said: Heartbeat) -> Registration:
         """Note a sign of life.
@@ -134,8 +142,11 @@ class Registrar:
 
     async def tick(self) -> None:
         """Draw the conclusions from silence. What cannot be forgotten in the file now is tried again."""
-        for each in self.ledger.expired():
+        expired = self.ledger.expired()
+        for each in expired:
             self._end(each.agent, f"registration ended: no heartbeat for {expiry(each.said.heartbeat_interval):g} s")
+        if expired:
+            self._members()
         for each in self.ledger.all:
             self._board.vouch(each.agent, self.ledger.verdict(each.agent))
         async with self._turn:
@@ -158,9 +169,9 @@ class Registrar:
         known = chosen.tokens.get(token) if chosen else None
         return known is not None and names.slug(agent) in map(names.slug, known.agents)
 
-    def _check(self, said: Register, *, new: bool) -> None:
+    def _check(self, token: str, said: Register, *, new: bool) -> None:
         assert self._fleet is not None  # noqa: S101 - `use` comes first
-        if reason := registering.taken(self._fleet, said.agent_id):
+        if reason := _barred(self._fleet, said.agent_id, token):
             raise Refusal(403, errors.FORBIDDEN, reason)
         others = {names.slug(each.agent) for each in self.ledger.all if each.agent != said.agent_id}
         if names.slug(said.agent_id) in others:
@@ -175,7 +186,7 @@ class Registrar:
 
     def _tell(self, agent: str) -> None:
         """What the board knows of its addresses stays, unless it begins or ends to be probed."""
-        probed = agent in self.urls
+        probed = bool(self.url(agent))
         if self._probed.get(agent) is not probed:
             self._probed[agent] = probed
             self._board.sight(agent, NOT_LOOKED_UP if probed else None)
@@ -186,8 +197,17 @@ class Registrar:
         self._probed.pop(agent, None)
         self.ledger.remove(agent)
         self._board.dismiss(agent, reason)
-        self._members()
         _log.info("registration ended", agent=agent, reason=reason)
+
+
+def _barred(fleet: Fleet, agent: str, token: str) -> str:
+    """Why `agent` cannot be registered with the token of this name; empty when it can."""
+    chosen = fleet.registry.registration
+    if chosen is None:
+        return "agents.yaml lets nobody register"
+    if token not in chosen.tokens:
+        return f"agents.yaml no longer has the token `{token}`"
+    return registering.taken(fleet, agent)
 
 
 async def _kept(work: Awaitable[None]) -> None:
