@@ -9,14 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp.server import Server
 from starlette.applications import Starlette
 
 from pallas_agent_runtime import settings, web
+from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.health import Downstream, combine
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.preflight import Outcome, Preflight
 from pallas_contract import check, source
 from pallas_contract.probe import Result, Target
+
+Headers = dict[str, str]
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,7 +31,7 @@ class Page:
     def __init__(self, failure: str = "") -> None:
         data = {"name": "demo", "agents": {"jarvis": {"module": "agents.x", "port": 8201}}}
         tree = source.parse(str(data), name="agents.yaml")
-        own = settings.resolve(check.parse(tree), tree, "jarvis", Path("/project"), {})
+        self.settings = own = settings.resolve(check.parse(tree), tree, "jarvis", Path("/project"), {})
         self.now = 10.0
         self.downstream = Downstream({"argos": Target("http://argos/mcp")}, self.probe, clock=lambda: self.now)
         self.preflight = Preflight([], httpx.AsyncClient(), clock=lambda: self.now)
@@ -107,3 +111,44 @@ async def test_its_card_says_who_and_where_and_which_versions_it_speaks() -> Non
     assert remote.pop("supportedProtocolVersions")[-2:] == ["2025-11-25", "2026-07-28"]
     assert remote == {"type": "streamable-http", "url": "http://localhost:8201/mcp"}
     assert reply.json().keys() == {"$schema", "name", "title", "description", "version", "remotes"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403), ({}, 401)],
+    ids=["host", "origin", "neither"],
+)
+async def test_a_protected_agent_looks_at_host_and_origin_before_any_token(headers: Headers, status: int) -> None:
+    seen: list[str] = []
+
+    class Nobody:
+        async def verify_token(self, token: str) -> None:
+            seen.append(token)
+
+    page = Page()
+    gate = Gate(Nobody(), "http://localhost:8201/mcp", "https://id.example")
+    manager = web.session_manager(Server("x"), page.settings)
+    transport = httpx.ASGITransport(web.app(manager, page.pages, 100, gate))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8201") as http:
+        reply = await http.post("/mcp", json={}, headers={"authorization": "Bearer guess", **headers})
+    assert reply.status_code == status
+    assert seen == (["guess"] if status == 401 else [])
+
+
+async def test_who_shows_no_token_is_told_of_no_error() -> None:
+    """RFC 6750, 3.1; also without metadata and scopes the challenge has a parameter."""
+
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("nobody may enter")
+
+    class Nobody:
+        async def verify_token(self, token: str) -> None: ...
+
+    transport = httpx.ASGITransport(Gate(Nobody(), "http://localhost:8201/mcp").around(nothing))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8201") as http:
+        for headers in ({}, {"authorization": "Basic dTpw"}):
+            reply = await http.post("/mcp", json={}, headers=headers)
+            assert reply.status_code == 401
+            assert reply.headers["www-authenticate"] == 'Bearer realm="http://localhost:8201/mcp"'
+        reply = await http.post("/mcp", json={}, headers={"authorization": "Bearer guess"})
+        assert 'error="invalid_token"' in reply.headers["www-authenticate"]

@@ -94,7 +94,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             _store(settings, fast.to_json, fast.from_json, fast.weigh) as store,
         ):
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
-            forwarding = fast.Forwarding(targets, partial(may_go_on, settings))
+            forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
             talks = Conversations(store, fast.weigh)
             engine = fast.Engine(loaded, settings, talks, downstream.worth_trying, forwarding)
             async with engine.running():

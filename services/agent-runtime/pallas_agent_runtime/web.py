@@ -8,13 +8,14 @@ from typing import Any
 
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.health import Downstream
@@ -128,4 +129,16 @@ def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate
     mcp = Refusals(StreamableHTTPASGIApp(manager), max_body)
     if gate is None:
         return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, mcp)])
-    return Starlette(routes=[*pages.routes(), *gate.routes(), Route(names.MCP_PATH, gate.around(mcp))])
+    guarded = _Addressed(gate.around(mcp), manager.security_settings)
+    return Starlette(routes=[*pages.routes(), *gate.routes(), Route(names.MCP_PATH, guarded)])
+
+
+class _Addressed:
+    """Host and Origin before any token: the transport's own check of them comes behind the gate."""
+
+    def __init__(self, app: ASGIApp, security: TransportSecuritySettings | None) -> None:
+        self._app, self._security = app, TransportSecurityMiddleware(security)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = await self._security.validate_request(Request(scope))
+        await (refused or self._app)(scope, receive, send)

@@ -17,6 +17,7 @@ class Source:
 
     def __init__(self, issuer: Any) -> None:
         self.issuer, self.now, self.asked, self.fails = issuer, 1000.0, 0, False
+        self.answer: dict[str, Any] | None = None
         issuer.rotate()
 
     async def __call__(self) -> bytes:
@@ -24,7 +25,7 @@ class Source:
         await asyncio.sleep(0)
         if self.fails:
             raise OSError("connection refused")
-        return json.dumps(self.issuer.jwks()).encode()
+        return json.dumps(self.answer or self.issuer.jwks()).encode()
 
     def keys(self) -> Keys:
         return Keys(self, clock=lambda: self.now)
@@ -91,11 +92,33 @@ async def test_over_http_only_200_is_an_answer(issuer: Any) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": []}', b'{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', b"[" * 9999],
+    [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": {}}', b'{"keys": "none"}', b"[" * 9999],
 )
 def test_what_is_no_key_set_is_refused(document: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not a JWK set|no key that can check a signature"):
+    with pytest.raises(ValueError, match="not a JWK set"):
         keys.parse(document)
+
+
+@pytest.mark.parametrize("left", [[], [{"kty": "oct", "k": "c2VjcmV0"}]], ids=["none", "none that is usable"])
+async def test_a_set_without_a_usable_key_takes_the_old_ones_back_at_once(source: Source, left: list[Any]) -> None:
+    known = source.keys()
+    old = source.newest
+    assert await known.find(old)
+    source.now += keys.PAUSE
+    source.answer = {"keys": left}
+    assert await known.find("made-up") is None  # makes it look
+    assert await known.find(old) is None
+    assert known.problem == "no key that can check a signature"
+
+
+async def test_what_is_no_key_set_leaves_the_old_ones(source: Source) -> None:
+    known = source.keys()
+    await known.find(source.newest)
+    source.now += keys.PAUSE
+    source.answer = {"error": "try later"}
+    assert await known.find("made-up") is None
+    assert await known.find(source.newest)
+    assert known.problem == "not a JWK set"
 
 
 def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:

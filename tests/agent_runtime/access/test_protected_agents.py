@@ -124,6 +124,7 @@ def test_nobody_enters_without_a_token_and_is_told_where_to_get_one(fleet: Any, 
     challenge = reply.headers["www-authenticate"]
     metadata = url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp").replace("127.0.0.1", "localhost")
     assert challenge.startswith("Bearer ")
+    assert "error" not in challenge  # RFC 6750, 3.1: nothing was shown that could be wrong
     assert f'resource_metadata="{metadata}"' in challenge
     assert f'scope="{SCOPE}"' in challenge
     for path in ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"):

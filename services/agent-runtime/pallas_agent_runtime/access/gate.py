@@ -13,7 +13,9 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
 from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -39,7 +41,7 @@ class Gate:
         where = build_resource_metadata_url(AnyHttpUrl(self.resource)) if self.issuer else None
         required = RequireAuthMiddleware(app, list(self.scopes), where)
         checked = AuthenticationMiddleware(required, backend=BearerAuthBackend(self.verifier))
-        return _Challenge(checked, self.scopes) if self.scopes else checked
+        return _Challenge(checked, self.resource, where, self.scopes)
 
     def routes(self) -> Sequence[Route]:
         """The metadata, at the paths of RFC 9728 for the resource and for `/mcp`, and where clients look next.
@@ -62,18 +64,30 @@ class Gate:
 
 
 class _Challenge:
-    """Adds the scopes to ask for to every challenge (MCP, Authorization: Scope Selection); the SDK leaves them out."""
+    """What the SDK's challenges leave out, and what they say too much.
 
-    def __init__(self, app: ASGIApp, scopes: tuple[str, ...]) -> None:
-        self._app, self._scope = app, f', scope="{" ".join(scopes)}"'.encode()
+    The scopes to ask for belong into each of them (MCP, Authorization: Scope Selection); who has shown no bearer token
+    has made no error (RFC 6750, 3.1).
+    """
+
+    def __init__(self, app: ASGIApp, resource: str, metadata: AnyHttpUrl | None, scopes: tuple[str, ...]) -> None:
+        self._app = app
+        self._scope = f', scope="{" ".join(scopes)}"' if scopes else ""
+        where = f', resource_metadata="{metadata}"' if metadata else ""
+        self._invitation = f'Bearer realm="{resource}"{where}{self._scope}'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not Headers(scope=scope).get("authorization", "").lower().startswith("bearer "):
+            invited = Response(status_code=401, headers={"www-authenticate": self._invitation})
+            return await invited(scope, receive, send)
+
         async def challenged(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start" and message["status"] in (401, 403):
                 headers = message["headers"]
                 message["headers"] = [
-                    (name, value + self._scope if name == b"www-authenticate" else value) for name, value in headers
+                    (name, value + self._scope.encode() if name == b"www-authenticate" else value)
+                    for name, value in headers
                 ]
             await send(message)
 
-        await self._app(scope, receive, challenged)
+        return await self._app(scope, receive, challenged)

@@ -82,7 +82,7 @@ class Keys:
             try:
                 async with asyncio.timeout(TIMEOUT):
                     self._keys = parse(await self._fetch())
-                self._found, self.problem = self._clock(), ""
+                self._found, self.problem = self._clock(), "" if self._keys else "no key that can check a signature"
             except (OSError, TimeoutError, ValueError, http.Unreachable) as error:
                 self.problem = f"no answer in {TIMEOUT:g} s" if isinstance(error, TimeoutError) else str(error)
             if self.problem != before:
@@ -93,17 +93,16 @@ def parse(document: bytes) -> list[Key]:
     """The keys of a JWK set that can check a signature; secret ones and unknown kinds are left out.
 
     Raises:
-        ValueError: it is none, or none of its keys can be used.
+        ValueError: it is none. A set without a usable key is one: so all keys are taken back at once.
     """
     try:
-        listed = json.loads(document)["keys"]
+        listed: list[Any] = json.loads(document)["keys"]
+        if not isinstance(listed, list):
+            raise TypeError
         found = [_key(data) for data in listed if isinstance(data, dict)]
     except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError("not a JWK set") from None
-    keys = [key for key in found if key]
-    if not keys:
-        raise ValueError("no key that can check a signature")
-    return keys
+    return [key for key in found if key]
 
 
 def _key(data: dict[str, Any]) -> Key | None:

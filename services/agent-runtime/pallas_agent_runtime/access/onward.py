@@ -11,11 +11,12 @@ def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool
     """MCP forbids to pass tokens through: one goes on only where `server` is listed and among its audiences.
 
     A JWT must name the server in its `aud`: an agent by its audience, any other by `url`. A static token has no
-    audience; it is meant for the agents that accept it from the same caller.
+    audience; it is meant for the agents that accept it from the same caller. An agent is one that is called under its
+    name as a peer: what else has the name, by a URL of fast-agent's configuration, is a stranger.
     """
     if server not in settings.forward:
         return False
-    known = settings.fleet.agent(server).access if server in settings.fleet.agents else None
+    known = settings.fleet.agent(server).access if server in settings.subagents else None
     if caller.issuer is None:
         own = settings.agent.access.tokens.get(caller.name)
         return known is not None and own is not None and known.tokens.get(caller.name) == own

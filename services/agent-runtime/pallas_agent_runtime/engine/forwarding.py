@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 CONNECT = 5.0
 """Seconds to connect one server and to list its tools before the turn goes on without it."""
+CLOSE = 1.0
+"""Seconds that the end of a session is told for: the turn is over, and the server may be gone."""
 PAGES = 20
 """Most pages of tools that are read."""
 LONGEST_NAME = 64
@@ -35,6 +37,8 @@ LONGEST_NAME = 64
 
 MayGoOn = Callable[[str, str, Caller], bool]
 """Server, its URL and the caller -> may the caller's token go there?"""
+_Line = tuple[Client, list[t.Tool]]
+"""A connection, and the tools at its other end."""
 
 
 class _Tool(FunctionTool):  # type: ignore[misc]  # fastmcp is not followed: see pyproject.toml
@@ -46,10 +50,13 @@ class _Tool(FunctionTool):  # type: ignore[misc]  # fastmcp is not followed: see
 
 
 class Forwarding:
-    """The servers to call as the caller; `targets` says where they are and which other headers they want."""
+    """The servers to call as the caller; `targets` says where they are and which other headers they want.
 
-    def __init__(self, targets: Mapping[str, Target], may_go_on: MayGoOn) -> None:
-        self._targets, self._may_go_on = targets, may_go_on
+    `worth_trying` says of a server whether to connect to it now.
+    """
+
+    def __init__(self, targets: Mapping[str, Target], may_go_on: MayGoOn, worth_trying: Callable[[str], bool]) -> None:
+        self._targets, self._may_go_on, self._worth_trying = targets, may_go_on, worth_trying
 
     @property
     def servers(self) -> frozenset[str]:
@@ -60,32 +67,36 @@ class Forwarding:
         self, agents: Mapping[str, Any], caller: Caller | None, progress: Progress | None
     ) -> AsyncIterator[None]:
         """Give `agents` the tools of these servers for one turn of `caller`."""
+        users = {
+            server: [agent for agent in agents.values() if server in agent.config.servers] for server in self.servers
+        }
+        tried = sorted(server for server in self.servers if users[server] and self._worth_trying(server))
+        lines: dict[str, asyncio.Future[_Line | None]] = {server: asyncio.Future() for server in tried}
         async with AsyncExitStack() as stack:
-            for server in sorted(self._targets):
-                users = [agent for agent in agents.values() if server in agent.config.servers]
-                if users:
-                    await self._lend(stack, server, users, caller, progress)
+            holding = [asyncio.create_task(self._hold(server, caller, line)) for server, line in lines.items()]
+            if holding:
+                stack.push_async_callback(_let_go, holding)
+                await asyncio.wait(lines.values())  # a turn that is cancelled here cancels no line: `_let_go` does
+            for server, line in lines.items():
+                if found := line.result():
+                    for agent in users[server]:
+                        _add(stack, agent, server, *found, progress)
             yield
 
-    async def _lend(
-        self, stack: AsyncExitStack, server: str, users: list[Any], caller: Caller | None, progress: Progress | None
-    ) -> None:
-        own = AsyncExitStack()
+    async def _hold(self, server: str, caller: Caller | None, line: asyncio.Future[_Line | None]) -> None:
+        """Connect, and keep the connection until cancelled: anyio has it closed by the task that opened it."""
         try:
-            async with asyncio.timeout(CONNECT):
-                client = await own.enter_async_context(self._client(server, caller))
+            async with asyncio.timeout(CONNECT) as limit, self._client(server, caller) as client:
                 tools = await _tools(client)
+                limit.reschedule(None)
+                line.set_result((client, tools))
+                await asyncio.Event().wait()
         except Exception as error:  # as with fast-agent's own connections: the turn goes on without this server
-            log.warning("server_not_attached", server=server, error=type(error).__name__)
-            await own.aclose()
-            return
-        await stack.enter_async_context(own)
-        for agent in users:
-            for tool in tools:
-                if _wanted(agent, server, tool.name):
-                    made = _made(client, server, tool, progress)
-                    agent.add_tool(made)
-                    stack.callback(agent.remove_tool, made.name)
+            event = "server_lost" if line.done() else "server_not_attached"
+            log.warning(event, server=server, error=type(error).__name__)
+        finally:
+            if not line.done():
+                line.set_result(None)
 
     @asynccontextmanager
     async def _client(self, server: str, caller: Caller | None) -> AsyncIterator[Client]:
@@ -95,10 +106,33 @@ class Forwarding:
             headers["authorization"] = f"Bearer {caller.token}"
         timeout = httpx2.Timeout(CONNECT, read=None)  # the turn has its deadline
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=timeout) as http,
+            httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"request": [_hurried]}) as http,
             Client(streamable_http_client(target.url, http_client=http)) as client,
         ):
             yield client
+
+
+async def _hurried(request: httpx2.Request) -> None:
+    """The SDK waits for the answer to the end of a session as long as for any other."""
+    if request.method == "DELETE":
+        request.extensions["timeout"] = httpx2.Timeout(CLOSE).as_dict()
+
+
+async def _let_go(holding: list[asyncio.Task[None]]) -> None:
+    for task in holding:
+        task.cancel()
+    await asyncio.wait(holding)
+
+
+def _add(
+    stack: AsyncExitStack, agent: Any, server: str, client: Client, tools: list[t.Tool], progress: Progress | None
+) -> None:
+    """Give `agent` the tools of `server` until `stack` is closed."""
+    for tool in tools:
+        if _wanted(agent, server, tool.name):
+            made = _made(client, server, tool, progress)
+            agent.add_tool(made)
+            stack.callback(agent.remove_tool, made.name)
 
 
 async def _tools(client: Client) -> list[t.Tool]:
