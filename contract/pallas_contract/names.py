@@ -28,6 +28,9 @@ AGENTS_FILE = "agents.yaml"
 CONFIG_FILE = "fastagent.config.yaml"
 SECRETS_FILE = "fastagent.secrets.yaml"
 DOTENV_FILE = ".env"
+REPLICAS_FILE = ".replicas.json"
+"""JSON object `{agent: replicas}` beside agents.yaml, which the chart writes and the registry reads: there, replicas
+are values, and nobody knows a number for an agent that is scaled by load."""
 
 # Kubernetes injects `<SERVICE>_PORT`, `<SERVICE>_SERVICE_HOST` and the like for every Service of a namespace.
 # None of our keys may end so, or a Service named `pallas` would overwrite it.

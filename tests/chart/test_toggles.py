@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pallas_contract import names
+
 from .conftest import GRAPH
 
 pytestmark = pytest.mark.helm
@@ -42,6 +44,18 @@ def test_autoscaling_owns_the_number_of_replicas(scaled) -> None:
     spec = scaled.one("HorizontalPodAutoscaler", "registry")["spec"]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 4)
     assert spec["scaleTargetRef"]["name"] == "registry"
+
+
+def test_the_registry_is_told_how_many_run_where_somebody_knows(graph, plain) -> None:
+    def told(made) -> dict[str, int]:
+        return json.loads(made.one("ConfigMap", "pallas-config")["data"][names.REPLICAS_FILE])
+
+    assert told(plain) == {}
+    made = graph.render({"agents": {"right": {"replicas": 3}}})
+    assert told(made) == {"right": 3}
+    assert made.one("Deployment", "registry") == plain.one("Deployment", "registry"), "it reads the file again"
+    scaled = {"replicas": 3, "autoscaling": {"enabled": True}}
+    assert told(graph.render({"agents": {"right": scaled}})) == {}
 
 
 def test_spread_can_be_switched_off(graph) -> None:

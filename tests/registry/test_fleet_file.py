@@ -78,6 +78,21 @@ def test_the_model_file_is_followed_too(folder: Path) -> None:
     assert settled(follower).capabilities.model == "another"
 
 
+def test_the_number_of_replicas_is_followed_too(folder: Path) -> None:
+    follower = Follower(folder / "agents.yaml")
+    assert follower.first().wanted("harper") == 1
+    (folder / ".replicas.json").write_text('{"harper": 3}')
+    loaded = settled(follower)
+    assert (loaded.wanted("harper"), loaded.wanted("tech_research")) == (3, 1)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"harper": 0}', '{"harper": "many"}', "{"])
+def test_numbers_that_are_none_are_refused(folder: Path, text: str) -> None:
+    (folder / ".replicas.json").write_text(text)
+    with pytest.raises(Refused, match=r"\.replicas\.json: must be a JSON object of agents"):
+        fleet_file.load(folder / "agents.yaml")
+
+
 def test_a_file_being_written_is_left_alone(folder: Path) -> None:
     """Half of a fleet file can be a valid, shorter fleet: agents would vanish for a second."""
     file = folder / "agents.yaml"

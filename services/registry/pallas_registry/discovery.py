@@ -51,12 +51,13 @@ class Endpoint(NamedTuple):
 class Sighting:
     """What discovery knows of one agent. `problem` says why there is no endpoint, or why they may be old.
 
-    `unsure` tells a resolver that failed from a name that is gone.
+    `unsure` tells a resolver that failed from a name that is gone. `missing` says that there should be more endpoints.
     """
 
     endpoints: tuple[Endpoint, ...] = ()
     problem: str = ""
     unsure: bool = False
+    missing: str = ""
 
 
 Tell = Callable[[str, Sighting], None]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import PositiveInt, TypeAdapter, ValidationError
+
 from pallas_contract import check, fastagent, names
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.fleet import Fleet
-from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_registry.registration import tokens
 from pallas_registry.registration.tokens import Tokens
 
 POLL_SECONDS = 1.0
+_NUMBERS = TypeAdapter(dict[str, PositiveInt])
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 """(mtime_ns, size, inode) of each file; None where there is no file."""
@@ -32,16 +35,24 @@ class Loaded:
     token_files: tuple[Path, ...] = ()
     written: datetime | None = None
     """When the two files were changed last."""
+    replicas: Mapping[str, int] | None = None
+    """How many replicas run of the agents of which that is known, where something else than the fleet file decides."""
+
+    def wanted(self, agent: str) -> int:
+        """The replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
+        if self.replicas is not None:
+            return self.replicas.get(agent, 1)
+        return self.fleet.agent(agent).replicas or 1
 
 
 def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
-    """Read agents.yaml at `path`, fastagent.config.yaml beside it, and the tokens in `secrets` or where it says.
+    """Read agents.yaml at `path`, what is beside it, and the tokens in `secrets` or where it says.
 
     Raises:
-        Refused: with every error of both.
+        Refused: with every error of all of them.
     """
     errors: list[Problem] = []
-    known, files = None, {}
+    known, files, replicas = None, {}, None
     try:
         fleet, _, warnings = check.load(path)
         if chosen := fleet.registry.registration:
@@ -54,10 +65,29 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
         notes = refuse_errors(notes)
     except Refused as refused:
         errors += refused.problems
+    try:
+        replicas = _replicas(path.with_name(names.REPLICAS_FILE))
+    except Refused as refused:
+        errors += refused.problems
     if errors:
         raise Refused(errors)
     written = _written(path, path.parent / names.CONFIG_FILE)
-    return Loaded(fleet, config.capabilities, (*warnings, *notes), known, tuple(files.values()), written)
+    said = (*warnings, *notes)
+    return Loaded(fleet, config.capabilities, said, known, tuple(files.values()), written, replicas)
+
+
+def _replicas(path: Path) -> Mapping[str, int] | None:
+    """The numbers in the file at `path`, or None where there is no such file.
+
+    Raises:
+        Refused: they cannot be read.
+    """
+    try:
+        return _NUMBERS.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError):
+        raise Refused([Problem(Where(path.name), 'must be a JSON object of agents: {"name": replicas}')]) from None
 
 
 def _written(*paths: Path) -> datetime | None:
@@ -70,7 +100,7 @@ class Follower:
 
     def __init__(self, path: Path, *, read: Callable[[Path], Loaded] = load) -> None:
         self._path, self._read = path, read
-        self._files = (path, path.parent / names.CONFIG_FILE)
+        self._files = (path, path.parent / names.CONFIG_FILE, path.with_name(names.REPLICAS_FILE))
         self._tokens: tuple[Path, ...] = ()
         self._seen: Stamp = ()
         self._changing: Stamp | None = None

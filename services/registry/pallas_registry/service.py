@@ -21,6 +21,7 @@ from pallas_registry.catalogue import Catalogue
 from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Resolve, Sighting, Sleep
 from pallas_registry.events import Streams
 from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
+from pallas_registry.headcount import Headcount
 from pallas_registry.history import Change, History
 from pallas_registry.metrics import Metrics
 from pallas_registry.prebuilt import Document
@@ -97,6 +98,7 @@ class Service:
             before=self._board.result,
             clock=world.clock,
         )
+        self._headcount = Headcount(self._wanted, clock=world.clock)
         self._others = status_page.assets()
         self._targets_of = -1
         self._use(loaded)
@@ -165,8 +167,13 @@ class Service:
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._registrar.use(loaded.fleet)
+        self._headcount.retain(loaded.fleet.agents)
         self._members()
         self._registrar.announce()
+
+    def _wanted(self, agent: str) -> int:
+        """As processes, there is one of each agent whatever the file says."""
+        return self._loaded.wanted(agent) if self._settings.placement == "container" else 1
 
     def _members(self) -> None:
         """Agents came or went: tell the board, and look for them."""
@@ -229,8 +236,8 @@ class Service:
 
     async def _look(self, discovery: Discovery, scheduler: Scheduler) -> None:
         def tell(agent: str, sighting: Sighting) -> None:
-            if agent in self._board:  # the file may have changed during the sweep
-                self._board.sight(agent, sighting)
+            if agent in self._loaded.fleet.agents:  # the file may have changed during the sweep
+                self._board.sight(agent, self._headcount.check(agent, sighting))
                 scheduler.follow(agent, sighting.endpoints)
 
         while True:

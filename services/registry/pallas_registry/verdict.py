@@ -53,6 +53,8 @@ def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Resu
     if not known:
         return None
     verdict = _over(known)
+    if sighting.missing:
+        verdict = together(verdict, Verdict("degraded", sighting.missing))
     reasons = [reason for reason in (verdict.reason, sighting.problem) if reason]
     return Verdict(verdict.state, "; ".join(reasons))
 
