@@ -97,25 +97,29 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
     scout = one(toolkit, tmp_path / "scout", model, "connection")
     try:
         await asyncio.to_thread(scout.wait, "scout")
-        async with contextlib.AsyncExitStack() as stack:
-            clients = [
-                await stack.enter_async_context(Client(scout.url("scout"), mode=ERAS[number % 2]))
-                for number in range(CALLS)
-            ]
-            for _ in range(STREAMS):
-                await (await stack.enter_async_context(Client(scout.url("scout"), mode="legacy"))).list_tools()
-            calls = [asyncio.create_task(client.call_tool("scout", {"message": "slow"})) for client in clients]
-            open_ = f"pallas_calls_in_flight {float(CALLS)}"
-            await asyncio.to_thread(toolkit.until, lambda: True if open_ in scout.get("scout", "/metrics")[1] else None)
-            process = scout.running["scout"]
-            process.terminate()
-            await asyncio.to_thread(toolkit.until, lambda: scout.get("scout", "/readyz")[0] == 503 or None)
-            if patient:
-                model.released.set()
-            else:
+        # a client of the handshake era comes back for its event stream, and nobody is there any more
+        with contextlib.suppress(httpx2.ConnectError):
+            async with contextlib.AsyncExitStack() as stack:
+                clients = [
+                    await stack.enter_async_context(Client(scout.url("scout"), mode=ERAS[number % 2]))
+                    for number in range(CALLS)
+                ]
+                for _ in range(STREAMS):
+                    await (await stack.enter_async_context(Client(scout.url("scout"), mode="legacy"))).list_tools()
+                calls = [asyncio.create_task(client.call_tool("scout", {"message": "slow"})) for client in clients]
+                open_ = f"pallas_calls_in_flight {float(CALLS)}"
+                await asyncio.to_thread(
+                    toolkit.until, lambda: True if open_ in scout.get("scout", "/metrics")[1] else None
+                )
+                process = scout.running["scout"]
                 process.terminate()
-            answers = [await call for call in calls]
-            assert await asyncio.to_thread(process.wait, 40) == 0
+                await asyncio.to_thread(toolkit.until, lambda: scout.get("scout", "/readyz")[0] == 503 or None)
+                if patient:
+                    model.released.set()
+                else:
+                    process.terminate()
+                answers = [await call for call in calls]
+                assert await asyncio.to_thread(process.wait, 40) == 0
         told = {(answer.content[0].text, answer.is_error) for answer in answers}
         assert told == {("heard slow", False) if patient else ("the agent is shutting down", True)}
         lines = [json.loads(line) for line in scout.log("scout").read_text().splitlines()]
