@@ -59,6 +59,22 @@ class RoundRobin(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+class Late(httpx2.AsyncHTTPTransport):
+    """Tells that nobody is there once `over` is set: the SDK's client of the handshake era, which comes back for its
+    event stream, gives up its open calls when it hears that."""
+
+    def __init__(self, over: asyncio.Event) -> None:
+        super().__init__()
+        self._over = over
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return await super().handle_async_request(request)
+        except httpx2.ConnectError:
+            await self._over.wait()
+            raise
+
+
 def served(replica: Any) -> int:
     """Calls of `send_message` that a replica answered."""
     name = "mcp_server_operation_duration_seconds_count"
@@ -97,16 +113,19 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
     scout = one(toolkit, tmp_path / "scout", model, "connection")
     try:
         await asyncio.to_thread(scout.wait, "scout")
-        # a client of the handshake era comes back for its event stream, and nobody is there any more
+        over = asyncio.Event()
         with contextlib.suppress(httpx2.ConnectError):
             async with contextlib.AsyncExitStack() as stack:
-                clients = [
-                    await stack.enter_async_context(Client(scout.url("scout"), mode=ERAS[number % 2]))
-                    for number in range(CALLS)
-                ]
+                http = await stack.enter_async_context(httpx2.AsyncClient(transport=Late(over), timeout=60))
+
+                async def client(era: str) -> Client:
+                    connected = streamable_http_client(scout.url("scout"), http_client=http)
+                    return await stack.enter_async_context(Client(connected, mode=era))
+
+                clients = [await client(ERAS[number % 2]) for number in range(CALLS)]
                 for _ in range(STREAMS):
-                    await (await stack.enter_async_context(Client(scout.url("scout"), mode="legacy"))).list_tools()
-                calls = [asyncio.create_task(client.call_tool("scout", {"message": "slow"})) for client in clients]
+                    await (await client("legacy")).list_tools()
+                calls = [asyncio.create_task(each.call_tool("scout", {"message": "slow"})) for each in clients]
                 open_ = f"pallas_calls_in_flight {float(CALLS)}"
                 await asyncio.to_thread(
                     toolkit.until, lambda: True if open_ in scout.get("scout", "/metrics")[1] else None
@@ -120,6 +139,7 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
                     process.terminate()
                 answers = [await call for call in calls]
                 assert await asyncio.to_thread(process.wait, 40) == 0
+                over.set()
         told = {(answer.content[0].text, answer.is_error) for answer in answers}
         assert told == {("heard slow", False) if patient else ("the agent is shutting down", True)}
         lines = [json.loads(line) for line in scout.log("scout").read_text().splitlines()]
