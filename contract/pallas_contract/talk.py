@@ -156,7 +156,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
     try:
         gap = parsedate_to_datetime(said) - parsedate_to_datetime(headers.get("date", ""))
-    except (ValueError, TypeError):  # TypeError: one of them without a time zone
+    except (ValueError, TypeError, OverflowError):  # no date; only one has a time zone; a number beyond all dates
         return 0.0
     return max(0.0, gap.total_seconds())
 

@@ -10,7 +10,7 @@ from typing import cast
 import httptools
 
 LIMIT = 64 * 1024
-"""Most bytes of a body that are read, and of the headers before it."""
+"""Most bytes of a body that are read, and of all that is around it: headers, marks of chunks, trailers."""
 
 
 class Unreachable(Exception):
@@ -46,7 +46,7 @@ class Wire(asyncio.Protocol):
 
     def _begin(self, *, again: bool) -> None:
         self._again = again
-        self._status, self._received = 0, 0
+        self._status, self._received, self._carried = 0, 0, 0
         self._fields: dict[str, str] = {}
         self._body = bytearray()
         self._headed = self._complete = self._too_large = self._kept = self._surplus = False
@@ -103,7 +103,7 @@ class Wire(asyncio.Protocol):
         self._surplus = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._complete:
+        if not self._headed:  # a trailer is no header (RFC 9110, 6.5.1), and there may be no end of them
             self._fields[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -112,6 +112,7 @@ class Wire(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         if not self._complete:
+            self._carried += len(body)
             room = LIMIT - len(self._body)
             self._body += body[:room]
             self._too_large = self._too_large or len(body) > room
@@ -133,6 +134,7 @@ class Wire(asyncio.Protocol):
             return
         reply = Reply(self._status, self._fields, bytes(self._body))
         enough = self._enough is not None and self._enough(reply)
+        self._too_large = self._too_large or self._received - self._carried > LIMIT
         if self._too_large and not enough:
             self._settle(Unreachable(f"answer larger than {LIMIT // 1024} KiB"))
         elif enough or self._complete:

@@ -76,6 +76,31 @@ async def test_headers_without_end_are_cut(serve) -> None:
         await http.request("GET", server.url)
 
 
+@pytest.mark.parametrize("around", [b"x-filler: " + b"x" * 1000 + b"\r\n", b"x" * 1000], ids=["fields", "value"])
+async def test_trailers_without_end_are_cut(serve, around: bytes) -> None:
+    """However they come: as fields, or as one whose value has no end."""
+
+    async def flood(_asked, writer) -> None:
+        writer.write(STATUS + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx-first: 1\r\nx-second: ")
+        for _ in range(10_000):
+            writer.write(around)
+            await writer.drain()
+        writer.write(b"\r\n\r\n")
+
+    server = await serve(flood)
+    with pytest.raises(http.Unreachable, match="answer larger than 64 KiB"):
+        await http.request("GET", server.url)
+    await server.closed.wait()
+
+
+async def test_a_trailer_is_no_header(serve) -> None:
+    async def say(_asked, writer) -> None:
+        writer.write(STATUS + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nmcp-session-id: late\r\n\r\n")
+
+    reply = await http.request("GET", (await serve(say)).url)
+    assert (reply.body, dict(reply.headers)) == (b"ok", {"transfer-encoding": "chunked"})
+
+
 async def test_an_endless_stream_ends_when_the_reader_has_enough(serve) -> None:
     async def stream(_asked, writer) -> None:
         writer.write(STATUS + b"content-type: text/event-stream\r\n\r\n")

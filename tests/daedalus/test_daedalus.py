@@ -67,6 +67,7 @@ def test_only_a_streamable_http_remote_can_be_connected_to() -> None:
         ("[]", "error", "red", "", True),
         ("I am well", "error", "red", "", True),
         ('{"status": []}', "error", "red", "", True),
+        ("[" * 200_000, "error", "red", "", True),
     ],
 )
 def test_a_health_answer(text: str, health: str, badge: str, banner: str, blocks: bool) -> None:

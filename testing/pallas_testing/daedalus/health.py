@@ -48,12 +48,12 @@ async def check(url: str, *, timeout: float = TIMEOUT) -> Health:
     try:
         async with asyncio.timeout(timeout), Client(url) as client:
             result = await client.call_tool(TOOL)
+        texts = [block.text for block in result.content if block.type == "text"]
+        return parse(texts[0]) if len(texts) == len(result.content) == 1 else Health("error", "not a single text block")
     except TimeoutError:
         return Health("error", f"no answer in {timeout:g} s")
     except Exception as error:  # the SDK raises whatever its transport does, alone or in groups
         return Health("error", f"health check failed: {root(error)}")
-    texts = [block.text for block in result.content if block.type == "text"]
-    return parse(texts[0]) if len(texts) == len(result.content) == 1 else Health("error", "not a single text block")
 
 
 def parse(text: str) -> Health:
@@ -64,7 +64,7 @@ def parse(text: str) -> Health:
         if status not in GAUGE:
             return Health("error", f"unknown health status: {status!r}"[:200])
         return Health(status, str(said.get("message", "")), str(said.get("timestamp", "")))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Health("error", "the answer of get_health is not a health document")
 
 
