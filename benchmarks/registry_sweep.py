@@ -38,7 +38,7 @@ async def main():
             done.set()
 
     async with asyncio.TaskGroup() as group:
-        scheduler = Scheduler(lambda endpoint, _: prober.check(endpoint, before[endpoint]), report,
+        scheduler = Scheduler(prober.check, report, before=lambda _, endpoint: before[endpoint],
                               spawn=group.create_task, interval=lambda: 3600.0, clock=time.monotonic)
         began = time.monotonic()
         scheduler.follow("all", list(before))

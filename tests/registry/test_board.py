@@ -123,6 +123,7 @@ async def test_each_replica_with_what_it_said_and_when_it_was_last_well(board: B
     board.report("harper", A, REFUSED)
     assert board.replicas("harper") == (Replica("10.0.0.1", REFUSED, time.now(), first), Replica("10.0.0.2"))
     assert (board.result("harper", A), board.result("harper", B)) == (REFUSED, None)
+    assert board.result("gone", A) is None
 
 
 async def test_since_when_it_is_in_its_state(board: Board, time) -> None:

@@ -9,10 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from pallas_contract.probe import Result
 from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import WAIT, Check, Prober, Scheduler, next_due, phase
+from pallas_registry.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")
 
@@ -72,6 +73,28 @@ async def test_an_error_needs_two_fast_confirmations_and_keeps_its_first_reason(
     assert [timeout for _, _, timeout in ask.calls] == [3.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(("usual", "given"), [(0.01, 1.0), (0.8, 1.2), (1.9, 2.85), (2.9, 3.0)])
+async def test_a_confirmation_may_take_as_long_as_the_agent_always_does(time, usual: float, given: float) -> None:
+    ask = Asked(Result("error", "no answer in 3 s"), Result("ok", latency=usual))
+    check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), Result("ok", latency=usual)))
+    await time.advance(0.25)
+    assert (await check).state == "ok"
+    assert [timeout for _, _, timeout in ask.calls] == pytest.approx([3.0, given])
+
+
+async def test_a_probe_that_raises_is_an_error_of_its_agent_and_logged(time) -> None:
+    async def broken(*_: object, **__: object) -> Result:
+        raise OverflowError("Python int too large to convert to C int")
+
+    with capture_logs() as lines:
+        check = asyncio.create_task(Prober(broken, sleep=time.sleep).check(endpoint(), OK))
+        await time.advance(0.5)
+        found = await check
+    assert (found.state, found.reason, found.era) == ("error", "the probe failed by itself: OverflowError", OK.era)
+    wanted = ("a probe failed by itself", "error", endpoint().url, endpoint().ip)
+    assert {(line["event"], line["log_level"], line["url"], line["address"]) for line in lines} == {wanted}
+
+
 async def test_what_was_an_error_before_needs_no_confirmation() -> None:
     ask = Asked(REFUSED)
     assert await Prober(ask).check(endpoint(), REFUSED) == REFUSED
@@ -117,11 +140,12 @@ async def scheduler(time, check: Watched) -> AsyncIterator[Callable[..., Schedul
     async with asyncio.TaskGroup() as group:
         made: list[Scheduler] = []
 
-        def make(*, instead: Check = check, **limits: Any) -> Scheduler:
+        def make(*, instead: Check = check, before: Before = lambda *_: None, **limits: Any) -> Scheduler:
             made.append(
                 Scheduler(
                     instead,
                     lambda *_: None,
+                    before=before,
                     spawn=group.create_task,
                     interval=lambda: 5.0,
                     clock=time.clock,
@@ -210,6 +234,21 @@ async def test_those_that_hang_hold_up_nobody_until_there_is_no_place_left(sched
     assert len(asked) == 3
 
 
+async def test_a_round_knows_what_others_have_found_since(scheduler, time) -> None:
+    board: dict[tuple[str, Endpoint], Result] = {}
+    told: list[Result | None] = []
+
+    async def remember(_where: Endpoint, before: Result | None) -> Result:
+        told.append(before)
+        return OK
+
+    scheduler(instead=remember, before=lambda *who: board.get(who)).follow("harper", [endpoint()])
+    await time.advance()
+    board["harper", endpoint()] = REFUSED  # a recheck's
+    await time.advance(5)
+    assert told == [None, REFUSED]
+
+
 async def test_how_late_a_probe_begins_is_told(scheduler, check: Watched, time) -> None:
     late: list[float] = []
     check.takes = 2.0
@@ -279,7 +318,14 @@ async def test_a_bug_in_a_watch_reaches_the_owner(time) -> None:
 
     with pytest.RaisesGroup(ZeroDivisionError):
         async with asyncio.TaskGroup() as group:
-            plan = Scheduler(broken, lambda *_: None, spawn=group.create_task, interval=lambda: 5.0, clock=time.clock)
+            plan = Scheduler(
+                broken,
+                lambda *_: None,
+                before=lambda *_: None,
+                spawn=group.create_task,
+                interval=lambda: 5.0,
+                clock=time.clock,
+            )
             plan.follow("harper", [endpoint()])
 
 

@@ -92,8 +92,9 @@ class Board:
         return tuple(entry.replicas.get(endpoint) or Replica(endpoint.label) for endpoint in self.endpoints(agent))
 
     def result(self, agent: str, endpoint: Endpoint) -> Result | None:
-        """The last finding of this endpoint."""
-        seen = self._entries[agent].replicas.get(endpoint)
+        """The last finding of this endpoint; None as well when it or the agent is no longer there."""
+        entry = self._entries.get(agent)
+        seen = entry.replicas.get(endpoint) if entry else None
         return seen.result if seen else None
 
     def since(self, agent: str) -> datetime:

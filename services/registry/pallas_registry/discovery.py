@@ -187,7 +187,11 @@ class Dns:
 
 
 def forbidden(address: Address) -> bool:
-    """Addresses that are nobody's agent, but may be a cloud's metadata service or this machine: never asked."""
+    """Addresses that are nobody's agent, but may be a cloud's metadata service: never asked.
+
+    Loopback is not among them: where a name of the file leads is its owner's business. Of agents that registered
+    themselves `registration.reach` asks more.
+    """
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     odd = address.is_link_local or address.is_multicast or address.is_unspecified

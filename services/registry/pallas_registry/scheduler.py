@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+import structlog
+
 from pallas_contract import probe
 from pallas_contract.probe import Result, Target
 from pallas_registry.discovery import Endpoint
@@ -22,6 +24,9 @@ MOST = 1024
 """Probes under way in all: each has a connection."""
 CONFIRMATIONS = 2
 CONFIRM_TIMEOUT = 1.0
+"""Least seconds that a confirmation is given; `patience` gives an agent more that is always slow."""
+SLOWER = 1.5
+"""By how much a confirmation may take longer than the answer before."""
 PAUSE = 0.25
 """Seconds between a failed probe and its confirmation."""
 TOOLS_EVERY = 60.0
@@ -37,9 +42,13 @@ time after which the alert PallasRegistryStale fires."""
 
 Probe = Callable[..., Awaitable[Result]]
 """The contract's `probe(target, *, era, timeout)`."""
+Before = Callable[[str, Endpoint], Result | None]
+"""The last finding, whoever asked for it."""
 Sleep = Callable[[float], Awaitable[None]]
 Report = Callable[[str, Endpoint, Result], None]
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+_log = structlog.get_logger()
 
 
 class Prober:
@@ -52,7 +61,7 @@ class Prober:
         self._ask, self._sleep, self._clock = ask, sleep, clock
 
     async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
-        """The finding now, after `before`. Never raises for anything the endpoint does.
+        """The finding now, after `before`. Never raises: not for what the endpoint does, nor for what a probe does.
 
         An error is believed after two quick confirmations, so one lost packet flips nothing; where the last finding
         was an error already there is nothing to flip, and a dead fleet is not probed three times as often.
@@ -68,15 +77,29 @@ class Prober:
         due = listed is None or self._clock() - listed >= TOOLS_EVERY
         target = Target(endpoint.url, endpoint.ip, deep=True, tools=due, ours=True)
         era = before.era if before else ""
-        first = await self._ask(target, era=era, timeout=probe.TIMEOUT)
+        first = await self._once(target, era, probe.TIMEOUT)
         if first.state != "error" or (before is not None and before.state == "error"):
             return first
         for _ in range(CONFIRMATIONS):
             await self._sleep(PAUSE)
-            again = await self._ask(target, era=era, timeout=CONFIRM_TIMEOUT)
+            again = await self._once(target, era, patience(before))
             if again.state != "error":
                 return again
         return first
+
+    async def _once(self, target: Target, era: str, timeout: float) -> Result:
+        """One probe. One that raises met an answer nobody had thought of: no reason to stop watching all others."""
+        try:
+            return await self._ask(target, era=era, timeout=timeout)
+        except Exception as error:
+            _log.exception("a probe failed by itself", url=target.url, address=target.address)
+            return Result("error", f"the probe failed by itself: {type(error).__name__}", era)
+
+
+def patience(before: Result | None) -> float:
+    """Seconds that a confirmation may take: as long as an agent needed when it was well, and half of it more."""
+    usual = before.latency if before is not None else 0.0
+    return min(max(CONFIRM_TIMEOUT, SLOWER * usual), probe.TIMEOUT)
 
 
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]
@@ -90,6 +113,7 @@ class Scheduler:
         check: Check,
         report: Report,
         *,
+        before: Before,
         spawn: Spawn,
         interval: Callable[[], float],
         clock: Callable[[], float],
@@ -101,12 +125,13 @@ class Scheduler:
     ) -> None:
         """`spawn` starts a task whose failure its owner hears of; `interval` in seconds, asked before each round.
 
-        `late` hears by how many seconds each probe misses the moment it was due.
+        `before` is asked ahead of each probe, for a recheck may have found something since. `late` hears by
+        how many seconds each probe misses the moment it was due.
         """
         self._check, self._report, self._spawn = check, report, spawn
         self._interval, self._clock, self._sleep, self._late = interval, clock, sleep, late
         self._slots, self._places = asyncio.Semaphore(concurrency), asyncio.Semaphore(most)
-        self._young = young
+        self._young, self._before = young, before
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
 
     def follow(self, agent: str, endpoints: Sequence[Endpoint]) -> None:
@@ -125,14 +150,13 @@ class Scheduler:
                 watch.cancel()
 
     async def _watch(self, agent: str, endpoint: Endpoint) -> None:
-        result: Result | None = None
         started = due = self._clock()
         starting = True
         step = phase(agent, endpoint)  # after the first probe a part of the interval, so that probes spread out
         while True:
             async with self._turn():
                 self._late(max(0.0, self._clock() - due))
-                result = await self._check(endpoint, result)
+                result = await self._check(endpoint, self._before(agent, endpoint))
             self._report(agent, endpoint, result)
             now = self._clock()
             starting = starting and result.state == "error" and now - started < STARTING

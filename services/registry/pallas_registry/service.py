@@ -144,6 +144,7 @@ class Service:
                 Scheduler,
                 self._world.check,
                 self._report,
+                before=self._board.result,
                 spawn=group.create_task,
                 interval=lambda: self._loaded.fleet.registry.probe_interval,
                 clock=self._world.clock,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import socket
 import struct
@@ -59,6 +60,16 @@ def late(seconds: float) -> Behaviour:
         await well(asked, writer)
 
     return wait
+
+
+def once(first: Behaviour, then: Behaviour) -> Behaviour:
+    """`first` for one request, `then` for all that follow."""
+    ways = iter([first])
+
+    async def behave(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await next(ways, then)(asked, writer)
+
+    return behave
 
 
 async def blackhole(_asked: Asked, _writer: asyncio.StreamWriter) -> None:
@@ -121,6 +132,15 @@ async def huge(_asked: Asked, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+async def trailers(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """A short answer in one chunk, then fields after it, each with a name of its own, for ever."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
+    writer.write(b"2\r\n{}\r\n0\r\n")
+    for block in itertools.count():
+        writer.write(b"".join(b"x-%d-%d: %s\r\n" % (block, number, b"x" * 1000) for number in range(64)))
+        await writer.drain()
+
+
 _BOMB = gzip.compress(b" " * (64 << 20))
 
 
@@ -170,12 +190,18 @@ def status(code: int, **headers: str) -> Behaviour:
     return refuse
 
 
-async def flapping(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Well in every other second, in the ones between it resets each connection."""
-    if int(time.monotonic()) % 2:
-        _abort(writer)
-    else:
-        await well(asked, writer)
+def flapping() -> Behaviour:
+    """Resets each connection for a second, counted from the first of them, then is well for a second, and so on."""
+    began: list[float] = []
+
+    async def flap(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        began.append(asked.at)
+        if int(asked.at - began[0]) % 2:
+            await well(asked, writer)
+        else:
+            _abort(writer)
+
+    return flap
 
 
 async def somebody_else(asked: Asked, writer: asyncio.StreamWriter) -> None:

@@ -17,6 +17,9 @@ from itertools import pairwise
 
 import pytest
 
+from pallas_registry.discovery import Endpoint
+from pallas_registry.scheduler import Prober
+
 from . import misbehaving as bad
 from .ground import BACK, HUNG, INTERVAL, REFUSED, Change, Ground, Program, addresses, fleet, watched
 
@@ -88,6 +91,7 @@ TABLE = [
     Fault(10, "drip", behaving(bad.drip), "error", "no answer in 3 s"),
     Fault(11, "endless events", behaving(bad.endless_events), "error", "answer larger than 64 KiB"),
     Fault(11, "100 MB", behaving(bad.huge), "error", "answer larger than 64 KiB"),
+    Fault(11, "endless trailers", behaving(bad.trailers), "error", "answer larger than 64 KiB"),
     Fault(12, "gzip bomb", behaving(bad.gzip_bomb), "error", "compressed answer to a request for an uncompressed one"),
     Fault(13, "invalid JSON", behaving(bad.invalid_json), "error", "not an MCP answer", REFUSED),
     Fault(13, "wrong id", behaving(bad.wrong_id), "error", "not an MCP answer", REFUSED),
@@ -157,7 +161,7 @@ async def _play(folder) -> Notes:
             stack.push_async_callback(subject.stop)
         stolen = bad.redirect(307, f"http://{subjects[CONTROLS[0]].address}/stolen")
         during = {fault.agent: fault.during for fault in TABLE}
-        during |= {REDIRECT: behaving(stolen), FLAPPING: behaving(bad.flapping)}
+        during |= {REDIRECT: behaving(stolen), FLAPPING: behaving(bad.flapping())}
         port = fleet(folder, list(subjects))
         where = addresses({name: subject.address for name, subject in subjects.items()})
         ground = await stack.enter_async_context(watched(folder, port, PALLAS_ADDRESSES=where))
@@ -207,6 +211,18 @@ def test_2_who_hangs_delays_no_other(notes: Notes) -> None:
         assert max(gaps) <= 1.1 * INTERVAL, control
 
 
+async def test_7_a_lost_probe_of_an_agent_that_is_always_slow_flips_nothing() -> None:
+    agent, prober = bad.Agent("slow", bad.late(2.0)), Prober()
+    await agent.start()
+    where = Endpoint(f"http://{agent.address}/mcp")
+    well = await prober.check(where, None)
+    agent.how = bad.once(bad.blackhole, bad.late(2.0))
+    again = await prober.check(where, well)
+    await agent.stop()
+    assert (well.state, again.state) == ("ok", "ok")
+    assert len(_probes(agent, 0, time.monotonic())) == 3, "one that was lost, and one to confirm it"
+
+
 def test_8_no_connection_is_left_behind(notes: Notes) -> None:
     before, after = notes.files
     assert after <= before + 2, "a probe or two may just be under way"
@@ -214,8 +230,10 @@ def test_8_no_connection_is_left_behind(notes: Notes) -> None:
 
 def test_14_a_redirect_is_followed_nowhere_and_logged(notes: Notes) -> None:
     assert notes.during[REDIRECT] == ("error", "HTTP 307, and redirects are not followed")
-    lines = {asked.line for each in notes.subjects.values() if isinstance(each, bad.Agent) for asked in each.asked}
-    assert lines == {"POST /mcp HTTP/1.1"}
+    agents = [each for each in notes.subjects.values() if isinstance(each, bad.Agent)]
+    lines = {(asked.line, each.name == "f15-401") for each in agents for asked in each.asked}
+    expected = {("POST /mcp HTTP/1.1", True), ("POST /mcp HTTP/1.1", False), ("GET /healthz HTTP/1.1", True)}
+    assert lines == expected, "who asks for a token is asked for its open page"
     assert any(REDIRECT in line and "redirects are not followed" in line for line in notes.ground.log)
 
 
@@ -229,7 +247,7 @@ def test_15_retry_after_is_heeded_within_an_interval(notes: Notes, agent: str) -
 def test_16_flapping_is_published_once_per_interval_at_most(notes: Notes) -> None:
     """An interval is the window of hysteresis: in between there are only confirmations, which publish nothing."""
     published = notes.published(FLAPPING, notes.began, notes.ended)
-    assert len(published) <= WINDOW / INTERVAL + 1
+    assert 1 <= len(published) <= WINDOW / INTERVAL + 1, "down from the first probe on, until after its confirmations"
     assert {change.new for change in published} <= {"ok", "error"}
 
 

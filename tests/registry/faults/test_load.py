@@ -26,7 +26,7 @@ async def started(stack: AsyncExitStack, agents: list[bad.Agent]) -> str:
 
 async def test_11_and_12_answers_of_any_size_take_no_memory(tmp_path: Path) -> None:
     """The peak is looked at, not what is left: the kernel keeps it in VmHWM, and forgets it when told to (proc(5))."""
-    ways = {"huge": bad.huge, "endless": bad.endless_events, "bomb": bad.gzip_bomb}
+    ways = {"huge": bad.huge, "endless": bad.endless_events, "bomb": bad.gzip_bomb, "trailers": bad.trailers}
     agents = [bad.Agent(f"{name}-{number}", how) for name, how in ways.items() for number in range(2)]
     async with AsyncExitStack() as stack:
         where = await started(stack, agents)
