@@ -13,9 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pallas_agent_runtime import delegation, questions
+from pallas_contract import bounded
+
 pytestmark = pytest.mark.slow
 
 SECRET = "sk-canary-51c0"
+TOKEN = "ui-token-0123456789abcdef"
+MAX_BODY = 1 << 20
 MODERN = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -139,17 +144,27 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             "agents.yaml": {
                 "name": "hostile",
                 "registry_port": toolkit.free_port(),
-                "agents": {"scout": {"card": "scout.yaml", "port": toolkit.free_port()}},
+                "agents": {
+                    "scout": {"card": "scout.yaml", "port": toolkit.free_port()},
+                    "guarded": {
+                        "card": "guarded.yaml",
+                        "port": toolkit.free_port(),
+                        "access": {"tokens": {"ui": {"file": "secrets/ui"}}},
+                    },
+                },
             },
+            "guarded.yaml": {"type": "agent", "name": "guarded", "instruction": "x"},
+            "secrets/ui": TOKEN,
             "scout.yaml": {"type": "agent", "name": "scout", "instruction": "x"},
             "fastagent.config.yaml": {"default_model": "passthrough"},
             ".env": f"OPENAI_API_KEY={SECRET}\n",
         },
     )
-    started = toolkit.Agents(folder, {"PALLAS_MAX_BODY": str(1 << 20)})
-    started.start("scout")
+    started = toolkit.Agents(folder, {"PALLAS_MAX_BODY": str(MAX_BODY)})
     try:
-        started.wait("scout")
+        for name in ("scout", "guarded"):
+            started.start(name)
+        started.wait("scout", "guarded")
         yield started
     finally:
         started.close()
@@ -246,8 +261,20 @@ def test_any_call_with_the_right_headers(agent: Any, wire: Wire, call: Any, meta
     is_civil(response, agent.folder)
     for message in replies(response):
         if "result" in message and call.get("name") in ("scout", "send_message"):
+            wrong = refused(call.get("arguments") or {}, meta)
             told = message["result"]["content"][0]["text"]
-            assert message["result"]["isError"] is not told.startswith(("message", "images", "session_id")) or told
+            assert message["result"].get("isError", False) is bool(wrong), (wrong, told)
+            assert not wrong or told == wrong
+
+
+def refused(arguments: dict[str, Any], meta: dict[str, Any]) -> str:
+    """What the agent has to say to a call that it must not answer; empty for all others."""
+    try:
+        delegation.arrived(meta, "hostile/scout")
+        questions.parse(arguments, MAX_BODY)
+    except (delegation.BadTask, questions.BadArgument) as error:
+        return str(error)
+    return ""
 
 
 @hostile
@@ -256,10 +283,35 @@ def test_any_body(agent: Any, wire: Wire, message: Any, headers: dict[str, str])
     is_civil(wire.send(message, headers), agent.folder)
 
 
-def test_nothing_of_it_was_a_crash(agent: Any) -> None:
+CREDENTIALS = ["", "Bearer", "Bearer \xff\xfe", "Basic Og==", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN]
+CREDENTIALS += ["Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer " + "." * 60_000, f"Bearer {TOKEN}, {TOKEN}"]
+
+
+@pytest.mark.parametrize("shown", CREDENTIALS)
+def test_no_odd_credential_opens_a_protected_agent(agent: Any, shown: str) -> None:
+    with httpx2.Client(timeout=30) as http:
+        headers = {"authorization": shown.encode("latin-1"), "accept": "application/json, text/event-stream"}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        response = http.post(agent.url("guarded"), json=message, headers=headers)
+        assert response.status_code == 401
+        assert not any(leak in response.text for leak in ("Traceback", "site-packages", str(agent.folder), TOKEN))
+        headers["authorization"] = f"Bearer {TOKEN}".encode()
+        assert http.post(agent.url("guarded"), json=message, headers=headers).status_code != 401
+
+
+@pytest.mark.parametrize("name", ["scout", "guarded"])
+def test_headers_beyond_the_limit_are_refused(agent: Any, name: str) -> None:
+    with httpx2.Client(timeout=30) as http:
+        response = http.get(agent.url(name), headers={"authorization": "Bearer " + "A" * bounded.HEAD})
+        assert response.status_code == 431
+        assert http.get(agent.url(name, "/livez")).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["scout", "guarded"])
+def test_nothing_of_it_was_a_crash(agent: Any, name: str) -> None:
     """Of the tests before: what our own code did not foresee is logged as an error."""
-    assert agent.running["scout"].poll() is None
-    lines = [json.loads(line) for line in agent.log("scout").read_text().splitlines()]
+    assert agent.running[name].poll() is None
+    lines = [json.loads(line) for line in agent.log(name).read_text().splitlines()]
     assert [line for line in lines if line["level"] in ("error", "critical")] == []
 
 

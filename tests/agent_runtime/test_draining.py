@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from contextlib import suppress
 
 import pytest
 from starlette.requests import Request
@@ -79,6 +80,36 @@ async def test_background_work_that_fails_is_not_overlooked() -> None:
 
     with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="a bug")):
         await serve()
+
+
+HEADS = {
+    "one header that does not end": (b"GET / HTTP/1.1\r\nX: ", b"a" * 65_536),
+    "many headers": (b"GET / HTTP/1.1\r\n", b"X-Name: value\r\n" * 4_096),
+    "a URL": (b"GET /", b"a" * 65_536),
+    "trailers": (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Name: value\r\n" * 4_096),
+}
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+async def test_a_head_without_end_is_refused(head: tuple[bytes, bytes]) -> None:
+    async def app(scope, receive, send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+
+    server, sent, loop = draining.HttpServer(app), 0, asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as caller:
+        serving = asyncio.create_task(server.serve([listener]))
+        caller.setblocking(False)
+        await loop.sock_connect(caller, listener.getsockname())
+        await loop.sock_sendall(caller, head[0])
+        with suppress(ConnectionError):
+            while sent < 32 << 20:
+                await loop.sock_sendall(caller, head[1])
+                sent += len(head[1])
+        assert sent < 32 << 20  # a few MiB in the buffers of the sockets
+        assert (await loop.sock_recv(caller, 100)).startswith(b"HTTP/1.1 431 ")
+        server.should_exit = True
+        await serving
 
 
 async def test_space_around_a_header_is_not_part_of_it() -> None:

@@ -144,6 +144,12 @@ async def test_pipelined_answers_keep_their_order(world: World, server: int) -> 
     assert world.long_ways == 3
 
 
+async def test_a_head_without_end_is_refused(world: World, server: int) -> None:
+    async with connected(server) as say:
+        (answer,) = await say(asked(more=f"X: {'a' * (64 << 10)}\r\n"))
+    assert answer.startswith(b"HTTP/1.1 431 ")
+
+
 async def test_a_change_is_seen_at_once(world: World, server: int) -> None:
     async with connected(server) as say:
         await say(asked())

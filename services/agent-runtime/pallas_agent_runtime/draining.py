@@ -12,7 +12,8 @@ from typing import Any
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pallas_contract.bounded import BoundedProtocol
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ class Stop:
         (self.insisted if self.asked.is_set() else self.asked).set()
 
 
-class _Protocol(HttpToolsProtocol):
+class _Protocol(BoundedProtocol):
     """httptools leaves the space after a header's value, which is no part of it (RFC 9110 section 5.5)."""
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcp_types import INVALID_REQUEST
-from starlette.datastructures import MutableHeaders
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOO_LARGE, BAD = 413, 400
+SMALL = 64 << 10
+"""Bytes of a body that is let in however many there are, so that images of some callers do not lock all others out."""
+AT_ONCE = 4
+"""Calls with as large a body as is allowed that are open at once; beyond them, 503."""
 
 
 class Refusals:
@@ -17,15 +22,29 @@ class Refusals:
 
     A body beyond the limit is refused before it is read, so its id is not known: JSON-RPC has `null` for that, and
     clients take it for the answer to what they sent. The SDK says it as plain text, of which a client can tell its user
-    nothing. Of a body that is no JSON-RPC message the SDK quotes what pydantic thinks of it: that stays here.
+    nothing. Of a body that is no JSON-RPC message the SDK quotes what pydantic thinks of it: that stays here. What is
+    large takes from a budget for as long as its call is open: the transport holds all of it in memory.
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
         text = f"request body too large: message and images may have {limit} bytes together"
         self._too_large = _error(INVALID_REQUEST, text)
+        self._limit, self._left = limit, AT_ONCE * limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = _declared(scope, self._limit)
+        if size > self._left:
+            body, headers = _error(INTERNAL_ERROR, "too many large requests at once"), {"retry-after": "1"}
+            await Response(body, 503, headers, "application/json")(scope, receive, send)
+            return
+        self._left -= size
+        try:
+            await self._pass_on(scope, receive, send)
+        finally:
+            self._left += size
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message | None = None
         body = b""
 
@@ -50,6 +69,15 @@ class Refusals:
             await send({"type": "http.response.body", "body": whole})
 
         await self._app(scope, receive, said)
+
+
+def _declared(scope: Scope, limit: int) -> int:
+    """Bytes of the body to reckon with: `limit` where it does not say, or says more and is refused unread."""
+    if scope["method"] != "POST":
+        return 0
+    said = Headers(scope=scope).get("content-length", "")
+    size = min(int(said), limit) if said else limit
+    return size if size > SMALL else 0
 
 
 def _brief(body: bytes) -> bytes:

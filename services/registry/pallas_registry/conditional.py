@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from pallas_contract.bounded import BoundedProtocol
 from pallas_registry.prebuilt import Document, Find, matches
 
 
@@ -22,7 +21,7 @@ class _Answered:
     message_event = asyncio.Event()
 
 
-class Conditional(HttpToolsProtocol):
+class Conditional(BoundedProtocol):
     """uvicorn's protocol with a short way to 304 for what `find` knows.
 
     One callback is changed, and the common request pays a look at its headers for it.
