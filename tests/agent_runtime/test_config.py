@@ -62,7 +62,7 @@ def test_peers_are_where_the_plan_says_and_no_server_is_loaded_at_start() -> Non
 mcp:
   servers:
     argos: {command: argos, args: [-x]}
-    research: {url: "http://localhost:1/mcp", headers: {a: b}, load_on_start: true}
+    research: {url: "http://localhost:1/mcp", headers: {a: b}, load_on_start: true, protocol_mode: legacy}
 """
     built = build(written, peers={"research": "http://research:8080/mcp", "tech_research": "http://tech:8080/mcp"})
     assert built.data["mcp"]["servers"] == {

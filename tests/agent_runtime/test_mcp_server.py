@@ -6,17 +6,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import mcp_types as t
 import pytest
 from mcp import Client
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry
 
-from pallas_agent_runtime import settings
+from pallas_agent_runtime import settings, web
 from pallas_agent_runtime.mcp_server import Surface
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.questions import Question
-from pallas_contract import check, source
+from pallas_contract import check, names, source
 from pallas_contract.health import Health
 
 
@@ -126,6 +128,42 @@ async def test_the_history_prompt_reads_the_same_conversation() -> None:
             await client.get_prompt("other", {})
     assert [message.content.text for message in history.messages] == [made[1].asked[0][1]]  # type: ignore[union-attr]
     assert empty.messages == []
+
+
+MODERN = "2026-07-28"
+STATELESS = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+async def test_a_session_is_the_conversation_of_its_own_calls_and_not_of_what_an_agent_passes_on() -> None:
+    made, agent, metrics = surface()
+    tree = source.parse(str({"name": "demo", "agents": {"x": {"module": "a.x", "port": 8201}}}), name="agents.yaml")
+    manager = web.session_manager(
+        made.server(metrics), settings.resolve(check.parse(tree), tree, "x", Path("/project"), {})
+    )
+    transport = httpx.ASGITransport(StreamableHTTPASGIApp(manager))
+    headers = {"accept": "application/json, text/event-stream"}
+    async with manager.run(), httpx.AsyncClient(transport=transport, headers=headers) as http:
+
+        async def send(method: str, params: dict[str, Any], **more: str) -> httpx.Response:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return await http.post("http://localhost:8201/mcp", json=message, headers=more)
+
+        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}}
+        opened = await send("initialize", about)
+        http.headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        asked = {"name": "send_message", "arguments": {"message": "x"}}
+        era = {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "send_message"}
+        replies = [
+            await send("tools/call", asked),
+            await send("tools/call", {**asked, "_meta": {names.META_PATH: "demo/harper"}}),
+            await send("tools/call", {**asked, "_meta": STATELESS}, **era),
+        ]
+    assert [reply.status_code for reply in replies] == [200, 200, 200]
+    assert [key is not None for _, key in agent.asked] == [True, False, False]
 
 
 async def test_an_agent_that_remembers_nothing_has_neither_prompt_nor_key() -> None:

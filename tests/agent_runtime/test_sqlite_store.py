@@ -73,6 +73,32 @@ async def test_the_least_recently_used_goes_first(make: Make) -> None:
     assert [bool(await store.load(name)) for name in ("a", "b", "c")] == [True, False, True]
 
 
+async def test_all_of_an_agents_conversations_have_a_size_together(make: Make) -> None:
+    now = [0.0]
+    store = make(total=1_500, clock=lambda: now[0])
+    for name in ("a", "b", "a", "c"):
+        now[0] += 1
+        await store.save(name, {"x": [user(name * 400)]})
+    assert [bool(await store.load(name)) for name in ("a", "b", "c")] == [True, False, True]
+    await store.save("d", {"x": [user("d" * 2_000)]})  # the last one is kept whatever its size
+    assert [bool(await store.load(name)) for name in ("a", "c", "d")] == [False, False, True]
+
+
+async def test_a_full_disk_has_room_again_once_something_is_forgotten(tmp_path: Path) -> None:
+    now, connection = [0.0], connect(tmp_path / "kept.db")
+    connection.execute("PRAGMA max_page_count = 20")
+    store = SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json, idle=10, clock=lambda: now[0])
+    with closing(store):
+        said = {"x": [user("a" * 12_000)]}
+        for name in "abcdefgh":
+            await store.save(name, said)
+        assert await store.load("a") == said
+        assert await store.load("h") == {}
+        now[0] += 11
+        await store.save("h", said)
+        assert await store.load("h") == said
+
+
 async def test_an_idle_conversation_ages_out_and_leaves_the_file(make: Make, tmp_path: Path) -> None:
     now = [1000.0]
     store = make(idle=10, clock=lambda: now[0])
@@ -115,6 +141,12 @@ async def test_what_cannot_be_written_costs_no_answer(make: Make, tmp_path: Path
     with closing(sqlite3.connect(tmp_path / "kept.db")) as file:
         file.execute("DROP TABLE conversations")
     await store.save("k", {})
+    assert await store.load("k") == {}
+
+
+def test_what_tools_are_given_weighs() -> None:
+    call = CallToolRequest(method="tools/call", params=CallToolRequestParams(name="t", arguments={"a": "x" * 1_000}))
+    assert engine.weigh(Said(role="assistant", content=[], tool_calls={"c": call})) > 1_000
 
 
 async def test_what_another_version_wrote_is_an_empty_conversation(make: Make, tmp_path: Path) -> None:

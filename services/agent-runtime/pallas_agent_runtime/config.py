@@ -24,6 +24,8 @@ NO_KEY = "not-set"
 """Stands for a missing key: an agent starts without one (seed 001, Startup Preflight: warn-only), its calls fail."""
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Providers that preflight knows, with the variable of their key."""
+_OURS = ("command", "args", "transport", "protocol_mode")
+"""What the kit decides for a peer: `legacy` would keep a session, which all whom this agent answers would share."""
 MAX_RETRIES = 3
 DEFAULT_RETRIES = 1
 """fast-agent waits 10 s, 20 s, ... between attempts while the caller hears nothing."""
@@ -91,7 +93,7 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
         written = servers.get(name, {})
         if written.get("url", url) != url:
             notes.append(f"mcp.servers.{name}.url: {written['url']} is replaced by the fleet's {url}")
-        kept = {key: value for key, value in written.items() if key not in ("command", "args", "transport")}
+        kept = {key: value for key, value in written.items() if key not in _OURS}
         servers[name] = {**kept, "transport": "http", "url": url, "load_on_start": False}
         if name in presented:
             _identify(servers[name], presented[name])

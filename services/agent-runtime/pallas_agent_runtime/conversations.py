@@ -23,7 +23,7 @@ IDLE = 1800.0
 LARGEST = 48 << 20
 """Most bytes of one conversation, beyond its last turn, which is always kept."""
 TOTAL = 96 << 20
-"""Most bytes of all conversations in memory, beyond the last one: an agent has 512 MiB by default."""
+"""Most bytes of all conversations of an agent, beyond the last one: an agent has 512 MiB by default."""
 
 
 class Message(Protocol):

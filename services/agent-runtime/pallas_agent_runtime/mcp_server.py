@@ -13,6 +13,7 @@ import structlog
 from mcp.server import Server
 from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime import conversations, delegation, questions
@@ -137,6 +138,9 @@ class Surface:
     def _key(self, ctx: Context, handle: str | None) -> str | None:
         """The conversation of a call: the named one, else the transport session's, else none.
 
+        An agent keeps one session for all whom it asks for something, so what it passes on is in no conversation of
+        that session; and a call of the stateless era is in no session, whatever its headers say.
+
         Both are bound to the caller, so that knowing a handle opens nothing. Where nobody is asked for a token, one
         that comes along all the same tells callers apart, unverified. Both kinds of names are kept apart: a client must
         not reach a session by using its id as a handle.
@@ -146,7 +150,8 @@ class Surface:
         headers = ctx.request.headers if ctx.request is not None else {}
         verified, bearer = caller(ctx.request), _BEARER.fullmatch(headers.get("authorization", ""))
         whose = f"verified:{verified.identity}" if verified else f"shown:{bearer[1]}" if bearer else ""
-        session = headers.get("mcp-session-id")
+        own = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not delegation.depth(ctx.meta)
+        session = headers.get("mcp-session-id") if own else None
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
         return conversations.key(named, whose) if named else None
 

@@ -32,7 +32,8 @@ SCHEMA: dict[str, Any] = {
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_HANDLE,
-            "description": "Handle of a conversation that is to be continued; the caller chooses it",
+            "description": "Handle of a conversation that is to be continued. The caller chooses it, one that nobody "
+            "can guess: of an agent that asks for no token, whoever knows the handle can read the conversation",
         },
     },
     "required": ["message"],

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from pallas_agent_runtime.conversations import IDLE, LIMIT, Transcript
+from pallas_agent_runtime.conversations import IDLE, LIMIT, TOTAL, Transcript
 
 log = structlog.get_logger(__name__)
 
@@ -30,9 +30,15 @@ _LOAD = "SELECT transcript FROM conversations WHERE agent = ? AND key = ? AND us
 _SAVE = "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?)"
 _FORGET_OLD = "DELETE FROM conversations WHERE agent = ? AND used < ?"
 _FORGET_MANY = """
-DELETE FROM conversations WHERE agent = ?1
-    AND key IN (SELECT key FROM conversations WHERE agent = ?1 ORDER BY used DESC, key LIMIT -1 OFFSET ?2)
+DELETE FROM conversations WHERE agent = ?1 AND key IN (
+    SELECT key FROM (
+        SELECT key, row_number() OVER latest AS place, sum(length(transcript)) OVER latest AS bytes
+        FROM conversations WHERE agent = ?1 AND key != ?2
+        WINDOW latest AS (ORDER BY used DESC, key ROWS UNBOUNDED PRECEDING)
+    ) WHERE place >= ?3 OR bytes > ?4
+)
 """
+"""Leaves room for `key`. Of a BLOB SQLite knows the length without reading it, of a TEXT it does not."""
 
 
 class CannotStore(Exception):
@@ -55,9 +61,10 @@ class SqliteStore[M]:
         limit: int = LIMIT,
         idle: float = IDLE,
         clock: Callable[[], float] = time.time,
+        total: int = TOTAL,
     ) -> None:
         self._connection, self._agent, self._dump, self._parse = connection, agent, dump, parse
-        self._limit, self._idle, self._clock = limit, idle, clock
+        self._limit, self._idle, self._clock, self._total = limit, idle, clock, total
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="conversations")
 
     async def load(self, key: str) -> Transcript[M]:
@@ -76,7 +83,11 @@ class SqliteStore[M]:
         self._connection.close()
 
     def _load(self, key: str) -> Transcript[M]:
-        row = self._connection.execute(_LOAD, (self._agent, key, self._clock() - self._idle)).fetchone()
+        try:
+            row = self._connection.execute(_LOAD, (self._agent, key, self._clock() - self._idle)).fetchone()
+        except sqlite3.Error as error:
+            log.error("conversation_not_read", error=str(error))
+            return {}
         try:
             return {agent: self._parse(said) for agent, said in json.loads(row[0]).items()} if row else {}
         except Exception as error:  # written by another version of the engine: it would never be readable again
@@ -84,12 +95,13 @@ class SqliteStore[M]:
             return {}
 
     def _save(self, key: str, transcript: Transcript[M]) -> None:
-        text = json.dumps({agent: self._dump(said) for agent, said in transcript.items()})
+        text = json.dumps({agent: self._dump(said) for agent, said in transcript.items()}).encode()
         now = self._clock()
+        with self._connection:  # of its own and first: where the disk is full, that is what makes room
+            self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
+            self._connection.execute(_FORGET_MANY, (self._agent, key, self._limit, self._total - len(text)))
         with self._connection:
             self._connection.execute(_SAVE, (self._agent, key, now, text))
-            self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
-            self._connection.execute(_FORGET_MANY, (self._agent, self._limit))
 
 
 @contextlib.contextmanager

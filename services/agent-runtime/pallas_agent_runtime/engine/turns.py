@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -259,9 +260,11 @@ def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> Non
 
 
 def weigh(message: PromptMessageExtended) -> int:
-    """Bytes of a message, roughly: the texts and images in it and in the results of tools."""
+    """Bytes of a message, roughly: the texts and images in it and in the results of tools, and what tools are given."""
     blocks = [
         *message.content,
         *(block for result in (message.tool_results or {}).values() for block in result.content),
     ]
-    return sum(len(getattr(block, "text", None) or getattr(block, "data", None) or "") for block in blocks)
+    given = (call.params.arguments for call in (message.tool_calls or {}).values())
+    seen = (getattr(block, "text", None) or getattr(block, "data", None) or "" for block in blocks)
+    return sum(map(len, seen)) + sum(len(json.dumps(arguments)) for arguments in given if arguments)
