@@ -457,10 +457,11 @@ async def test_sigterm_lets_an_open_call_finish_and_exits_cleanly(
 
     async def ask() -> None:
         async with Client(fleet.url("tech_research"), mode=era) as client:
+            await client.list_tools()  # else the client does so after its call, when nobody is there any more
             answers.append(await client.call_tool("tech_research", {"message": "slow"}))
 
     waiting = asyncio.create_task(ask())
-    await asyncio.to_thread(model.entered.wait, 30)
+    assert await asyncio.to_thread(model.entered.wait, 30)
     ending = asyncio.create_task(asyncio.to_thread(fleet.end, "tech_research"))
     draining = lambda: fleet.get("tech_research", "/readyz")[0] == 503 or None  # noqa: E731
     await asyncio.to_thread(toolkit.until, draining)

@@ -120,11 +120,13 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
 
                 async def client(era: str) -> Client:
                     connected = streamable_http_client(scout.url("scout"), http_client=http)
-                    return await stack.enter_async_context(Client(connected, mode=era))
+                    opened = await stack.enter_async_context(Client(connected, mode=era))
+                    await opened.list_tools()  # else it does so after its call, when nobody is there any more
+                    return opened
 
                 clients = [await client(ERAS[number % 2]) for number in range(CALLS)]
                 for _ in range(STREAMS):
-                    await (await client("legacy")).list_tools()
+                    await client("legacy")
                 calls = [asyncio.create_task(each.call_tool("scout", {"message": "slow"})) for each in clients]
                 open_ = f"pallas_calls_in_flight {float(CALLS)}"
                 await asyncio.to_thread(
