@@ -95,7 +95,7 @@ async def served(*apps: Silent) -> AsyncIterator[None]:
     finally:
         for server, listener, task in running:
             server.should_exit = server.force_exit = True
-            await task
+            await asyncio.wait([task], timeout=PATIENCE)  # a connection left behind would keep it for ever
             listener.close()
 
 

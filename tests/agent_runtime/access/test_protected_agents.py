@@ -73,9 +73,9 @@ def fleet(model: Any, issuer: Any, toolkit: Any, tmp_path_factory: pytest.TempPa
     }
     started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("protected"), files))
     try:
-        for name in ("research", "harper"):
+        for name in ("research", "harper"):  # in start order: harper looks at research once, and then not for a while
             started.start(name)
-        started.wait("research", "harper")
+            started.wait(name)
         yield started
     finally:
         started.close()
