@@ -127,6 +127,7 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
                 clients = [await client(ERAS[number % 2]) for number in range(CALLS)]
                 for _ in range(STREAMS):
                     await client("legacy")
+                stack.callback(over.set)
                 calls = [asyncio.create_task(each.call_tool("scout", {"message": "slow"})) for each in clients]
                 open_ = f"pallas_calls_in_flight {float(CALLS)}"
                 await asyncio.to_thread(
@@ -139,9 +140,9 @@ async def test_what_is_under_way_at_the_end_is_answered_or_failed(
                     model.released.set()
                 else:
                     process.terminate()
-                answers = [await call for call in calls]
+                async with asyncio.timeout(60):
+                    answers = await asyncio.gather(*calls)
                 assert await asyncio.to_thread(process.wait, 40) == 0
-                over.set()
         told = {(answer.content[0].text, answer.is_error) for answer in answers}
         assert told == {("heard slow", False) if patient else ("the agent is shutting down", True)}
         lines = [json.loads(line) for line in scout.log("scout").read_text().splitlines()]
