@@ -22,7 +22,7 @@ test: setup ## run all tests; sets up Docker and the base image where it may
 lint: setup ## format, lint, types, import arrows, agreement of the locks
 	ruff format --check . && ruff check . && mypy && lint-imports && tools/lock --check
 
-check: lint ## lint and the quick tests: under a minute; those of the chart where helm is installed
+check: lint ## lint and the quick tests: a minute or two; those of the chart where helm is installed
 	$(PY) -m pytest -q -n auto --dist loadfile -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)" $(ARGS)
 
 format: setup ## rewrite the code in the house format
