@@ -252,7 +252,7 @@ async def test_what_was_kept_and_may_not_stay_ends_without_a_change_nobody_saw(
             await time.advance(1)
             assert list(states(second.service)) == ["harper", "tech-research", "engineering"]
             assert [change for change in second.changes if change[1] == change[2]] == []
-        async with asyncio.timeout(10):  # the file is written to by a thread, in its own time
+        async with asyncio.timeout(60):  # the file is written to by a thread, in its own time
             async with opened(folder, time, store=store):
                 while store.load():
                     await asyncio.sleep(0.01)
@@ -307,7 +307,7 @@ async def test_after_a_restart_it_is_there_and_unknown_until_heard_of(folder: Pa
             await first.ask(leave("leaves"))
             time.seconds += 3600
             await time.advance(1)
-            async with asyncio.timeout(10):  # the file is written to by a thread, in its own time
+            async with asyncio.timeout(60):  # the file is written to by a thread, in its own time
                 while len(store.load()) > 1:
                     await asyncio.sleep(0.01)
                     await time.advance(1)
