@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
-from pallas_agent_runtime import config, preflight
+from pallas_agent_runtime import config, provider_check
 from pallas_agent_runtime.preflight import Outcome, Preflight, Provider, providers
 
 
@@ -24,7 +25,7 @@ async def answer(provider: Provider, respond: Any) -> tuple[str, list[httpx.Requ
         return reply
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as http:
-        return await preflight.check(provider, http), seen
+        return await provider_check.check(http, provider), seen
 
 
 def models(*names: str) -> httpx.Response:
@@ -127,7 +128,7 @@ async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen
     )
     async with httpx.AsyncClient(transport=transport) as http:
         now = [1.0]
-        checks = Preflight(checked, http, clock=lambda: now[0])
+        checks = Preflight(checked, partial(provider_check.check, http), clock=lambda: now[0])
         assert checks.active_failure == ""
         for provider in checked:
             await checks.refresh(provider)

@@ -16,7 +16,7 @@ from pallas_agent_runtime import settings, web
 from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.health import Downstream, combine
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.preflight import Outcome, Preflight
+from pallas_agent_runtime.preflight import Outcome, Preflight, Provider
 from pallas_contract import check, source
 from pallas_contract.probe import Result, Target
 
@@ -34,12 +34,15 @@ class Page:
         self.settings = own = settings.resolve(check.parse(tree), tree, "jarvis", Path("/project"), {})
         self.now = 10.0
         self.downstream = Downstream({"argos": Target("http://argos/mcp")}, self.probe, clock=lambda: self.now)
-        self.preflight = Preflight([], httpx.AsyncClient(), clock=lambda: self.now)
+        self.preflight = Preflight([], self.check, clock=lambda: self.now)
         self.preflight.outcomes["openai"] = Outcome("no API key", 9.0)
         metrics = Metrics("jarvis", ["jarvis"])
         current = lambda: combine(self.downstream.unreachable(), "", failure, NOW)  # noqa: E731
         metrics.watch(current, self.downstream, self.preflight)
         self.pages = web.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
+
+    async def check(self, provider: Provider) -> str:
+        return ""
 
     async def probe(self, target: Target, *, era: str = "") -> Result:
         return Result("error", "connection refused")

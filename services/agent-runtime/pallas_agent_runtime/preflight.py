@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-import httpx
 import structlog
 
 from pallas_agent_runtime import config, variables
@@ -19,14 +20,9 @@ from pallas_contract import names
 
 log = structlog.get_logger(__name__)
 
-TIMEOUT = 5.0
-"""Seconds per provider (seed 001)."""
 INTERVAL, INTERVAL_FAILED = 60.0, 30.0
 """Seconds between two checks of a provider, after a good and after a bad one."""
 ANTHROPIC_BASE_URL = "https://api.anthropic.com"
-ANTHROPIC_VERSION = "2023-06-01"
-ANTHROPIC_MODEL = "claude-sonnet-4-5"
-"""The model asked for when Anthropic is not the active provider (seed 001)."""
 
 Name = Literal["anthropic", "openai"]
 
@@ -40,6 +36,10 @@ class Provider:
     key: str
     model: str = ""
     active: bool = False
+
+
+type Check = Callable[[Provider], Awaitable[str]]
+"""Gives the reason a provider cannot be used, empty when it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,53 +73,28 @@ def providers(data: Mapping[str, Any], default_model: str, environ: Mapping[str,
     return found
 
 
-async def check(provider: Provider, http: httpx.AsyncClient) -> str:
-    """The reason a provider cannot be used, empty when it can. One request, `TIMEOUT` in all; never raises."""
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            return await (_anthropic if provider.name == "anthropic" else _openai)(provider, http)
-    except TimeoutError:
-        return f"no answer in {TIMEOUT:g} s"
-    except httpx.TransportError as error:
-        return "connection refused" if isinstance(error, httpx.ConnectError) else "connection lost"
-    except (httpx.InvalidURL, ValueError, LookupError, TypeError):
-        return "gave no valid answer"
+@asynccontextmanager
+async def preflight(checked: Sequence[Provider]) -> AsyncIterator[Preflight]:
+    """The checks of an agent, with a client of their own where there is anything to ask."""
+    if not checked:
+        yield Preflight((), _never)
+        return
+    # An HTTP client and the certificates it trusts are 5 MB, which an agent without a provider need not hold.
+    from pallas_agent_runtime import provider_check  # noqa: PLC0415
+
+    async with provider_check.client() as http:
+        yield Preflight(checked, partial(provider_check.check, http))
 
 
-async def _anthropic(provider: Provider, http: httpx.AsyncClient) -> str:
-    if not provider.key:
-        return "no API key"
-    model = provider.model or ANTHROPIC_MODEL
-    headers = {"x-api-key": provider.key, "anthropic-version": ANTHROPIC_VERSION}
-    reply = await http.get(f"{provider.base_url.removesuffix('/v1')}/v1/models/{model}", headers=headers)
-    return f"model '{model}' not found" if reply.status_code == 404 else _refusal(reply)
-
-
-async def _openai(provider: Provider, http: httpx.AsyncClient) -> str:
-    """A server of one's own needs no key: its model list says whether it is there."""
-    if not provider.key and provider.base_url == config.OPENAI_BASE_URL:
-        return "no API key"
-    headers = {"authorization": f"Bearer {provider.key}"} if provider.key else {}
-    reply = await http.get(f"{provider.base_url}/models", headers=headers)
-    if refusal := _refusal(reply):
-        return refusal
-    listed = {model["id"] for model in reply.json()["data"]} if provider.model else {""}
-    return "" if provider.model in listed else f"model '{provider.model}' not found"
-
-
-def _refusal(reply: httpx.Response) -> str:
-    if reply.status_code in (401, 403):
-        return f"API key rejected (HTTP {reply.status_code})"
-    return "" if reply.is_success else f"HTTP {reply.status_code}"
+async def _never(provider: Provider) -> str:
+    raise LookupError(provider.name)
 
 
 class Preflight:
     """The last outcome per provider."""
 
-    def __init__(
-        self, checked: Sequence[Provider], http: httpx.AsyncClient, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._providers, self._http, self._clock = checked, http, clock
+    def __init__(self, checked: Sequence[Provider], check: Check, clock: Callable[[], float] = time.monotonic) -> None:
+        self._providers, self._check, self._clock = checked, check, clock
         self.outcomes: dict[str, Outcome] = {}
 
     @property
@@ -145,7 +120,7 @@ class Preflight:
 
     async def refresh(self, provider: Provider) -> Outcome:
         """Check one provider now; a change of its state is logged once."""
-        reason = await check(provider, self._http)
+        reason = await self._check(provider)
         before = self.outcomes.get(provider.name)
         if before is None or before.reason != reason:
             event = log.warning if reason else log.info

@@ -13,18 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import config, delegation, listening, mcp_server, preflight, sqlite_store, telemetry, web
+from pallas_agent_runtime import config, delegation, listening, mcp_server, telemetry, web
 from pallas_agent_runtime.access.arrangement import arrange
 from pallas_agent_runtime.access.onward import may_go_on
 from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
 from pallas_agent_runtime.health import Downstream, combine
 from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.preflight import preflight
 from pallas_agent_runtime.preparation import Prepared
 from pallas_agent_runtime.settings import Settings
 from pallas_contract import names
@@ -117,6 +117,8 @@ def _store[M: Message](
     if settings.conversations is None or not settings.remembers:
         yield MemoryStore(weigh)
         return
+    from pallas_agent_runtime import sqlite_store  # noqa: PLC0415 - a megabyte, for those who asked for the file
+
     with contextlib.ExitStack() as stack:
         try:
             kept = stack.enter_context(sqlite_store.opened(settings.conversations, settings.name, dump, parse))
@@ -136,9 +138,7 @@ async def _answer(
     """Everything that runs while the engine is warm."""
     settings = prepared.settings
     delegation.install()  # not before the engine runs: it may set a propagator of its own
-    async with httpx.AsyncClient(timeout=preflight.TIMEOUT) as http:
-        checks = preflight.Preflight(prepared.providers, http)
-
+    async with preflight(prepared.providers) as checks:
         guard = arrange(settings, prepared.tokens, prepared.keys_file)
 
         def current() -> Health:
