@@ -2,6 +2,7 @@
 
 A process is asked from when it is started, every 20 ms, until it answers `server/discover`. A container is held against
 the time that the import of fast-agent alone takes in the same image; what `docker run` itself takes counts for neither.
+Memory is that of both in the agent's image, where nothing is installed but what an agent needs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from pallas_contract import __version__, names
 
 IMAGE = f"pallas-agent:{__version__}"
 IMPORT = "from fast_agent import FastAgent"
+OURS = ("python", "-P", "-m", "pallas_agent_runtime", "--agent", agents.NAME)
+STOCK = ("fast-agent", *agents.stock_arguments(names.CONTAINER_PORT, "connection", "0.0.0.0"))
 Command = tuple[list[str], dict[str, str]]
 
 
@@ -33,50 +37,68 @@ def measure(effort: Effort) -> Iterator[Figure]:
         folder = Path(name)
         folder.chmod(0o755)
         place = agents.project(folder, "connection")
-        ours = partial(started, place, agents.our_command, "send_message")
-        stock = partial(started, place, lambda port: agents.stock_command(port, "connection"), agents.NAME)
-        found = compare(lambda: ours()[0], lambda: stock()[0], effort)
+        ours = partial(started, place, agents.our_command)
+        stock = partial(started, place, lambda port: agents.stock_command(port, "connection"))
+        found = compare(ours, stock, effort)
         yield ratio("process start to first answer: agent / fast-agent serve", found, at_most(0.8), "s")
-        found = compare(lambda: ours()[1], lambda: stock()[1], Effort(rounds=min(3, effort.rounds)))
-        yield ratio("resident memory after a call: agent / fast-agent serve", found, at_most(0.9), "MB")
+        if not shutil.which("docker") or _docker("image", "inspect", IMAGE).returncode:
+            raise Missing(f"{IMAGE}: make images")
         yield _containers(place, effort)
+        yield _memory(place, effort)
 
 
-def started(place: Path, command: Callable[[int], Command], tool: str) -> tuple[Sample, Sample]:
-    """Seconds to the first answer, and megabytes held after the first call of `tool`."""
+def started(place: Path, command: Callable[[int], Command]) -> Sample:
+    """Seconds from the start of a process to its first answer."""
     port = servers.free_port()
     line, env = command(port)
-    url = f"http://127.0.0.1:{port}{names.MCP_PATH}"
     begun = time.perf_counter()
     with servers.process(line, place, env) as running:
-        servers.until(lambda: _answers(url))
-        start = Sample(time.perf_counter() - begun, servers.cpu_seconds(running.pid))
-        agents.ask(url, "tools/call", {"name": tool, "arguments": agents.HI}, tool)
-        return start, Sample(servers.resident(running.pid) / 1e6)
+        servers.until(lambda: _answers(_url(port)))
+        return Sample(time.perf_counter() - begun, servers.cpu_seconds(running.pid))
 
 
 def _containers(place: Path, effort: Effort) -> Figure:
-    if not shutil.which("docker") or _docker("image", "inspect", IMAGE).returncode:
-        raise Missing(f"{IMAGE}: make images")
     empty = statistics.median(_run("-c", "") for _ in range(3))
-    found = compare(lambda: Sample(_contained(place) - empty), lambda: Sample(_run("-P", "-c", IMPORT) - empty), effort)
+
+    def ours() -> Sample:
+        begun = time.perf_counter()
+        with _container(place, OURS):
+            return Sample(time.perf_counter() - begun - empty)
+
+    found = compare(ours, lambda: Sample(_run("-P", "-c", IMPORT) - empty), effort)
     return ratio("container start to first answer: agent / import of fast_agent in its image", found, at_most(2), "s")
 
 
-def _contained(place: Path) -> float:
-    """Seconds from `docker run` of an agent, as hardened as in a fleet, to its first answer."""
+def _memory(place: Path, effort: Effort) -> Figure:
+    def held(command: Sequence[str], tool: str) -> Sample:
+        with _container(place, command) as (name, port):
+            said = agents.ask(_url(port), "tools/call", {"name": tool, "arguments": agents.HI}, tool)
+            if agents.SAID_HI.encode() not in said:
+                raise RuntimeError(f"{command[0]} answered {said[:200]!r}")
+            pid = _docker("inspect", "--format", "{{.State.Pid}}", name, check=True).stdout
+            return Sample(servers.resident(int(pid)) / 1e6)
+
+    few = Effort(rounds=min(3, effort.rounds))
+    found = compare(lambda: held(OURS, "send_message"), lambda: held(STOCK, agents.NAME), few)
+    return ratio("resident memory after a call, in the image: agent / fast-agent serve", found, at_most(0.9), "MB")
+
+
+@contextmanager
+def _container(place: Path, command: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Name and published port of a container, as hardened as in a fleet, once it has answered."""
     port = servers.free_port()
     hard = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     where = ["--publish", f"127.0.0.1:{port}:{names.CONTAINER_PORT}", "--volume", f"{place}:{names.PROJECT_DIR}:ro"]
-    bind = ["--env", f"{names.ENV_BIND}=0.0.0.0:{names.CONTAINER_PORT}"]
-    runtime = ["-P", "-m", "pallas_agent_runtime", "--agent", agents.NAME]
-    begun = time.perf_counter()
-    made = _docker("run", "--detach", "--cpuset-cpus", str(SERVER), *hard, *where, *bind, IMAGE, *runtime, check=True)
+    bind = ["--env", f"{names.ENV_BIND}=0.0.0.0:{names.CONTAINER_PORT}", "--workdir", names.PROJECT_DIR]
+    bind += ["--env", "FAST_AGENT_HOME=/tmp"]  # fast-agent writes beside the project otherwise, where nobody may
+    pinned = ["--cpuset-cpus", str(SERVER), "--entrypoint", command[0]]
+    made = _docker("run", "--detach", *pinned, *hard, *where, *bind, IMAGE, *command[1:], check=True)
+    name = made.stdout.strip()
     try:
-        servers.until(lambda: _answers(f"http://127.0.0.1:{port}{names.MCP_PATH}"))
-        return time.perf_counter() - begun
+        servers.until(lambda: _answers(_url(port)))
+        yield name, port
     finally:
-        _docker("rm", "--force", made.stdout.strip(), check=True)
+        _docker("rm", "--force", name, check=True)
 
 
 def _run(*python: str) -> float:
@@ -84,6 +106,10 @@ def _run(*python: str) -> float:
     begun = time.perf_counter()
     _docker("run", "--rm", "--cpuset-cpus", str(SERVER), IMAGE, *python, check=True)
     return time.perf_counter() - begun
+
+
+def _url(port: int) -> str:
+    return f"http://127.0.0.1:{port}{names.MCP_PATH}"
 
 
 def _docker(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:

@@ -90,8 +90,12 @@ def our_command(port: int) -> tuple[list[str], dict[str, str]]:
 
 
 def stock_command(port: int, scope: str) -> tuple[list[str], dict[str, str]]:
-    serve = ["serve", "--card", "hello.md", "--transport", "http", "--host", "127.0.0.1", "--port", str(port)]
-    return [str(Path(sys.executable).with_name("fast-agent")), *serve, "--instance-scope", scope], environment()
+    return [str(Path(sys.executable).with_name("fast-agent")), *stock_arguments(port, scope)], environment()
+
+
+def stock_arguments(port: int, scope: str, host: str = "127.0.0.1") -> list[str]:
+    serve = ["serve", "--card", "hello.md", "--transport", "http", "--host", host, "--port", str(port)]
+    return [*serve, "--instance-scope", scope]
 
 
 def environment(**more: str) -> dict[str, str]:
