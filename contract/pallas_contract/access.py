@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from ipaddress import ip_address
+from typing import get_args
+from urllib.parse import urlsplit
 
 from pallas_contract import documents, launch, names
 from pallas_contract.access_keys import Access, AgentAccess
@@ -80,6 +83,60 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
         yield from _section(("agents", name, "access"), agent.access, tree)
         yield from _agent(fleet, name, tree)
         yield from _calls(fleet, name, tree)
+    yield from _audiences(fleet, tree)
+
+
+def _audiences(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+    """Sections of `jwt` whose tokens an agent of another fleet would take too: one problem for each.
+
+    Every target is looked at, so that a fleet is refused on the laptop if it will be where it is installed.
+    """
+    found: dict[tuple[str, ...], tuple[str, str]] = {}
+    for name in fleet.agents:
+        jwt = fleet.agent(name).access.jwt
+        urls = [resource(fleet, name, placement) for placement in get_args(launch.Placement)]
+        shared = [url for url in urls if _in_every_fleet(fleet, name, url)]
+        if jwt and jwt.audience is None and shared:
+            found.setdefault(_jwt_owner(fleet, name), (name, shared[0]))
+    for owner, (name, url) in found.items():
+        message = f"without `audience` a token for `{name}` is for {url}, which is the same in every fleet"
+        known = fleet.public_url or not _this_machine(fleet.host)
+        where = "publish the agent (`publish`; `public_url` where it has replicas)" if known else _PUBLIC
+        yield tree.problem(
+            *owner, "jwt", message=message, hint=f"{where}, or set `audience` to a name that no other fleet has"
+        )
+
+
+_PUBLIC = "set `public_url`, or `host`, to where clients reach the fleet"
+
+
+def _in_every_fleet(fleet: Fleet, name: str, url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return url == launch.mcp_url(fleet, name, "container") or _this_machine(host)
+
+
+def _this_machine(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host.lower().removesuffix(".").split(".")[-1] in ("localhost", "localdomain")
+    return address.is_loopback or address.is_unspecified
+
+
+def not_called(fleet: Fleet, name: str, servers: Collection[str], tree: Source) -> Iterator[Problem]:
+    """Names in `access.forward` of agent `name` that it calls nothing by; `servers` are those of mcp.servers.
+
+    One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
+    """
+    peers = launch.peers(fleet, name, "container").keys()
+    members = {*fleet.agents, *fleet.services}
+    for index, server in enumerate(fleet.agents[name].access.forward):
+        if server not in peers | (set(servers) - members):
+            hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
+            if server in members:
+                hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
+            place = ("agents", name, "access", "forward", index)
+            yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 
 def _section(path: tuple[str, ...], own: Access, tree: Source) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
     found += [
         *_servers(fleet, config),
-        *_forwarded(fleet, tree, config),
+        *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config.servers, tree)),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_telemetry(fleet, tree),
@@ -134,17 +134,6 @@ def _registering(fleet: Fleet, tree: Source) -> Iterator[Problem]:
         message = "only containers of this fleet reach the registry: it is not published"
         hint = "remove `publish: false`, or set it to the address to listen on"
         yield tree.problem("registry", "registration", message=message, hint=hint, level="warning")
-
-
-def _forwarded(fleet: Fleet, tree: Source, config: Config) -> Iterator[Problem]:
-    """Names that tokens are to be forwarded to and that nothing has."""
-    for name, agent in fleet.agents.items():
-        known = {*agent.depends_on, *config.servers}
-        for index, server in enumerate(agent.access.forward):
-            if server not in known:
-                place = ("agents", name, "access", "forward", index)
-                hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
-                yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 
 def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -64,6 +65,18 @@ def test_all_problems_of_the_configuration_are_said_at_once(tmp_path: Path, caps
     assert "fastagent.secrets.yaml:1:27 openai.x: the variable B is not set" in said
     assert "variable C" not in said
     assert "fastagent.config.yaml:2:10 openai.organization: the variable ORG is not set" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["--agent", "scout"]], ids=["fleet", "agent"])
+@pytest.mark.parametrize("case", ["access_audience", "access_forward"])
+def test_what_the_generator_refuses_about_access_is_refused_here_in_the_same_words(
+    case: str, arguments: list[str], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = root / "tests" / "invalid" / case
+    errors = re.findall(r"^agents.yaml:.*\n    .*\n", (folder / "expected.txt").read_text(), re.MULTILINE)
+    assert cli.main([*arguments, "--config", str(folder / "agents.yaml")]) == 2
+    assert len(errors) == 2
+    assert capsys.readouterr().err == "".join(errors)
 
 
 def test_an_address_in_use_is_found_before_fast_agent_is_imported(

@@ -18,6 +18,7 @@ from .conftest import GRAPH
 COLLECTORS = {"beside": "http://otel:4318", "outside": "https://in.example.com"}
 PROTECTED = """\
 name: protected
+public_url: https://{name}.x.example
 access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_url: https://id.example/keys}}
 agents:
   scout: {module: agents.scout, port: 8101, depends_on: [other]}

@@ -110,6 +110,52 @@ def test_what_cannot_work_is_told_where_it_stands(old: str, new: str, said: str)
     assert any(line.startswith(said) for line in problems(FLEET.replace(old, new)))
 
 
+JWT = "{issuer: https://id.example, jwks_file: keys.json%s}"
+ALONE = "{name: x%s, access: {jwt: %s}, agents: {a: {module: m.a, port: 8101%s}, b: {module: m.b, port: 8102}}}"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "agent", "url"),
+    [
+        ("", "", "http://localhost:8101/mcp"),
+        (", host: LOCALHOST", "", "http://LOCALHOST:8101/mcp"),
+        (", host: 127.0.0.2", "", "http://127.0.0.2:8101/mcp"),
+        (", host: 0.0.0.0", "", "http://0.0.0.0:8101/mcp"),
+        (", host: agents.localhost", "", "http://agents.localhost:8101/mcp"),
+        (", host: agents.example", ", publish: false", "http://a:8080/mcp"),
+        (", host: agents.example", ", replicas: 2, instance_scope: request", "http://a:8080/mcp"),
+        (", public_url: 'https://{name}.example'", ", publish: false", "http://a:8080/mcp"),
+        (", public_url: 'https://{name}.localhost'", "", "https://a.localhost/mcp"),
+    ],
+)
+def test_a_token_that_every_fleet_would_take_is_none(fleet: str, agent: str, url: str) -> None:
+    """Once for the section that has no audience, and nothing where it has one."""
+    (said,) = problems(ALONE % (fleet, JWT % "", agent))
+    assert said == (f"access.jwt: without `audience` a token for `a` is for {url}, which is the same in every fleet")
+    assert problems(ALONE % (fleet, JWT % ", audience: x", agent)) == []
+    own = f"{agent}, access: {{jwt: {JWT % ''}}}"
+    assert [line.split(":")[0] for line in problems(ALONE % (fleet, JWT % ", audience: x", own))] == [
+        "agents.a.access.jwt"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fleet", "agent"),
+    [
+        (", host: agents.example", ""),
+        (", host: 192.168.1.5", ""),
+        (", public_url: 'https://{name}.example'", ", replicas: 2, instance_scope: request"),
+        (", public_url: 'https://x.example/{name}'", ""),
+    ],
+)
+def test_a_fleet_with_an_address_needs_no_audience(fleet: str, agent: str) -> None:
+    assert problems(ALONE % (fleet, JWT % "", agent)) == []
+
+
+def test_nobody_is_asked_for_an_audience_who_asks_for_no_jwt() -> None:
+    assert problems("{name: x, access: {tokens: {ui: {file: s}}}, agents: {a: {module: m.a, port: 8101}}}") == []
+
+
 def test_a_section_that_lets_nobody_in_is_a_mistake() -> None:
     text = "{name: x, access: {}, agents: {a: {module: m.a, port: 8101}}}"
     assert problems(text) == ["access: has neither `tokens` nor `jwt`: nobody could be let in"]

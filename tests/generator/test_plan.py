@@ -103,6 +103,7 @@ def test_a_baked_image_needs_no_mount_except_for_the_registry(plan) -> None:
 
 PROTECTED = """\
 name: x
+public_url: https://{name}.x.example
 access: {tokens: {ui: {file: s/ui}}, jwt: {issuer: https://id.example, jwks_%s}}
 agents:
   scout: {module: agents.scout, port: 8101, depends_on: [other]}

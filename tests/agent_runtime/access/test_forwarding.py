@@ -122,6 +122,7 @@ def fleet(
         "agents.yaml": {
             "name": "x",
             "registry_port": toolkit.free_port(),
+            "public_url": "http://{name}.agents.test",
             "access": {"jwt": jwt, "tokens": {"ui": {"file": "ui"}}},
             "agents": {
                 "harper": {
@@ -181,12 +182,12 @@ async def ask(fleet: Any, era: str, token: str, message: str, **options: Any) ->
     return str(block.text)
 
 
-def url(fleet: Any, name: str) -> str:
-    return f"http://localhost:{fleet.port(name)}/mcp"
+def url(name: str) -> str:
+    return f"http://{name}.agents.test/mcp"
 
 
 def token(issuer: Any, fleet: Any, subject: str, *others: str) -> str:
-    return str(issuer.token([url(fleet, "harper"), *others], subject))
+    return str(issuer.token([url("harper"), *others], subject))
 
 
 async def test_a_token_goes_to_the_server_it_is_also_for(fleet: Any, issuer: Any, argos: Any, era: str) -> None:
@@ -195,13 +196,13 @@ async def test_a_token_goes_to_the_server_it_is_also_for(fleet: Any, issuer: Any
 
 
 async def test_a_token_for_others_stays_here(fleet: Any, issuer: Any, era: str) -> None:
-    mine = token(issuer, fleet, "alice", "https://argos.example/mcp", url(fleet, "research"))
+    mine = token(issuer, fleet, "alice", "https://argos.example/mcp", url("research"))
     assert await ask(fleet, era, mine, "argos one") == f"It said: argos one saw {NOTHING}"
     assert await ask(fleet, era, UI, "argos one") == f"It said: argos one saw {NOTHING}"
 
 
 async def test_a_sub_agent_takes_the_callers_token(fleet: Any, issuer: Any, era: str) -> None:
-    both = token(issuer, fleet, "alice", url(fleet, "research"))
+    both = token(issuer, fleet, "alice", url("research"))
     assert await ask(fleet, era, both, "research one") == "It said: one"
     assert await ask(fleet, era, UI, "research one") == "It said: one"
 

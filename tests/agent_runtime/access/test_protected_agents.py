@@ -51,6 +51,7 @@ def fleet(model: Any, issuer: Any, toolkit: Any, tmp_path_factory: pytest.TempPa
         "agents.yaml": {
             "name": "x",
             "registry_port": toolkit.free_port(),
+            "public_url": "http://{name}.agents.test",
             "access": {
                 "tokens": {"ui": {"file": "secrets/ui"}},
                 "jwt": {"issuer": issuer.url, "jwks_url": f"{issuer.url}/jwks", "scopes": [SCOPE]},
@@ -122,7 +123,7 @@ def test_nobody_enters_without_a_token_and_is_told_where_to_get_one(fleet: Any, 
     reply = refusal(url, None, method)
     assert reply.status_code == 401
     challenge = reply.headers["www-authenticate"]
-    metadata = url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp").replace("127.0.0.1", "localhost")
+    metadata = "http://harper.agents.test/.well-known/oauth-protected-resource/mcp"
     assert challenge.startswith("Bearer ")
     assert "error" not in challenge  # RFC 6750, 3.1: nothing was shown that could be wrong
     assert f'resource_metadata="{metadata}"' in challenge
@@ -131,7 +132,7 @@ def test_nobody_enters_without_a_token_and_is_told_where_to_get_one(fleet: Any, 
         status, body = fleet.get("harper", path)
         assert status == 200
         assert json.loads(body) == {
-            "resource": f"http://localhost:{fleet.port('harper')}/mcp",
+            "resource": audience("harper"),
             "authorization_servers": [issuer.url],
             "scopes_supported": [SCOPE],
             "bearer_methods_supported": ["header"],
@@ -148,11 +149,11 @@ async def test_a_static_token_enters(fleet: Any, era: str) -> None:
 
 
 async def test_a_jwt_enters(fleet: Any, issuer: Any, era: str) -> None:
-    assert await ask(fleet.url("harper"), era, issuer.token(audience(fleet, "harper"), scope=SCOPE), "hello") == "hello"
+    assert await ask(fleet.url("harper"), era, issuer.token(audience("harper"), scope=SCOPE), "hello") == "hello"
 
 
-def audience(fleet: Any, name: str) -> str:
-    return f"http://localhost:{fleet.port(name)}/mcp"
+def audience(name: str) -> str:
+    return f"http://{name}.agents.test/mcp"
 
 
 def forged(token: str) -> str:
@@ -183,7 +184,7 @@ def now(seconds: int) -> int:
 REFUSED: dict[str, Callable[[Any, str], str]] = {
     "unknown static token": lambda issuer, mine: "x" * 24,
     "a caller of another agent only": lambda issuer, mine: HARPER,
-    "for another agent": lambda issuer, mine: issuer.token("http://localhost:1/mcp", scope=SCOPE),
+    "for another agent": lambda issuer, mine: issuer.token(audience("research"), scope=SCOPE),
     "for nobody": lambda issuer, mine: issuer.token(None, scope=SCOPE),
     "expired": lambda issuer, mine: issuer.token(mine, scope=SCOPE, exp=now(-3600)),
     "not valid yet": lambda issuer, mine: issuer.token(mine, scope=SCOPE, nbf=now(3600)),
@@ -198,13 +199,13 @@ REFUSED: dict[str, Callable[[Any, str], str]] = {
 
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
 def test_other_tokens_do_not_enter(fleet: Any, issuer: Any, make: Callable[[Any, str], str]) -> None:
-    reply = refusal(fleet.url("harper"), make(issuer, audience(fleet, "harper")))
+    reply = refusal(fleet.url("harper"), make(issuer, audience("harper")))
     assert reply.status_code == 401
     assert 'error="invalid_token"' in reply.headers["www-authenticate"]
 
 
 def test_a_token_without_the_scope_is_told_which(fleet: Any, issuer: Any) -> None:
-    reply = refusal(fleet.url("harper"), issuer.token(audience(fleet, "harper"), scope="agents:list"))
+    reply = refusal(fleet.url("harper"), issuer.token(audience("harper"), scope="agents:list"))
     assert reply.status_code == 403
     challenge = reply.headers["www-authenticate"]
     assert 'error="insufficient_scope"' in challenge
@@ -233,7 +234,7 @@ async def test_a_protected_healthy_agent_is_healthy_to_who_watches_it(fleet: Any
 
 
 async def test_a_conversation_belongs_to_the_caller_not_to_the_token(fleet: Any, issuer: Any, era: str) -> None:
-    url, mine, handle = fleet.url("harper"), audience(fleet, "harper"), f"talk-{era}"
+    url, mine, handle = fleet.url("harper"), audience("harper"), f"talk-{era}"
 
     async def as_(subject: str, message: str) -> str:
         token = issuer.token(mine, subject, scope=SCOPE, jti=str(time.monotonic_ns()))
@@ -249,7 +250,7 @@ async def test_a_conversation_belongs_to_the_caller_not_to_the_token(fleet: Any,
 
 
 async def test_a_session_belongs_to_the_caller_that_opened_it(fleet: Any, issuer: Any) -> None:
-    url, mine = fleet.url("harper"), audience(fleet, "harper")
+    url, mine = fleet.url("harper"), audience("harper")
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     headers = {"accept": "application/json, text/event-stream"}
 
@@ -270,7 +271,7 @@ async def test_a_session_belongs_to_the_caller_that_opened_it(fleet: Any, issuer
 
 def test_no_token_is_in_a_log_a_page_or_a_file(fleet: Any, issuer: Any) -> None:
     """Last: it looks at what all the others left behind."""
-    token = issuer.token(audience(fleet, "harper"), "carol", scope="none")
+    token = issuer.token(audience("harper"), "carol", scope="none")
     assert refusal(fleet.url("harper"), token).status_code == 403
     logs = "".join(fleet.log(name).read_text() for name in ("harper", "research"))
     pages = "".join(fleet.get(name, path)[1] for name in ("harper", "research") for path in ("/metrics", "/healthz"))

@@ -22,7 +22,7 @@ from pallas_agent_runtime.local.keeper import Check, Keeper, Timing
 from pallas_agent_runtime.local.members import Member, members
 from pallas_agent_runtime.local.process import Spawn, spawn
 from pallas_agent_runtime.local.screen import OWN_NAME, LastingConsole, Screen
-from pallas_contract import check, code, fastagent
+from pallas_contract import access, check, code, fastagent
 from pallas_contract.__main__ import check as answers
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, Refused, refuse_errors
@@ -40,8 +40,10 @@ def main(config: Path) -> int:
     config = config.absolute()
     try:
         fleet, tree, warnings = check.load(config)
+        declared, said = fastagent.load(config.parent)
         absent = code.missing(fleet, tree, config.parent, installed)
-        warnings += refuse_errors([*fastagent.load(config.parent)[1], *replicas(fleet, tree), *absent])
+        astray = [found for name in fleet.agents for found in access.not_called(fleet, name, declared.servers, tree)]
+        warnings += refuse_errors([*said, *replicas(fleet, tree), *absent, *astray])
         fleet_members = members(fleet, tree, config, os.environ)
     except Refused as refused:
         _complain(refused.problems)
