@@ -20,8 +20,10 @@ from pallas_contract import names
 
 log = structlog.get_logger(__name__)
 
-INTERVAL, INTERVAL_FAILED = 60.0, 30.0
-"""Seconds between two checks of a provider, after a good and after a bad one."""
+INTERVAL = 60.0
+"""Seconds between two checks of a provider that is well."""
+SOON, LATE = 1.0, 30.0
+"""Seconds after a first failure, doubled with each one that follows, and the most they become."""
 ANTHROPIC_BASE_URL = "https://api.anthropic.com"
 
 Name = Literal["anthropic", "openai"]
@@ -114,9 +116,11 @@ class Preflight:
                 group.create_task(self._watch(provider))
 
     async def _watch(self, provider: Provider) -> None:
+        wait = SOON
         while True:
             outcome = await self.refresh(provider)
-            await asyncio.sleep(INTERVAL if outcome.ok else INTERVAL_FAILED)
+            await asyncio.sleep(INTERVAL if outcome.ok else wait)
+            wait = SOON if outcome.ok else min(2 * wait, LATE)
 
     async def refresh(self, provider: Provider) -> Outcome:
         """Check one provider now; a change of its state is logged once."""

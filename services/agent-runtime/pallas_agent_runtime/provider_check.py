@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Mapping
 
 import httpx
 
@@ -14,6 +18,10 @@ TIMEOUT = 5.0
 ANTHROPIC_VERSION = "2023-06-01"
 ANTHROPIC_MODEL = "claude-sonnet-4-5"
 """The model asked for when Anthropic is not the active provider (seed 001)."""
+LARGEST = 8 << 20
+"""Bytes of an answer that are read; the longest list of models today has half a megabyte."""
+
+_CAUSES = ((ssl.SSLError, "TLS error"), (socket.gaierror, "name not found"))
 
 
 def client() -> httpx.AsyncClient:
@@ -27,9 +35,11 @@ async def check(http: httpx.AsyncClient, provider: Provider) -> str:
             return await (_anthropic if provider.name == "anthropic" else _openai)(http, provider)
     except TimeoutError:
         return f"no answer in {TIMEOUT:g} s"
-    except httpx.TransportError as error:
-        return "connection refused" if isinstance(error, httpx.ConnectError) else "connection lost"
-    except (httpx.InvalidURL, ValueError, LookupError, TypeError):
+    except httpx.ConnectError as error:
+        return _cause(error)
+    except httpx.TransportError:
+        return "connection lost"
+    except (httpx.RequestError, httpx.InvalidURL, ValueError, LookupError, TypeError, RecursionError):
         return "gave no valid answer"
 
 
@@ -38,8 +48,8 @@ async def _anthropic(http: httpx.AsyncClient, provider: Provider) -> str:
         return "no API key"
     model = provider.model or ANTHROPIC_MODEL
     headers = {"x-api-key": provider.key, "anthropic-version": ANTHROPIC_VERSION}
-    reply = await http.get(f"{provider.base_url.removesuffix('/v1')}/v1/models/{model}", headers=headers)
-    return f"model '{model}' not found" if reply.status_code == 404 else _refusal(reply)
+    status, _ = await _get(http, f"{provider.base_url.removesuffix('/v1')}/v1/models/{model}", headers)
+    return f"model '{model}' not found" if status == 404 else _refusal(status)
 
 
 async def _openai(http: httpx.AsyncClient, provider: Provider) -> str:
@@ -47,14 +57,35 @@ async def _openai(http: httpx.AsyncClient, provider: Provider) -> str:
     if not provider.key and provider.base_url == config.OPENAI_BASE_URL:
         return "no API key"
     headers = {"authorization": f"Bearer {provider.key}"} if provider.key else {}
-    reply = await http.get(f"{provider.base_url}/models", headers=headers)
-    if refusal := _refusal(reply):
+    status, body = await _get(http, f"{provider.base_url}/models", headers)
+    if refusal := _refusal(status):
         return refusal
-    listed = {model["id"] for model in reply.json()["data"]} if provider.model else {""}
+    listed = {model["id"] for model in json.loads(body)["data"]} if provider.model else {""}
     return "" if provider.model in listed else f"model '{provider.model}' not found"
 
 
-def _refusal(reply: httpx.Response) -> str:
-    if reply.status_code in (401, 403):
-        return f"API key rejected (HTTP {reply.status_code})"
-    return "" if reply.is_success else f"HTTP {reply.status_code}"
+async def _get(http: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """The status, and the body of a success."""
+    async with http.stream("GET", url, headers=headers) as reply:
+        body = bytearray()
+        async for piece in reply.aiter_bytes():
+            body += piece if reply.is_success else b""
+            if len(body) > LARGEST:
+                raise ValueError("too long for a list of models")
+        return reply.status_code, bytes(body)
+
+
+def _refusal(status: int) -> str:
+    if status in (401, 403):
+        return f"API key rejected (HTTP {status})"
+    return "" if 200 <= status < 300 else f"HTTP {status}"
+
+
+def _cause(error: BaseException | None) -> str:
+    """Why there is no connection: httpx says it of every reason alike, the errors below it do not."""
+    while error is not None:
+        for kind, words in _CAUSES:
+            if isinstance(error, kind):
+                return words
+        error = error.__cause__ or error.__context__
+    return "connection refused"

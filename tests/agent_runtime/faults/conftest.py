@@ -1,0 +1,264 @@
+"""Parts that misbehave: a model provider, a server with tools and the wire to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import mcp_types as t
+import pytest
+import uvicorn
+from mcp.server import Server
+
+# --- a model provider ---
+
+
+@dataclass
+class Provider:
+    """Both APIs that preflight asks. `models` are there; `mood` is what a question gets instead: see `_Api`."""
+
+    models: tuple[str, ...] = ("m",)
+    mood: str = ""
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """Path and headers of every GET."""
+    posted: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class _Api(BaseHTTPRequestHandler):
+    provider: Provider
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        self.provider.posted += 1
+        self.send_error(500)
+
+    def do_GET(self) -> None:
+        provider, mood = self.provider, self.provider.mood
+        provider.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}))
+        with contextlib.suppress(ConnectionError):
+            if mood.isdigit():
+                self._send(int(mood), b"{}")
+            elif mood == "hang":
+                provider.ended.wait()
+            elif mood == "drip":
+                self._drip(b" ", 0.05)
+            elif mood == "flood":
+                self._drip(b" " * (1 << 20), 0)
+            elif mood == "gzip":
+                self._send(200, b"no gzip at all", encoding="gzip")
+            elif mood == "deep":
+                self._send(200, b"[" * 100_000)
+            elif mood == "lost":
+                self.connection.shutdown(socket.SHUT_RDWR)
+            elif mood:
+                self._send(200, mood.encode())
+            else:
+                self._tell()
+
+    def _tell(self) -> None:
+        model = self.path.removeprefix("/v1/models/")
+        if model == self.path:
+            self._send(200, json.dumps({"data": [{"id": name} for name in self.provider.models]}).encode())
+        else:
+            self._send(200 if model in self.provider.models else 404, b"{}")
+
+    def _send(self, status: int, body: bytes, encoding: str = "identity") -> None:
+        self.send_response(status)
+        self.send_header("content-encoding", encoding)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _drip(self, piece: bytes, pause: float) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while not self.provider.ended.wait(pause):
+            self.wfile.write(piece)
+
+
+@contextmanager
+def providing(provider: Provider, port: int = 0) -> Iterator[str]:
+    """`provider` on a port; its URL without any path."""
+    handler = type("Handler", (_Api,), {"provider": provider})
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            provider.ended.set()
+            server.shutdown()
+            thread.join()
+
+
+# --- a server with tools, and a wire to it ---
+
+
+class Argos:
+    """A server of the SDK that is no agent: `search` answers, `hold` does not before its caller gives up."""
+
+    def __init__(self) -> None:
+        self.held, self.given_up = threading.Event(), threading.Event()
+        self.port = 0
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        schema = {"type": "object", "properties": {"message": {"type": "string"}}}
+        return t.ListToolsResult(
+            tools=[t.Tool(name=name, description="x", input_schema=schema) for name in ("search", "hold")]
+        )
+
+    async def call(self, ctx: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
+        if params.name == "hold":
+            self.held.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.given_up.set()
+        text = f"found {(params.arguments or {}).get('message')}"
+        return t.CallToolResult(content=[t.TextContent(type="text", text=text)])
+
+
+@contextmanager
+def argos_serving() -> Iterator[Argos]:
+    argos = Argos()
+    made: Server[Any] = Server("argos", on_list_tools=argos.tools, on_call_tool=argos.call)
+    config = uvicorn.Config(made.streamable_http_app(), log_config=None, ws="none", lifespan="on")
+    config.timeout_graceful_shutdown = 1
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        argos.port = listener.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield argos
+        server.should_exit = True
+        thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+class Wire:
+    """A port whose connections lead to `target`, as long as `mood` is empty.
+
+    `silent` takes connections and requests and never answers; `headers` answers with a head and no more; `drip` goes on
+    with a byte of nothing now and then. Made well again, it resets the connections that went bad, as a host does that
+    was started anew.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.port, self.mood = 0, ""
+        self._target = target
+        self._bad: set[asyncio.StreamWriter] = set()
+        self._loop: asyncio.AbstractEventLoop
+        self.waiting = 0
+        """Connections that wait for an answer that does not come."""
+
+    def turn(self, mood: str) -> None:
+        asyncio.run_coroutine_threadsafe(self._turn(mood), self._loop).result()
+
+    async def _turn(self, mood: str) -> None:
+        self.mood = mood
+        if not mood:
+            for writer in self._bad:
+                writer.transport.abort()
+
+    @contextmanager
+    def open(self) -> Iterator[Wire]:
+        ready, done = threading.Event(), asyncio.Event()
+
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            async with await asyncio.start_server(self._taken, "127.0.0.1", 0) as server:
+                self.port = server.sockets[0].getsockname()[1]
+                ready.set()
+                await done.wait()
+                server.close()
+                server.close_clients()
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        ready.wait()
+        try:
+            yield self
+        finally:
+            self._loop.call_soon_threadsafe(done.set)
+            thread.join()
+
+    async def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, outer = await asyncio.open_connection("127.0.0.1", self._target)
+        back = asyncio.create_task(self._back(inner, writer))
+        try:
+            while data := await reader.read(65536):
+                if self.mood:
+                    await self._spoil(data, writer)
+                else:
+                    outer.write(data)
+        except OSError:
+            pass
+        finally:
+            self.waiting -= writer in self._bad
+            self._bad.discard(writer)
+            back.cancel()
+            outer.close()
+            writer.close()
+
+    async def _spoil(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        self.waiting += writer not in self._bad
+        self._bad.add(writer)
+        if self.mood == "silent":
+            return
+        writer.write(HEAD % (b"application/json" if self.mood == "headers" else b"text/event-stream"))
+        while self.mood == "drip":
+            writer.write(b"1\r\n:\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async def _back(self, inner: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await inner.read(65536):
+                if not self.mood:
+                    writer.write(data)
+            if not self.mood:
+                writer.close()
+
+
+# --- what the agents' model is told to do ---
+
+
+def said(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def scripted(body: dict[str, Any]) -> dict[str, Any]:
+    """`to A rest` asks agent A for `rest`, `use T rest` calls `T` of argos; what they answer is told; all else too."""
+    last = body["messages"][-1]
+    if last["role"] == "tool":
+        return {"content": f"got {said(last)}"}
+    verb, _, rest = said(last).partition(" ")
+    if verb not in ("to", "use"):
+        return {"content": said(last)}
+    name, _, rest = rest.partition(" ")
+    called = f"{name}__{name}" if verb == "to" else f"argos__{name}"
+    function = {"name": called, "arguments": json.dumps({"message": rest})}
+    return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+
+
+@pytest.fixture(scope="session")
+def parts() -> SimpleNamespace:
+    """What is defined here, for test modules: none of them can import it."""
+    return SimpleNamespace(
+        Provider=Provider, providing=providing, argos_serving=argos_serving, Wire=Wire, scripted=scripted, said=said
+    )

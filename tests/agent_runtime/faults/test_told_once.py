@@ -1,0 +1,48 @@
+"""The log tells a change of what an agent depends on, and not each look at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from pallas_agent_runtime.health import Downstream
+from pallas_agent_runtime.preflight import Preflight, Provider
+from pallas_contract.probe import Result, Target
+
+
+async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None:
+    states = iter(["ok", "ok", "error", "error", "error", "ok", "ok"])
+
+    async def probe(target: Target, *, era: str = "") -> Result:
+        state: Any = next(states)
+        return Result(state, "" if state == "ok" else "no answer in 3 s")
+
+    downstream = Downstream({"argos": Target("http://argos/mcp")}, probe)
+    with structlog.testing.capture_logs() as lines:
+        for _ in range(7):
+            await downstream.refresh()
+    assert [(line["log_level"], line["event"], line["server"], line["state"], line["reason"]) for line in lines] == [
+        ("info", "downstream", "argos", "ok", ""),
+        ("warning", "downstream", "argos", "error", "no answer in 3 s"),
+        ("info", "downstream", "argos", "ok", ""),
+    ]
+
+
+async def test_a_provider_is_told_of_when_what_it_says_changes() -> None:
+    reasons = iter(["HTTP 500", "HTTP 500", "HTTP 503", "", ""])
+
+    async def check(provider: Provider) -> str:
+        return next(reasons)
+
+    provider = Provider("openai", "http://llm", "sk-secret", "m", active=True)
+    checks = Preflight([provider], check)
+    with structlog.testing.capture_logs() as lines:
+        for _ in range(5):
+            await checks.refresh(provider)
+    assert [(line["log_level"], line["event"], line["provider"], line["reason"]) for line in lines] == [
+        ("warning", "preflight", "openai", "HTTP 500"),
+        ("warning", "preflight", "openai", "HTTP 503"),
+        ("info", "preflight", "openai", "ok"),
+    ]
+    assert "sk-secret" not in str(lines)
