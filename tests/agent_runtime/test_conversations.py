@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pallas_agent_runtime.conversations import Conversations, MemoryStore, key
+from pallas_agent_runtime.conversations import Conversations, MemoryStore, key, surplus
 
 
 @dataclass
@@ -96,12 +96,40 @@ async def test_a_long_conversation_is_cut_where_a_user_speaks() -> None:
 async def test_all_conversations_together_are_bounded_in_bytes() -> None:
     talks = Conversations[Said](MemoryStore(weigh, total=10), weigh)
     for name, text in (("a", "x" * 4), ("b", "x" * 4), ("a", "x" * 5), ("c", "x" * 4)):
-        async with talks.turn(name) as transcript:
+        async with talks.turn(key(name, "")) as transcript:
             transcript["harper"] = [user(text)]
-    assert [len(await talks.read(name, "harper")) for name in "abc"] == [1, 0, 1]
-    async with talks.turn("d") as transcript:
+    assert [len(await talks.read(key(name, ""), "harper")) for name in "abc"] == [1, 0, 1]
+    async with talks.turn(key("d", "")) as transcript:
         transcript["harper"] = [user("x" * 99)]
-    assert [len(await talks.read(name, "harper")) for name in "acd"] == [0, 0, 1]  # the last one is kept as it is
+    kept = [len(await talks.read(key(name, ""), "harper")) for name in "acd"]
+    assert kept == [0, 0, 1]  # the last one is kept as it is
+
+
+async def test_one_callers_flood_leaves_anothers_conversation() -> None:
+    store = MemoryStore[Said](weigh, limit=4, total=100)
+    await store.save(key("quiet", "bob"), {"x": [user("kept")]})
+    for handle in range(20):
+        await store.save(key(f"flood {handle}", "mallory"), {"x": [user("y" * (1 if handle < 10 else 60))]})
+    assert await store.load(key("quiet", "bob")) == {"x": [user("kept")]}
+    assert [bool(await store.load(key(f"flood {handle}", "mallory"))) for handle in (18, 19)] == [False, True]
+
+
+def test_who_has_most_conversations_loses_the_oldest() -> None:
+    kept = [("a-1", 1), ("b-1", 1), ("b-2", 1), ("b-3", 1), ("c-1", 1), ("a-2", 1), ("a-3", 1)]
+    assert surplus(kept, 7, 99) == []
+    assert surplus(kept, 5, 99) == ["a-1", "b-1"]
+    assert surplus(kept, 3, 99) == ["a-1", "b-1", "b-2", "a-2"]
+    assert surplus(kept, 1, 99) == ["a-1", "b-1", "b-2", "a-2", "b-3", "c-1"]
+    assert surplus(kept, 0, 0)[-1] == "c-1"  # the last one is in use
+
+
+def test_who_has_most_bytes_loses_the_oldest() -> None:
+    kept = [("a-1", 6), ("b-1", 5), ("b-2", 5), ("c-1", 2), ("a-2", 3)]
+    assert surplus(kept, 9, 21) == []
+    assert surplus(kept, 9, 20) == ["b-1"]
+    assert surplus(kept, 9, 15) == ["b-1", "a-1"]
+    assert surplus([*kept, ("d-1", 99)], 9, 100) == ["b-1", "a-1", "b-2", "a-2", "c-1"]
+    assert surplus(kept, 3, 10) == ["a-1", "b-1"]  # both bounds at once: the room that the first one makes counts
 
 
 async def test_one_conversation_is_bounded_in_bytes_and_keeps_whole_turns() -> None:

@@ -15,6 +15,7 @@ from fast_agent import PromptMessageExtended
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
 
 from pallas_agent_runtime import engine
+from pallas_agent_runtime.conversations import key
 from pallas_agent_runtime.sqlite_store import CannotStore, SqliteStore, connect, opened
 
 Said = PromptMessageExtended
@@ -78,10 +79,22 @@ async def test_all_of_an_agents_conversations_have_a_size_together(make: Make) -
     store = make(total=1_500, clock=lambda: now[0])
     for name in ("a", "b", "a", "c"):
         now[0] += 1
-        await store.save(name, {"x": [user(name * 400)]})
-    assert [bool(await store.load(name)) for name in ("a", "b", "c")] == [True, False, True]
-    await store.save("d", {"x": [user("d" * 2_000)]})  # the last one is kept whatever its size
-    assert [bool(await store.load(name)) for name in ("a", "c", "d")] == [False, False, True]
+        await store.save(key(name, ""), {"x": [user(name * 400)]})
+    assert [bool(await store.load(key(name, ""))) for name in ("a", "b", "c")] == [True, False, True]
+    await store.save(key("d", ""), {"x": [user("d" * 2_000)]})  # the last one is kept whatever its size
+    assert [bool(await store.load(key(name, ""))) for name in ("a", "c", "d")] == [False, False, True]
+
+
+async def test_one_callers_flood_leaves_anothers_conversation(make: Make) -> None:
+    now = [0.0]
+    store = make(limit=4, total=4_000, clock=lambda: now[0])
+    said = {"x": [user("kept")]}
+    await store.save(key("quiet", "bob"), said)
+    for handle in range(12):
+        now[0] += 1
+        await store.save(key(f"flood {handle}", "mallory"), {"x": [user("y" * (1 if handle < 6 else 3_000))]})
+    assert await store.load(key("quiet", "bob")) == said
+    assert [bool(await store.load(key(f"flood {handle}", "mallory"))) for handle in (10, 11)] == [False, True]
 
 
 async def test_a_full_disk_has_room_again_once_something_is_forgotten(tmp_path: Path) -> None:

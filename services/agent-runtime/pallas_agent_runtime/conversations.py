@@ -1,15 +1,17 @@
 """What was said, kept outside the agent instances: by key, bounded in number, age, length and bytes.
 
-A key is made of the conversation's handle and its caller: knowing a handle does not open another's conversation.
+A key is made of the conversation's handle and its caller: knowing a handle does not open another's conversation. Where
+there is no more room the caller who has the most loses the oldest: nobody pushes out what others said.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import heapq
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -47,6 +49,43 @@ def key(handle: str, caller: str) -> str:
     return "-".join(parts)
 
 
+def whose(key: str) -> str:
+    """What the keys of one caller have in common."""
+    return key.partition("-")[0]
+
+
+def surplus(kept: Iterable[tuple[str, int]], limit: int, total: int) -> list[str]:
+    """Keys that have to go so that the others are at most `limit` and have at most `total` bytes together.
+
+    `kept` is key and bytes, the least recently used first; the last one is in use and stays, whatever its size.
+    """
+    *others, last = kept
+    many = _taken(others, [1] * len(others), last[0], 1, limit)
+    others = [item for item in others if item[0] not in many]
+    return [*many, *_taken(others, [weight for _, weight in others], *last, total)]
+
+
+def _taken(
+    others: Sequence[tuple[str, int]], weights: Sequence[int], last: str, used: int, room: int
+) -> dict[str, None]:
+    """The oldest of whoever has the most, again and again, until all that is left and `used`, of `last`, fit."""
+    left, has, theirs = used + sum(weights), Counter({whose(last): used}), dict[str, deque[int]]()
+    for place, (key, _) in enumerate(others):
+        has[whose(key)] += weights[place]
+        theirs.setdefault(whose(key), deque()).append(place)
+    most = [(-has[caller], places.popleft(), caller) for caller, places in theirs.items()]
+    heapq.heapify(most)
+    taken: dict[str, None] = {}
+    while left > room and most:
+        _, place, caller = heapq.heappop(most)
+        taken[others[place][0]] = None
+        left -= weights[place]
+        has[caller] -= weights[place]
+        if theirs[caller]:
+            heapq.heappush(most, (-has[caller], theirs[caller].popleft(), caller))
+    return taken
+
+
 class Store[M](Protocol):
     """Where transcripts live between two turns."""
 
@@ -58,7 +97,7 @@ class Store[M](Protocol):
 
 
 class MemoryStore[M]:
-    """Transcripts of this process; the least recently used go first.
+    """Transcripts of this process.
 
     Nothing on the wire ends a conversation in the stateless era, so they also age out: `idle` is in seconds.
     """
@@ -85,12 +124,16 @@ class MemoryStore[M]:
         self._kept[key] = (self._clock(), transcript, weight)
         self._bytes += weight
         self._forget()
+        if len(self._kept) > self._limit or self._bytes > self._total:
+            listed = [(known, weight) for known, (_, _, weight) in self._kept.items()]
+            for known in surplus(listed, self._limit, self._total):
+                self._drop(known)
 
     def _forget(self) -> None:
+        """Let go of what nobody has gone on with."""
         while self._kept:
             oldest, (used, _, _) = next(iter(self._kept.items()))
-            heavy = self._bytes > self._total and len(self._kept) > 1
-            if not heavy and len(self._kept) <= self._limit and self._clock() - used <= self._idle:
+            if self._clock() - used <= self._idle:
                 return
             self._drop(oldest)
 

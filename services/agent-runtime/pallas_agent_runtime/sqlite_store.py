@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from pallas_agent_runtime.conversations import IDLE, LIMIT, TOTAL, Transcript
+from pallas_agent_runtime.conversations import IDLE, LIMIT, TOTAL, Transcript, surplus
 
 log = structlog.get_logger(__name__)
 
@@ -29,16 +29,9 @@ _INDEX = "CREATE INDEX IF NOT EXISTS conversations_used ON conversations (agent,
 _LOAD = "SELECT transcript FROM conversations WHERE agent = ? AND key = ? AND used >= ?"
 _SAVE = "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?)"
 _FORGET_OLD = "DELETE FROM conversations WHERE agent = ? AND used < ?"
-_FORGET_MANY = """
-DELETE FROM conversations WHERE agent = ?1 AND key IN (
-    SELECT key FROM (
-        SELECT key, row_number() OVER latest AS place, sum(length(transcript)) OVER latest AS bytes
-        FROM conversations WHERE agent = ?1 AND key != ?2
-        WINDOW latest AS (ORDER BY used DESC, key ROWS UNBOUNDED PRECEDING)
-    ) WHERE place >= ?3 OR bytes > ?4
-)
-"""
-"""Leaves room for `key`. Of a BLOB SQLite knows the length without reading it, of a TEXT it does not."""
+_KEPT = "SELECT key, length(transcript) FROM conversations WHERE agent = ? AND key != ? ORDER BY used, key"
+"""Of a BLOB SQLite knows the length without reading it, of a TEXT it does not."""
+_FORGET = "DELETE FROM conversations WHERE agent = ? AND key = ?"
 
 
 class CannotStore(Exception):
@@ -99,7 +92,9 @@ class SqliteStore[M]:
         now = self._clock()
         with self._connection:  # of its own and first: where the disk is full, that is what makes room
             self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
-            self._connection.execute(_FORGET_MANY, (self._agent, key, self._limit, self._total - len(text)))
+            kept = self._connection.execute(_KEPT, (self._agent, key)).fetchall()
+            gone = surplus([*kept, (key, len(text))], self._limit, self._total)
+            self._connection.executemany(_FORGET, [(self._agent, other) for other in gone])
         with self._connection:
             self._connection.execute(_SAVE, (self._agent, key, now, text))
 
