@@ -23,10 +23,10 @@ _ALLOW = (b"allow", b"GET, HEAD, OPTIONS")
 class Document:
     """A body with the headers of its answers, made once. One with another status than 200 is the answer as it is.
 
-    `unchanged` are the headers of a 304, and `head` the same as they are sent.
+    `unchanged` are the headers of a 304; `head` and `full` those of a 304 and of a whole answer as they are sent.
     """
 
-    __slots__ = ("body", "etag", "head", "headers", "status", "unchanged")
+    __slots__ = ("body", "etag", "full", "head", "headers", "status", "unchanged")
 
     def __init__(
         self, body: bytes, content_type: str = "application/json", *, status: int = 200, cache: str = "no-cache"
@@ -39,12 +39,16 @@ class Document:
             (b"cache-control", cache.encode()),
             (b"etag", self.etag.encode()),
         ]
-        self.head = b"".join(b"%b: %b\r\n" % field for field in self.unchanged)
         self.headers: _Headers = [
             *(self.unchanged if status == 200 else [*_CORS, (b"cache-control", b"no-store")]),
             (b"content-type", content_type.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
+        self.head, self.full = _sent(self.unchanged), _sent(self.headers)
+
+
+def _sent(headers: _Headers) -> bytes:
+    return b"".join(b"%b: %b\r\n" % field for field in headers)
 
 
 def refusal(status: int, message: str) -> Document:

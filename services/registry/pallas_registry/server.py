@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import structlog
 import uvicorn
 
-from pallas_registry import conditional, descriptors
+from pallas_registry import descriptors, shortcut
 from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.registration.store import Store
@@ -59,7 +59,7 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
-        http=conditional.protocol(service.find),
+        http=shortcut.protocol(service.find),
         lifespan="off",
         log_config=None,
         log_level="warning",

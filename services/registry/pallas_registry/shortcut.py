@@ -1,0 +1,124 @@
+"""Ready-made documents in the parser's callback: the common GET costs no task and no ASGI messages.
+
+A 304 costs less still. Who polls sends the same bytes again and again, so the answer to the last request of a
+connection is given again, unparsed, as long as the document is the same: 304 is more than twice as fast as 200
+(benchmarks/registry_catalogue.py). Whatever is not plain takes the long way, to the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from pallas_contract.bounded import BoundedProtocol
+from pallas_registry.prebuilt import Document, Find, matches
+
+REMEMBERED = 2048
+"""Most bytes of a request that a connection remembers."""
+
+_WHOLE, _UNCHANGED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 304 Not Modified\r\n"
+
+
+class _Answered:
+    """Stands for uvicorn's request cycle where the answer has been sent: all that follows of the request is dropped."""
+
+    response_complete = True
+    message_event = asyncio.Event()
+
+
+class Shortcut(BoundedProtocol):
+    """uvicorn's protocol with a short way to the documents that `find` knows; other requests pay a look for it.
+
+    A body is handed over whole, as uvicorn does: once the connection holds more than it should, the long way waits.
+    """
+
+    find: ClassVar[staticmethod[[str, str, bytes], Document | None]]
+    dated: ClassVar[tuple[list[tuple[bytes, bytes]] | None, bytes]] = (None, b"")
+    """uvicorn's own headers, another list each second, and what they are on the wire."""
+
+    _open = _begun = 0
+    """Requests that have begun and are not read to their end; those that began in the bytes at hand."""
+    _answered: tuple[str, bytes, Document] | None = None
+    """Path, query and document of a 304 given in the bytes at hand."""
+    _again: tuple[bytes, str, bytes, Document] | None = None
+    """The bytes of the last request, if it was one whole request for which there was a 304; then as `_answered`."""
+    _heard = 0.0
+    """When that request came again, by the loop's clock."""
+
+    def data_received(self, data: bytes) -> None:
+        if self._again is not None and data == self._again[0] and not self.flow.write_paused:
+            _, path, query, document = self._again
+            if self.find("GET", path, query) is document:
+                self._heard = self.loop.time()  # setting a timer would cost as much as all the rest
+                self.server_state.total_requests += 1
+                self.transport.write(self._fields(_UNCHANGED, document.head))
+                return
+        whole = not self._open
+        self._begun, self._answered, self._again = 0, None, None
+        super().data_received(data)
+        self._remember(data, whole=whole)
+
+    def _remember(self, data: bytes, *, whole: bool) -> None:
+        """`whole` says that no request was half read before `data`."""
+        if self._answered and whole and self._begun == 1 and not self._open and len(data) <= REMEMBERED:
+            self._again = (data, *self._answered)
+
+    def timeout_keep_alive_handler(self) -> None:
+        left = self._heard + self.timeout_keep_alive - self.loop.time()
+        if left > 0 and not self.transport.is_closing():
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def on_message_begin(self) -> None:
+        self._open += 1
+        self._begun += 1
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        self._open -= 1
+        super().on_message_complete()
+
+    def on_headers_complete(self) -> None:
+        found = self._plain()
+        tag = next((value for name, value in self.headers if name == b"if-none-match"), None) if found else None
+        if found is None or (tag is not None and not matches(found[2].etag, [tag.decode("latin-1")])):
+            super().on_headers_complete()
+            return
+        document = found[2]
+        self.cycle = _Answered  # type: ignore[assignment] # what uvicorn asks of a cycle that is over
+        if tag is None:
+            self.transport.write(self._fields(_WHOLE, document.full))
+            self.transport.write(document.body)
+        else:
+            self._answered = found
+            self.transport.write(self._fields(_UNCHANGED, document.head))
+        self.on_response_complete()
+
+    def _plain(self) -> tuple[str, bytes, Document] | None:
+        """What is asked for and the document, if that can be answered at once and in turn."""
+        waiting = self.cycle is not None and not self.cycle.response_complete
+        if waiting or self.flow.write_paused or not self.parser.should_keep_alive() or self.parser.should_upgrade():
+            return None
+        if self.parser.get_method() != b"GET" or self.parser.get_http_version() != "1.1":
+            return None
+        if b"%" in self.url or b"#" in self.url:
+            return None
+        raw, _, query = self.url.partition(b"?")
+        path = raw.decode("latin-1")
+        document = self.find("GET", path, query)
+        return (path, query, document) if document is not None and document.status == 200 else None
+
+    def _fields(self, status: bytes, fields: bytes) -> bytes:
+        known, default = Shortcut.dated
+        if known is not self.server_state.default_headers:
+            known = self.server_state.default_headers
+            default = b"".join(b"%b: %b\r\n" % field for field in known)
+            Shortcut.dated = known, default
+        return b"".join((status, default, fields, b"\r\n"))
+
+
+def protocol(find: Find) -> type[Shortcut]:
+    """The class for `uvicorn.Config(http=...)`."""
+    members: dict[str, Any] = {"find": staticmethod(find)}
+    return type("Bound", (Shortcut,), members)
