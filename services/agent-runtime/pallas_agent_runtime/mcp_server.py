@@ -100,7 +100,9 @@ class Surface:
         if self._settings.trace_content:
             spans.content(arguments, text)
         seconds = round(time.perf_counter() - started, 3)
-        log.info("call", tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version)
+        who = caller(ctx.request)
+        whose = {"caller": who.name[:80]} if who else {}
+        log.info("call", tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **whose)
         return _text(text, failed=failed)
 
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -38,16 +39,23 @@ def said(message: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def model(toolkit: Any) -> Iterator[Any]:
-    """`argos` and `research` call the tool of that name; `tools` tells the names of the tools it was given."""
+    """`argos` and `research` call the tool of that name, the latter `in` a conversation where one is named; `tools`
+    tells the names of the tools it was given; two who `meet` wait for each other, and hear what they said so far."""
+    both = threading.Barrier(2)
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
         if last["role"] == "tool":
             return {"content": f"It said: {said(last)}"}
         text = said(last)
+        if text.startswith("meet "):
+            both.wait(60)
+            return {"content": " | ".join(said(one) for one in body["messages"] if one["role"] == "user")}
         called = {"argos": "argos__look", "research": "research__research"}.get(text.split(" ")[0])
         if called:
-            function = {"name": called, "arguments": json.dumps({"message": text.removeprefix("research ")})}
+            handle, message = re.fullmatch(r"(?:research )?(?:in (\S+): )?(.*)", text).groups()
+            arguments = {"message": message} | ({"session_id": handle} if handle else {})
+            function = {"name": called, "arguments": json.dumps(arguments)}
             return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
         if text == "tools":
             return {"content": ",".join(sorted(tool["function"]["name"] for tool in body.get("tools", [])))}
@@ -229,6 +237,33 @@ async def test_tokens_of_concurrent_callers_are_never_mixed(fleet: Any, issuer: 
         assert answers[name] == [f"It said: argos {name} {i} saw Bearer {mine}" for i in range(3)]
     after = await asyncio.gather(*(ask(fleet, era, UI, f"argos {i}") for i in range(4)))
     assert after == [f"It said: argos {i} saw {NOTHING}" for i in range(4)]
+
+
+@pytest.mark.parametrize("eras", [(ERAS[0],) * 2, (ERAS[1],) * 2, ERAS], ids=["stateless", "handshake", "mixed"])
+async def test_two_users_at_once_are_each_themselves_to_a_sub_agent(
+    fleet: Any, issuer: Any, eras: tuple[str, str]
+) -> None:
+    """research is asked by both at a time, in conversations of one name, which belong to the caller it has verified."""
+    handle = f"both-{'-'.join(eras)}"
+    before = len(calls(fleet, "research"))
+
+    async def talk(name: str, era: str) -> list[str]:
+        async with client(fleet, era, token(issuer, fleet, name, url("research"))) as made:
+            asked = [{"message": f"research in {handle}: meet {name} {i}"} for i in range(3)]
+            results = [await made.call_tool("send_message", arguments) for arguments in asked]
+        return [str(result.content[0].text) for result in results]
+
+    names = ("alice", "bob")
+    for name, heard in zip(names, await asyncio.gather(*map(talk, names, eras)), strict=True):
+        said = [f"meet {name} {i}" for i in range(3)]
+        assert heard == [f"It said: {' | '.join(said[: i + 1])}" for i in range(3)]
+    callers = [line["caller"] for line in calls(fleet, "research")[before:]]
+    assert sorted(callers) == ["alice"] * 3 + ["bob"] * 3
+
+
+def calls(fleet: Any, name: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in fleet.log(name).read_text().splitlines()]
+    return [line for line in lines if line["event"] == "call"]
 
 
 async def test_a_token_does_not_follow_a_redirect(fleet: Any, issuer: Any, argos: Any, elsewhere: str) -> None:

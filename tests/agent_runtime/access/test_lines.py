@@ -73,13 +73,13 @@ class Agent:
 
     def __init__(self, *servers: str) -> None:
         self.config = SimpleNamespace(servers=list(servers), tools=None)
-        self.tools: list[str] = []
+        self.tools: dict[str, Any] = {}
 
     def add_tool(self, tool: Any) -> None:
-        self.tools.append(tool.name)
+        self.tools[tool.name] = tool
 
     def remove_tool(self, name: str) -> None:
-        self.tools.remove(name)
+        del self.tools[name]
 
 
 @asynccontextmanager
@@ -110,8 +110,8 @@ async def test_a_server_that_does_not_answer_the_end_of_a_session_holds_nobody_u
     server, agent = Silent("DELETE"), Agent("a")
     async with served(server), asyncio.timeout(PATIENCE):
         async with lent(agent, a=server):
-            assert agent.tools == ["a__look"]
-        assert agent.tools == []
+            assert list(agent.tools) == ["a__look"]
+        assert list(agent.tools) == []
         assert "DELETE" in server.asked
         await server.quiet.wait()
 
@@ -120,15 +120,16 @@ async def test_nor_does_one_that_never_tells_its_tools(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "CONNECT", 0.5)
     server, agent = Silent("DELETE", "tools/list"), Agent("a")
     async with asyncio.timeout(PATIENCE), served(server), lent(agent, a=server):
-        assert agent.tools == []
+        assert list(agent.tools) == []
 
 
-async def test_a_turn_cancelled_while_it_connects_leaves_no_connection() -> None:
-    server, agent = Silent("tools/list"), Agent("a")
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+async def test_a_turn_cancelled_while_it_connects_or_asks_leaves_no_connection(method: str) -> None:
+    server, agent = Silent(method), Agent("a")
 
     async def turn() -> None:
         async with lent(agent, a=server):
-            pytest.fail("it has no tools yet")
+            await agent.tools["a__look"].run({})
 
     async with served(server), asyncio.timeout(PATIENCE):
         running = asyncio.create_task(turn())
@@ -146,12 +147,12 @@ async def test_servers_are_connected_side_by_side() -> None:
     both = asyncio.Barrier(2)
     one, other, agent = Silent(before=both.wait), Silent(before=both.wait), Agent("a", "b")
     async with asyncio.timeout(PATIENCE), served(one, other), lent(agent, a=one, b=other):
-        assert agent.tools == ["a__look", "b__look"]
+        assert list(agent.tools) == ["a__look", "b__look"]
 
 
 async def test_a_server_that_is_not_worth_trying_is_not_asked() -> None:
     server, agent = Silent(), Agent("a")
     async with served(server), asyncio.timeout(PATIENCE):
         async with lent(agent, worth_trying=False, a=server):
-            assert agent.tools == []
+            assert list(agent.tools) == []
         assert server.asked == []
