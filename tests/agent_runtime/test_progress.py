@@ -30,14 +30,16 @@ async def test_tools_of_servers_and_of_sub_agents(progress: Progress, lines: lis
     second = await progress.on_tool_start("research", "research", None)
     await progress.on_tool_progress(second, 0.5, None, "research step 1 (llm)")
     await progress.on_tool_progress(second, 0.6, None, None)
+    await progress.on_tool_progress(second, 9, 9, "wiki/look: completed")
     await progress.on_tool_complete(first, False, None, "boom")
     await progress.on_tool_complete(second, True, [], None)
     assert lines == [
         (1, None, "argos/search_web: started"),
         (2, None, "research/research__research: started"),
         (3, None, "research step 1 (llm)"),
-        (4, 4, "argos/search_web: failed"),
-        (5, 5, "research/research__research: completed"),
+        (4, 4, "wiki/look: completed"),
+        (5, 5, "argos/search_web: failed"),
+        (6, 6, "research/research__research: completed"),
     ]
 
 

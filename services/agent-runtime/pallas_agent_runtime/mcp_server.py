@@ -19,6 +19,7 @@ from structlog.contextvars import bound_contextvars
 from pallas_agent_runtime import conversations, delegation, questions
 from pallas_agent_runtime.access.callers import Caller, caller
 from pallas_agent_runtime.delegation import BadTask, Task, TooFar
+from pallas_agent_runtime.hanging_up import HungUp, attended
 from pallas_agent_runtime.progress import Report
 from pallas_agent_runtime.questions import BadArgument, Question
 from pallas_agent_runtime.settings import Settings
@@ -48,7 +49,7 @@ class Surface:
         self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
     ) -> None:
         self._settings, self._agent, self._current = settings, agent, current
-        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
+        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, HungUp, *failures)
         self.tools = tools(settings)
         self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
@@ -115,7 +116,8 @@ class Surface:
         try:
             async with asyncio.timeout(task.remaining) as limit:
                 with spans.turn(self._settings.name):
-                    return await self._agent.ask(question, key, report, caller(ctx.request))
+                    asked = self._agent.ask(question, key, report, caller(ctx.request))
+                    return await attended(ctx.request, asked)
         except TimeoutError:
             if not limit.expired():
                 raise

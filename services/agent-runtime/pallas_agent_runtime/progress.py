@@ -62,9 +62,9 @@ class Progress:
             await self.passed_on(progress, total, message)
 
     async def passed_on(self, progress: float, total: float | None, message: str | None) -> None:
-        """A line of the called agent itself; the numbers are this call's own."""
+        """A line of the called agent itself; the numbers are this call's own, what is finished there is so here."""
         if message:
-            await self._send(message)
+            await self._send(message, finished=total is not None and progress >= total)
 
     async def on_tool_complete(
         self, tool_call_id: str, success: bool, content: list[Any] | None, error: str | None

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -175,12 +175,12 @@ class Wire:
                 writer.transport.abort()
 
     @contextmanager
-    def open(self) -> Iterator[Wire]:
+    def open(self, port: int = 0) -> Iterator[Wire]:
         ready, done = threading.Event(), asyncio.Event()
 
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
-            async with await asyncio.start_server(self._taken, "127.0.0.1", 0) as server:
+            async with await asyncio.start_server(self._taken, "127.0.0.1", port) as server:
                 self.port = server.sockets[0].getsockname()[1]
                 ready.set()
                 await done.wait()
@@ -243,7 +243,7 @@ def said(message: dict[str, Any]) -> str:
 
 
 def scripted(body: dict[str, Any]) -> dict[str, Any]:
-    """`to A rest` asks agent A for `rest`, `use T rest` calls `T` of argos; what they answer is told; all else too."""
+    """`to A rest` asks agent A for `rest`, `use T rest` calls tool T with it, and tells the answer, or all else."""
     last = body["messages"][-1]
     if last["role"] == "tool":
         return {"content": f"got {said(last)}"}
@@ -251,9 +251,66 @@ def scripted(body: dict[str, Any]) -> dict[str, Any]:
     if verb not in ("to", "use"):
         return {"content": said(last)}
     name, _, rest = rest.partition(" ")
-    called = f"{name}__{name}" if verb == "to" else f"argos__{name}"
+    called = f"{name}__{name}" if verb == "to" else name
     function = {"name": called, "arguments": json.dumps({"message": rest})}
     return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+
+
+@dataclass
+class Chain:
+    """`front` asks `middle`, which asks `leaf`, which uses argos over the wire; all of them on one model."""
+
+    agents: Any
+    model: Any
+    argos: Argos
+    wire: Wire
+
+    def forget(self) -> None:
+        """All that was waited for can be waited for again."""
+        model, argos = self.model, self.argos
+        for event in (model.entered, model.released, model.abandoned, argos.held, argos.given_up):
+            event.clear()
+
+    def page(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.agents.get(name, "/healthz")[1])
+        return found
+
+    def metrics(self, name: str) -> dict[str, float]:
+        """Value by series, as it is written."""
+        lines = self.agents.get(name, "/metrics")[1].splitlines()
+        return {key: float(value) for key, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+LEVELS = ("front", "middle", "leaf")
+
+
+@pytest.fixture(scope="package")
+def chain(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
+    ports = {name: toolkit.free_port() for name in LEVELS}
+    agents: dict[str, Any] = {name: {"card": f"{name}.yaml", "port": ports[name]} for name in LEVELS}
+    agents["front"]["depends_on"], agents["middle"]["depends_on"] = ["middle"], ["leaf"]
+    servers = {"front": ["middle"], "middle": ["leaf"], "leaf": ["argos"]}
+    with ExitStack() as stack:
+        argos = stack.enter_context(argos_serving())
+        wire = stack.enter_context(Wire(argos.port).open())
+        model = stack.enter_context(contextmanager(toolkit.serve_model)(toolkit.Model(scripted, models=["m"])))
+        files: dict[str, Any] = {
+            "agents.yaml": {"name": "c", "namespace": "x", "registry_port": toolkit.free_port(), "agents": agents},
+            "fastagent.config.yaml": {
+                "default_model": "openai.m",
+                "llm_retries": 0,
+                "mcp": {"servers": {"argos": {"url": f"http://127.0.0.1:{wire.port}/mcp"}}},
+            },
+            ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
+        }
+        for name in LEVELS:
+            files[f"{name}.yaml"] = {"type": "agent", "name": name, "instruction": "x", "servers": servers[name]}
+        started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("chain"), files))
+        stack.callback(started.close)
+        for name in LEVELS:
+            started.start(name)
+        started.wait(*LEVELS)
+        yield Chain(started, model, argos, wire)
 
 
 @pytest.fixture(scope="session")
