@@ -13,15 +13,20 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+ERAS = ("2026-07-28", "legacy")
 
 READY = 90.0
 """Seconds to wait for a process; generous, for a machine that is busy with other things."""
@@ -125,6 +130,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
+def said(message: dict[str, Any]) -> str:
+    """The text of a message that the API was sent."""
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def tool_call(name: str, text: str = "", **arguments: Any) -> dict[str, Any]:
+    """An answer that calls one tool, after a few words if you like."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"content": text, "tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+
+
 def serve_model(model: Model) -> Iterator[Model]:
     with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": model})) as server:
         model.url = f"http://127.0.0.1:{server.server_port}/v1"
@@ -184,6 +201,16 @@ class Agents:
         except OSError:
             return 0, ""
 
+    @contextlib.asynccontextmanager
+    async def client(self, name: str, era: str, token: str) -> AsyncIterator[Client]:
+        """The SDK's own client, with a token."""
+        headers = {"authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(self.url(name), http_client=http), mode=era) as made,
+        ):
+            yield made
+
     def end(self, name: str, seconds: float = READY) -> int:
         """SIGTERM; the exit code."""
         process = self.running.pop(name)
@@ -204,6 +231,29 @@ class Agents:
         return True if self.get(name, "/readyz")[0] == 200 else None
 
 
+@contextlib.contextmanager
+def running(folder: Path, *names: str, one_by_one: bool = False, **env: str) -> Iterator[Agents]:
+    """The agents `names` of the project at `folder`, ready. An agent that starts looks at those it calls once, and then
+    not for a while: `one_by_one` has them there.
+    """
+    started = Agents(folder, env)
+    try:
+        for name in names:
+            started.start(name)
+            if one_by_one:
+                started.wait(name)
+        started.wait(*names)
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    """A test that asks for it runs once as a stateless client and once in the handshake era."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
 def toolkit() -> SimpleNamespace:
     """The helpers of this file, for test modules: none of them can import it."""
@@ -214,4 +264,7 @@ def toolkit() -> SimpleNamespace:
         free_port=free_port,
         write_files=write_files,
         serve_model=serve_model,
+        said=said,
+        tool_call=tool_call,
+        running=running,
     )

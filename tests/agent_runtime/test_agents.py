@@ -6,20 +6,19 @@ import asyncio
 import base64
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from pallas_contract import health
 
 pytestmark = pytest.mark.slow
 
-ERAS = ["2026-07-28", "legacy"]
+STATELESS = "2026-07-28"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(64)).decode()
 DELEGATED = ["Let me look into that...", "It said: what is pallas?"]
 
@@ -35,23 +34,16 @@ async def main() -> None: ...
 CARD = "type: agent\nname: tech_research\ninstruction: You research.\n"
 
 
-def said(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-
-
 @pytest.fixture(scope="module")
 def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
-        text = said(last)
+        text = toolkit.said(last)
         if last["role"] == "tool":
             return {"content": f"It said: {text}"}
         if text.startswith("delegate "):
-            arguments = json.dumps({"message": text.removeprefix("delegate ")})
-            function = {"name": "tech_research__tech_research", "arguments": arguments}
-            call = {"index": 0, "id": "call_1", "type": "function", "function": function}
-            return {"content": "Let me look into that...", "tool_calls": [call]}
+            message = text.removeprefix("delegate ")
+            return toolkit.tool_call("tech_research__tech_research", "Let me look into that...", message=message)
         return {"content": text}
 
     stand_in = toolkit.Model(answer, models=["local-vision"])
@@ -97,19 +89,8 @@ def fleet(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) ->
             ".env": f"OPENAI_API_KEY=sk-from-dotenv\nOPENAI_BASE_URL={model.url}\n",
         },
     )
-    started = toolkit.Agents(folder)
-    started.start("tech_research")
-    started.start("harper")
-    try:
-        started.wait("tech_research", "harper")
+    with toolkit.running(folder, "tech_research", "harper", one_by_one=True) as started:
         yield started
-    finally:
-        started.close()
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def text_of(result: Any) -> str:
@@ -122,15 +103,6 @@ async def call(
 ) -> Any:
     async with Client(fleet.url(agent), mode=era) as client:
         return await client.call_tool(tool, arguments, **options)
-
-
-async def call_as(fleet: Any, era: str, token: str, do: Callable[[Client], Any]) -> Any:
-    headers = {"authorization": f"Bearer {token}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
-        Client(streamable_http_client(fleet.url("harper"), http_client=http), mode=era) as client,
-    ):
-        return await do(client)
 
 
 # --- what it offers ---
@@ -214,12 +186,12 @@ async def test_an_unknown_tool_is_a_protocol_error(fleet: Any, era: str) -> None
 async def test_a_large_image_passes_and_a_larger_body_does_not(fleet: Any) -> None:
     data = base64.b64encode(bytes(5 << 20)).decode()
     result = await call(
-        fleet, ERAS[0], "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
+        fleet, STATELESS, "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
     )
     assert text_of(result) == "big"
     data = base64.b64encode(bytes(25 << 20)).decode()
     result = await call(
-        fleet, ERAS[0], "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
+        fleet, STATELESS, "harper", {"message": "big", "images": [{"data": data, "mime_type": "image/png"}]}
     )
     said = "images[0].data: too large; message and images may have 33554432 bytes together"
     assert (text_of(result), result.is_error) == (said, True)
@@ -239,20 +211,15 @@ async def test_what_is_far_too_large_is_refused_unread_and_in_words(fleet: Any, 
 async def test_a_conversation_goes_on_under_its_handle_and_for_its_caller_only(fleet: Any, era: str) -> None:
     handle = {"session_id": f"talk-{era}"}
 
-    async def talk(client: Client) -> Any:
+    async with fleet.client("harper", era, "alice") as client:
         await client.call_tool("send_message", {"message": "one", **handle})
         await client.call_tool("harper", {"message": "two", **handle})
-        return await client.get_prompt("harper_history", handle)
-
-    async def look(client: Client) -> Any:
-        return await client.get_prompt("harper_history", handle)
-
-    history = await call_as(fleet, era, "alice", talk)
+        history = await client.get_prompt("harper_history", handle)
     spoken = [(message.role, message.content.text) for message in history.messages]
     assert spoken == [("user", "one"), ("assistant", "one"), ("user", "two"), ("assistant", "two")]
-    assert (await call_as(fleet, era, "mallory", look)).messages == []
-    async with Client(fleet.url("harper"), mode=era) as client:
-        assert (await look(client)).messages == []
+    for other in (fleet.client("harper", era, "mallory"), Client(fleet.url("harper"), mode=era)):
+        async with other as client:
+            assert (await client.get_prompt("harper_history", handle)).messages == []
 
 
 async def test_without_a_handle_a_session_remembers_and_a_stateless_call_does_not(fleet: Any, era: str) -> None:
@@ -298,14 +265,14 @@ async def test_delegation_is_reported_step_by_step(fleet: Any, era: str) -> None
 @pytest.mark.parametrize("token", [None, "tok-1", 0])
 async def test_progress_is_sent_to_those_who_ask_for_it(fleet: Any, token: str | int | None) -> None:
     meta = {
-        "io.modelcontextprotocol/protocolVersion": ERAS[0],
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "0"},
         "io.modelcontextprotocol/clientCapabilities": {},
     } | ({} if token is None else {"progressToken": token})
     params = {"name": "harper", "arguments": {"message": "delegate x"}, "_meta": meta}
     headers = {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": ERAS[0],
+        "mcp-protocol-version": STATELESS,
         "mcp-method": "tools/call",
         "mcp-name": "harper",
     }
@@ -337,8 +304,8 @@ def test_pages_for_probes_and_people(fleet: Any) -> None:
 
 
 async def test_metrics_count_calls_with_known_labels_only(fleet: Any) -> None:
-    await call(fleet, ERAS[0], "harper", {"message": "x"})
-    async with Client(fleet.url("harper"), mode=ERAS[0]) as client:
+    await call(fleet, STATELESS, "harper", {"message": "x"})
+    async with Client(fleet.url("harper"), mode=STATELESS) as client:
         with pytest.raises(MCPError):
             await client.call_tool("made-up-name", {})
     lines = fleet.get("harper", "/metrics")[1].splitlines()
@@ -353,8 +320,8 @@ async def test_metrics_count_calls_with_known_labels_only(fleet: Any) -> None:
 
 
 async def test_a_call_is_one_message_and_lists_no_tools_beside_it(fleet: Any) -> None:
-    headers = {"mcp-protocol-version": ERAS[0], "mcp-method": "tools/call", "mcp-name": "harper"}
-    known = {"protocolVersion": ERAS[0], "clientCapabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
+    headers = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": "harper"}
+    known = {"protocolVersion": STATELESS, "clientCapabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
     meta = {f"io.modelcontextprotocol/{key}": value for key, value in known.items()}
     params = {"name": "harper", "arguments": {"message": "x"}, "_meta": meta}
     accept = {"accept": "application/json, text/event-stream"}
@@ -408,7 +375,7 @@ async def test_a_providers_failure_is_an_error_result(fleet: Any, era: str, mode
 async def test_a_client_that_goes_away_stops_the_turn(fleet: Any, model: Any, toolkit: Any) -> None:
     for event in (model.entered, model.released, model.abandoned):
         event.clear()
-    waiting = asyncio.create_task(call(fleet, ERAS[0], "harper", {"message": "slow"}))
+    waiting = asyncio.create_task(call(fleet, STATELESS, "harper", {"message": "slow"}))
     await asyncio.to_thread(model.entered.wait, 30)
     assert "pallas_calls_in_flight 1.0" in fleet.get("harper", "/metrics")[1]
     waiting.cancel()

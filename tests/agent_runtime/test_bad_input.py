@@ -160,14 +160,8 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             ".env": f"OPENAI_API_KEY={SECRET}\n",
         },
     )
-    started = toolkit.Agents(folder, {"PALLAS_MAX_BODY": str(MAX_BODY)})
-    try:
-        for name in ("scout", "guarded"):
-            started.start(name)
-        started.wait("scout", "guarded")
+    with toolkit.running(folder, "scout", "guarded", PALLAS_MAX_BODY=str(MAX_BODY)) as started:
         yield started
-    finally:
-        started.close()
 
 
 class Wire:

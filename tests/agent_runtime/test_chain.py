@@ -18,13 +18,7 @@ from pallas_contract import names
 
 pytestmark = pytest.mark.slow
 
-ERAS = ["2026-07-28", "legacy"]
 NAMES = ("first", "second", "third")
-
-
-def said(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def calls(text: str) -> list[dict[str, Any]]:
@@ -39,9 +33,9 @@ def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
         if last["role"] == "tool":
-            answers = [said(message) for message in body["messages"] if message["role"] == "tool"]
+            answers = [toolkit.said(message) for message in body["messages"] if message["role"] == "tool"]
             return {"content": "got " + " & ".join(answers)}
-        text = said(last)
+        text = toolkit.said(last)
         return {"content": "", "tool_calls": calls(text)} if text.startswith("to ") else {"content": text}
 
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
@@ -66,19 +60,8 @@ def fleet(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) ->
     }
     for name in NAMES:
         files[f"{name}.yaml"] = {"type": "agent", "name": name, "instruction": "x", "servers": servers[name]}
-    started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("chain"), files))
-    try:
-        for name in NAMES:
-            started.start(name)
-        started.wait(*NAMES)
+    with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("chain"), files), *NAMES) as started:
         yield started
-    finally:
-        started.close()
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 async def ask(fleet: Any, era: str, message: str, **meta: str) -> tuple[str, bool]:
@@ -211,7 +194,7 @@ async def test_a_sub_agent_that_hangs_degrades_and_comes_back(fleet: Any, era: s
     assert await ask(fleet, era, "to third hello") == ("got hello", False)
 
 
-async def test_a_sub_agent_killed_in_mid_call_is_named(fleet: Any, era: str, model: Any) -> None:
+async def test_a_sub_agent_killed_in_mid_call_is_named(fleet: Any, era: str, model: Any, toolkit: Any) -> None:
     model.entered.clear()
     model.released.clear()
     waiting = asyncio.create_task(ask(fleet, era, "to third slow"))
@@ -221,7 +204,7 @@ async def test_a_sub_agent_killed_in_mid_call_is_named(fleet: Any, era: str, mod
     model.released.set()
     text, _ = await waiting
     seconds = time.monotonic() - started
-    (told,) = [said(message) for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    (told,) = [toolkit.said(message) for message in model.requests[-1]["messages"] if message["role"] == "tool"]
     assert "third" in told  # the tool error that `first`, its caller, got
     fleet.start("third")
     await asyncio.to_thread(fleet.wait, "third")

@@ -36,13 +36,8 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             "agents/scout.md": "---\ntype: agent\nname: scout\nmodel: passthrough\n---\nYou are Scout.\n",
         },
     )
-    agents = toolkit.Agents(folder)
-    try:
-        agents.start("scout")
-        agents.wait("scout")
+    with toolkit.running(folder, "scout") as agents:
         yield agents
-    finally:
-        agents.close()
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])

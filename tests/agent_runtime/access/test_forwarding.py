@@ -11,30 +11,21 @@ import json
 import re
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import httpx2
 import mcp_types as t
 import pytest
 import uvicorn
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp
 
 pytestmark = pytest.mark.slow
 
-ERAS = ["2026-07-28", "legacy"]
 UI, BOT = "ui-token-0123456789abcdef", "bot-token-0123456789abcdef"
 NOTHING = "nothing"
-
-
-def said(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +37,16 @@ def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
         if last["role"] == "tool":
-            return {"content": f"It said: {said(last)}"}
-        text = said(last)
+            return {"content": f"It said: {toolkit.said(last)}"}
+        text = toolkit.said(last)
         if text.startswith("meet "):
             both.wait(60)
-            return {"content": " | ".join(said(one) for one in body["messages"] if one["role"] == "user")}
+            return {"content": " | ".join(toolkit.said(one) for one in body["messages"] if one["role"] == "user")}
         called = {"argos": "argos__look", "research": "research__research"}.get(text.split(" ")[0])
         if called:
             handle, message = re.fullmatch(r"(?:research )?(?:in (\S+): )?(.*)", text).groups()
             arguments = {"message": message} | ({"session_id": handle} if handle else {})
-            function = {"name": called, "arguments": json.dumps(arguments)}
-            return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+            return toolkit.tool_call(called, **arguments)
         if text == "tools":
             return {"content": ",".join(sorted(tool["function"]["name"] for tool in body.get("tools", [])))}
         return {"content": text}
@@ -158,33 +148,13 @@ def fleet(
         "bot": BOT,
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
-    started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("forwarding"), files))
-    try:
-        for name in ("research", "harper"):
-            started.start(name)
-        started.wait("research", "harper")
+    folder = toolkit.write_files(tmp_path_factory.mktemp("forwarding"), files)
+    with toolkit.running(folder, "research", "harper") as started:
         yield started
-    finally:
-        started.close()
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@asynccontextmanager
-async def client(fleet: Any, era: str, token: str) -> AsyncIterator[Client]:
-    headers = {"authorization": f"Bearer {token}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(fleet.url("harper"), http_client=http), mode=era) as made,
-    ):
-        yield made
 
 
 async def ask(fleet: Any, era: str, token: str, message: str, **options: Any) -> str:
-    async with client(fleet, era, token) as made:
+    async with fleet.client("harper", era, token) as made:
         result = await made.call_tool("send_message", {"message": message}, **options)
     (block,) = result.content
     return str(block.text)
@@ -228,7 +198,7 @@ async def test_tokens_of_concurrent_callers_are_never_mixed(fleet: Any, issuer: 
     tokens = {name: token(issuer, fleet, name, f"{argos.url}/mcp") for name in ("alice", "bob", "carol")}
 
     async def talk(name: str) -> list[str]:
-        async with client(fleet, era, tokens[name]) as made:
+        async with fleet.client("harper", era, tokens[name]) as made:
             results = [await made.call_tool("send_message", {"message": f"argos {name} {i}"}) for i in range(3)]
         return [str(result.content[0].text) for result in results]
 
@@ -239,7 +209,7 @@ async def test_tokens_of_concurrent_callers_are_never_mixed(fleet: Any, issuer: 
     assert after == [f"It said: argos {i} saw {NOTHING}" for i in range(4)]
 
 
-@pytest.mark.parametrize("eras", [(ERAS[0],) * 2, (ERAS[1],) * 2, ERAS], ids=["stateless", "handshake", "mixed"])
+@pytest.mark.parametrize("eras", [("2026-07-28", "2026-07-28"), ("legacy", "legacy"), ("2026-07-28", "legacy")])
 async def test_two_users_at_once_are_each_themselves_to_a_sub_agent(
     fleet: Any, issuer: Any, eras: tuple[str, str]
 ) -> None:
@@ -248,7 +218,7 @@ async def test_two_users_at_once_are_each_themselves_to_a_sub_agent(
     before = len(calls(fleet, "research"))
 
     async def talk(name: str, era: str) -> list[str]:
-        async with client(fleet, era, token(issuer, fleet, name, url("research"))) as made:
+        async with fleet.client("harper", era, token(issuer, fleet, name, url("research"))) as made:
             asked = [{"message": f"research in {handle}: meet {name} {i}"} for i in range(3)]
             results = [await made.call_tool("send_message", arguments) for arguments in asked]
         return [str(result.content[0].text) for result in results]

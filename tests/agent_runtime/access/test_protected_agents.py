@@ -5,41 +5,30 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 import jwt
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from pallas_contract import probe
 from pallas_contract.__main__ import check
 
 pytestmark = pytest.mark.slow
 
-ERAS = ["2026-07-28", "legacy"]
 SCOPE = "agents:call"
 UI, HARPER = "ui-token-0123456789abcdef", "harper-token-0123456789abcdef"
-
-
-def said(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 @pytest.fixture(scope="module")
 def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
-        texts = [said(message) for message in body["messages"] if message["role"] != "system"]
+        texts = [toolkit.said(message) for message in body["messages"] if message["role"] != "system"]
         if body["messages"][-1]["role"] == "tool":
             return {"content": f"It said: {texts[-1]}"}
         if texts[-1].startswith("delegate "):
-            arguments = json.dumps({"message": texts[-1].removeprefix("delegate ")})
-            function = {"name": "research__research", "arguments": arguments}
-            return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+            return toolkit.tool_call("research__research", message=texts[-1].removeprefix("delegate "))
         return {"content": " | ".join(text for text in texts if text)}
 
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
@@ -72,33 +61,13 @@ def fleet(model: Any, issuer: Any, toolkit: Any, tmp_path_factory: pytest.TempPa
         "secrets/harper": HARPER,
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
-    started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("protected"), files))
-    try:
-        for name in ("research", "harper"):  # in start order: harper looks at research once, and then not for a while
-            started.start(name)
-            started.wait(name)
+    folder = toolkit.write_files(tmp_path_factory.mktemp("protected"), files)
+    with toolkit.running(folder, "research", "harper", one_by_one=True) as started:
         yield started
-    finally:
-        started.close()
 
 
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@asynccontextmanager
-async def client(url: str, era: str, token: str) -> AsyncIterator[Client]:
-    headers = {"authorization": f"Bearer {token}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
-        Client(streamable_http_client(url, http_client=http), mode=era) as made,
-    ):
-        yield made
-
-
-async def ask(url: str, era: str, token: str, message: str, **arguments: Any) -> str:
-    async with client(url, era, token) as made:
+async def ask(fleet: Any, era: str, token: str, message: str, **arguments: Any) -> str:
+    async with fleet.client("harper", era, token) as made:
         result = await made.call_tool("send_message", {"message": message, **arguments})
     (block,) = result.content
     assert not result.is_error, block.text
@@ -145,11 +114,11 @@ def test_the_plain_pages_stay_open(fleet: Any, path: str) -> None:
 
 
 async def test_a_static_token_enters(fleet: Any, era: str) -> None:
-    assert await ask(fleet.url("harper"), era, UI, "hello") == "hello"
+    assert await ask(fleet, era, UI, "hello") == "hello"
 
 
 async def test_a_jwt_enters(fleet: Any, issuer: Any, era: str) -> None:
-    assert await ask(fleet.url("harper"), era, issuer.token(audience("harper"), scope=SCOPE), "hello") == "hello"
+    assert await ask(fleet, era, issuer.token(audience("harper"), scope=SCOPE), "hello") == "hello"
 
 
 def audience(name: str) -> str:
@@ -216,7 +185,7 @@ def test_a_token_without_the_scope_is_told_which(fleet: Any, issuer: Any) -> Non
 
 
 async def test_an_agent_presents_its_own_token_to_another(fleet: Any, era: str) -> None:
-    assert await ask(fleet.url("harper"), era, UI, "delegate what is pallas?") == "It said: what is pallas?"
+    assert await ask(fleet, era, UI, "delegate what is pallas?") == "It said: what is pallas?"
     assert json.loads(fleet.get("harper", "/healthz")[1])["status"] == "ok"
 
 
@@ -234,17 +203,17 @@ async def test_a_protected_healthy_agent_is_healthy_to_who_watches_it(fleet: Any
 
 
 async def test_a_conversation_belongs_to_the_caller_not_to_the_token(fleet: Any, issuer: Any, era: str) -> None:
-    url, mine, handle = fleet.url("harper"), audience("harper"), f"talk-{era}"
+    mine, handle = audience("harper"), f"talk-{era}"
 
     async def as_(subject: str, message: str) -> str:
         token = issuer.token(mine, subject, scope=SCOPE, jti=str(time.monotonic_ns()))
-        return await ask(url, era, token, message, session_id=handle)
+        return await ask(fleet, era, token, message, session_id=handle)
 
     assert await as_("alice", "one") == "one"
     assert await as_("alice", "two") == "one | one | two"
     assert await as_("bob", "three") == "three"
-    assert await ask(url, era, UI, "four", session_id=handle) == "four"
-    async with client(url, era, issuer.token(mine, "bob", scope=SCOPE)) as made:
+    assert await ask(fleet, era, UI, "four", session_id=handle) == "four"
+    async with fleet.client("harper", era, issuer.token(mine, "bob", scope=SCOPE)) as made:
         history = await made.get_prompt("harper_history", {"session_id": handle})
     assert [message.content.text for message in history.messages] == ["three", "three"]
 

@@ -30,7 +30,6 @@ from pallas_contract import names
 
 pytestmark = pytest.mark.slow
 
-ERAS = ["2026-07-28", "legacy"]
 CANARY = "canary-7f3a"
 """Stands in everything that is said; ids of tasks and calls do not have it."""
 
@@ -127,12 +126,10 @@ def collector() -> Iterator[Collector]:
 def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
-        text = last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]
+        text = toolkit.said(last)
         if last["role"] == "tool" or not text.startswith("delegate "):
             return {"content": f"the model says {CANARY}: {text}"}
-        arguments = json.dumps({"message": text.removeprefix("delegate ")})
-        function = {"name": "research__research", "arguments": arguments}
-        return {"content": "", "tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
+        return toolkit.tool_call("research__research", message=text.removeprefix("delegate "))
 
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
 
@@ -165,19 +162,8 @@ def project(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="module")
 def fleet(project: Any, toolkit: Any, collector: Collector) -> Iterator[Any]:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
-    started = toolkit.Agents(project, env)
-    for name in ("research", "harper"):
-        started.start(name)
-    try:
-        started.wait("research", "harper")
+    with toolkit.running(project, "research", "harper", **env) as started:
         yield started
-    finally:
-        started.close()
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def as_client(fleet: Any, era: str, message: str, task: str) -> None:
@@ -322,13 +308,8 @@ def alone(toolkit: Any, project: Path, folder: Path, **env: str) -> Iterator[Any
     data["agents"] = {"research": {**data["agents"]["research"], "port": toolkit.free_port()}}
     shutil.copytree(project, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.log", "__pycache__"))
     toolkit.write_files(folder, {"agents.yaml": data})
-    started = toolkit.Agents(folder, {"OTEL_BSP_SCHEDULE_DELAY": "100", **env})
-    started.start("research")
-    try:
-        started.wait("research")
+    with toolkit.running(folder, "research", **{"OTEL_BSP_SCHEDULE_DELAY": "100", **env}) as started:
         yield started
-    finally:
-        started.close()
 
 
 async def ask(started: Any, message: str) -> str:
