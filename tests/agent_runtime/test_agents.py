@@ -286,11 +286,16 @@ async def test_progress_is_sent_to_those_who_ask_for_it(fleet: Any, token: str |
 # --- plain pages ---
 
 
-def test_pages_for_probes_and_people(fleet: Any) -> None:
+def shown(fleet: Any, status: str) -> dict[str, Any] | None:
+    """What harper says of its health once that is `status`."""
+    code, body = fleet.get("harper", "/healthz")
+    found: dict[str, Any] = json.loads(body)
+    return found if (code, found["status"]) == (200, status) else None
+
+
+def test_pages_for_probes_and_people(fleet: Any, toolkit: Any) -> None:
     assert fleet.get("harper", "/livez") == (200, "ok\n")
-    status, body = fleet.get("harper", "/healthz")
-    said = json.loads(body)
-    assert (status, said["status"]) == (200, "ok")
+    said = toolkit.until(lambda: shown(fleet, "ok"))
     assert said["downstream"]["tech_research"]["state"] == "ok"
     assert said["llm"]["openai"]["ok"] is True
     (entry,) = json.loads(fleet.get("tech_research", "/.well-known/mcp/server.json")[1])["servers"]
@@ -303,7 +308,8 @@ def test_pages_for_probes_and_people(fleet: Any) -> None:
     }
 
 
-async def test_metrics_count_calls_with_known_labels_only(fleet: Any) -> None:
+async def test_metrics_count_calls_with_known_labels_only(fleet: Any, toolkit: Any) -> None:
+    toolkit.until(lambda: shown(fleet, "ok"))
     await call(fleet, STATELESS, "harper", {"message": "x"})
     async with Client(fleet.url("harper"), mode=STATELESS) as client:
         with pytest.raises(MCPError):
@@ -388,12 +394,8 @@ async def test_a_client_that_goes_away_stops_the_turn(fleet: Any, model: Any, to
 
 
 async def test_a_dead_sub_agent_degrades_and_comes_back(fleet: Any, era: str, toolkit: Any) -> None:
-    def status(wanted: str) -> dict[str, Any] | None:
-        found = json.loads(fleet.get("harper", "/healthz")[1])
-        return found if found["status"] == wanted else None
-
     fleet.kill("tech_research")
-    degraded = await asyncio.to_thread(toolkit.until, lambda: status("degraded"))
+    degraded = await asyncio.to_thread(toolkit.until, lambda: shown(fleet, "degraded"))
     assert degraded["message"] == "Unreachable: tech_research"
     answer = await call(fleet, era, "get_health", {})
     assert health.parse(text_of(answer)) == ("degraded", "Unreachable: tech_research")
@@ -403,7 +405,7 @@ async def test_a_dead_sub_agent_degrades_and_comes_back(fleet: Any, era: str, to
     await asyncio.to_thread(fleet.wait, "tech_research")
     result = await call(fleet, era, "harper", {"message": "delegate what is pallas?"})
     assert text_of(result).split("\n\n") == DELEGATED  # at once, whatever the last probe found
-    await asyncio.to_thread(toolkit.until, lambda: status("ok"))
+    await asyncio.to_thread(toolkit.until, lambda: shown(fleet, "ok"))
 
 
 def test_nothing_said_is_logged(fleet: Any) -> None:

@@ -68,6 +68,20 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     assert downstream.unreachable() == ["d"]
 
 
+async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do() -> None:
+    answers = [Result("ok"), Result("error"), Result("ok"), Result("error"), Result("error"), Result("error")]
+
+    async def probe(target: Target, *, era: str = "") -> Result:
+        return answers.pop(0)
+
+    downstream = Downstream({"a": Target("a")}, probe)
+    found = []
+    for _ in range(4):
+        await downstream.refresh()
+        found.append(downstream.unreachable())
+    assert (found, answers) == ([[], [], ["a"], ["a"]], [])
+
+
 @pytest.mark.parametrize(
     ("state", "latency", "worth"), [("ok", 2.9, True), ("error", 0.1, True), ("error", 3.0, False)]
 )

@@ -69,20 +69,26 @@ class Downstream:
             await asyncio.sleep(INTERVAL)
 
     async def refresh(self) -> None:
-        """Probe all servers side by side, each within the 3 seconds of the seed."""
+        """Probe all servers side by side, each within the 3 seconds of the seed; one that was there is asked twice."""
         await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
         self.refreshed = datetime.now(UTC)
 
     async def _refresh(self, name: str, target: Target) -> None:
         before = self.seen.get(name)
-        try:
-            result = await self._probe(target, era=before.result.era if before else "")
-        except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
-            result = Result("error", type(error).__name__)
+        era = before.result.era if before else ""
+        result = await self._ask(target, era)
+        if not result.reachable and before and before.result.reachable:
+            result = await self._ask(target, era)  # one lost answer changes nothing, as in the registry
         if before is None or before.result.reachable != result.reachable:
             event = log.info if result.reachable else log.warning
             event("downstream", server=name, state=result.state, reason=result.reason)
         self.seen[name] = Seen(result, self._clock())
+
+    async def _ask(self, target: Target, era: str) -> Result:
+        try:
+            return await self._probe(target, era=era)
+        except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
+            return Result("error", type(error).__name__)
 
 
 def combine(

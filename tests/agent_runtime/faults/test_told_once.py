@@ -12,7 +12,9 @@ from pallas_contract.probe import Result, Target
 
 
 async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None:
-    states = iter(["ok", "ok", "error", "error", "error", "ok", "ok"])
+    states = iter(
+        ["ok", "ok", "error", "error", "error", "error", "ok", "ok"]
+    )  # a change for the worse is asked for twice
 
     async def probe(target: Target, *, era: str = "") -> Result:
         state: Any = next(states)
