@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import socket
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,8 +19,9 @@ Call = Callable[..., Awaitable[Any]]
 class Coded(McpAgent):
     """Answers with what `answer` returns, as JSON. A FastAgentError becomes a tool error to the caller."""
 
+    @abstractmethod
     async def answer(self, text: str, call: Call) -> Any:
-        raise NotImplementedError
+        """What it says to `text`, as something JSON can hold."""
 
     async def generate_impl(
         self, messages: list[PromptMessageExtended], request_params: RequestParams | None = None, tools: Any = None
