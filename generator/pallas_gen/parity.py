@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Where
-from pallas_gen import compose
+from pallas_gen import compose, helm
 from pallas_gen.plan import Collector, Plan, Workload
 
 Tree = Mapping[str, Any]
@@ -27,6 +28,7 @@ class Seen:
     probe: str
     order: tuple[str, ...]
     secrets: tuple[str, ...]
+    """`name in /run/secrets: where its content is`, a file for compose, the name among the chart's values."""
     limits: tuple[float, int]
     """Cores and MiB."""
     peers: tuple[str, ...]
@@ -44,6 +46,8 @@ def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
     edges = {*plan.edges, *((names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls)}
     peers = {host for edge in edges if item.host in edge for host in edge} - {item.host}
     callers = {caller for caller, called in edges if called == item.host and item.kind == "agent"}
+    files = {secret.file: str(PurePosixPath(secret.file)) for secret in item.secrets}
+    contents = helm.secret_names(plan) if http else files
     return Seen(
         image=item.image,
         command=item.command,
@@ -51,7 +55,7 @@ def of_plan(plan: Plan, item: Workload, *, http: bool) -> Seen:
         port=names.CONTAINER_PORT,
         probe=item.health_paths[1] if http and item.health_paths else item.health_url,
         order=tuple(sorted(item.waits_for)),
-        secrets=tuple(sorted(secret.target for secret in item.secrets)),
+        secrets=tuple(sorted(f"{secret.target}: {contents[secret.file]}" for secret in item.secrets)),
         limits=(item.resources.cpus, _mebibytes(item.resources.memory)),
         peers=tuple(sorted(peers)) if plan.isolated else (),
         keeps=(names.STATE_DIR,) if item.state else (),
@@ -71,10 +75,11 @@ def in_compose(document: Tree) -> dict[str, Seen]:
     services: Tree = document["services"]
     on = {host: set(service.get("networks", ())) for host, service in services.items()}
     internal = {name for name, network in document.get("networks", {}).items() if network.get("internal")}
-    return {host: _service(host, service, on, internal) for host, service in services.items()}
+    files = {name: secret["file"].replace("$$", "$") for name, secret in document.get("secrets", {}).items()}
+    return {host: _service(host, service, on, internal, files) for host, service in services.items()}
 
 
-def _service(host: str, service: Tree, on: Mapping[str, set[str]], internal: set[str]) -> Seen:
+def _service(host: str, service: Tree, on: Mapping[str, set[str]], internal: set[str], files: Tree) -> Seen:
     limits = service["deploy"]["resources"]["limits"]
     env = {key: value.replace("$$", "$") for key, value in service["environment"].items()}
     listens = env.get(names.ENV_LISTEN_ON, "")
@@ -85,7 +90,7 @@ def _service(host: str, service: Tree, on: Mapping[str, set[str]], internal: set
         port=int(env[names.ENV_BIND].rpartition(":")[2]),
         probe=service["healthcheck"]["test"][-1],
         order=tuple(sorted(service.get("depends_on", ()))),
-        secrets=tuple(sorted(secret["target"] for secret in service.get("secrets", ()))),
+        secrets=tuple(sorted(f"{each['target']}: {files.get(each['source'])}" for each in service.get("secrets", ()))),
         limits=(float(limits["cpus"]), _mebibytes(limits["memory"])),
         peers=tuple(sorted(other for other in on if other != host and on[other] & on[host] - {compose.TELEMETRY})),
         keeps=tuple(each["target"] for each in service.get("volumes", ()) if each["type"] == "volume"),
@@ -133,7 +138,7 @@ def _deployment(at: str, pod: Tree, peers: set[str], callers: set[str]) -> Seen:
         port=main["ports"][0]["containerPort"],
         probe=probe["httpGet"]["path"] if "httpGet" in probe else probe["exec"]["command"][-1],
         order=tuple(sorted(_host(url) for args in waits for url in args if url.startswith("http"))),
-        secrets=tuple(sorted(item["path"] for secret in sources for item in secret["items"])),
+        secrets=tuple(sorted(f"{item['path']}: {item['key']}" for secret in sources for item in secret["items"])),
         limits=(_cores(str(limits["cpu"])), _mebibytes(limits["memory"])),
         peers=tuple(sorted(peers)),
         keeps=tuple(mount["mountPath"] for mount in main["volumeMounts"] if mount["name"] == "state"),

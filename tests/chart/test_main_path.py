@@ -150,7 +150,7 @@ def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     assert fleet["agents"]["a"]["title"] == text
 
 
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "03-data-pool"])
 def test_helm_lint_has_nothing_to_say(example, name: str) -> None:
     done = example(name).lint("--set", "secrets.fastagent-secrets-yaml.content=x")
     assert done.returncode == 0, done.stdout

@@ -24,7 +24,7 @@ agents:
   scout: {module: agents.scout, port: 8101, depends_on: [other]}
   other: {module: agents.other, port: 8102, access: {tokens: {scout: {file: s/scout}}}}
 """
-NAMES = ["01-hello", "02-pallas", "graph", "public", "protected", *COLLECTORS]
+NAMES = ["01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", *COLLECTORS]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -34,7 +34,8 @@ def read_compose(plan: Plan) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fleets(example, compiled, graph, public) -> dict[str, Any]:
-    examples = {"01-hello": (example("01-hello"), ()), "02-pallas": (example("02-pallas"), SECRET)}
+    examples = {name: (example(name), ()) for name in ("01-hello", "03-data-pool")}
+    examples["02-pallas"] = (example("02-pallas"), SECRET)
     traced = {
         name: (compiled(f"{GRAPH}telemetry: {{otlp_endpoint: '{url}'}}\n"), ()) for name, url in COLLECTORS.items()
     }
@@ -73,7 +74,7 @@ COMPOSE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "left-one.port": lambda d: service(d)["environment"].update(PALLAS_BIND="0.0.0.0:9"),
     "left-one.probe": lambda d: service(d)["healthcheck"]["test"].append("http://x/"),
     "left-one.order": lambda d: service(d).pop("depends_on"),
-    "left-one.secrets": lambda d: service(d).update(secrets=[{"target": "x"}]),
+    "left-one.secrets": lambda d: service(d).update(secrets=[{"source": "x", "target": "x"}]),
     "left-one.limits": lambda d: service(d)["deploy"]["resources"]["limits"].update(memory="1G"),
     "left-one.peers": lambda d: service(d)["networks"].pop("call.top.left-one"),
     "left-one.callers": lambda d: service(d)["environment"].update(PALLAS_LISTEN_ON="from.top,from.tools"),
@@ -105,7 +106,7 @@ MANIFESTS: dict[str, Callable[[dict[tuple[str, str], Any]], Any]] = {
     "left-one.probe": lambda o: main(o)["readinessProbe"]["httpGet"].update(path="/livez"),
     "left-one.order": lambda o: pod(o).pop("initContainers"),
     "left-one.secrets": lambda o: pod(o)["volumes"].append(
-        {"name": "secrets", "projected": {"sources": [{"secret": {"items": [{"path": "x"}]}}]}}
+        {"name": "secrets", "projected": {"sources": [{"secret": {"items": [{"key": "x", "path": "x"}]}}]}}
     ),
     "left-one.limits": lambda o: main(o)["resources"]["limits"].update(cpu="2"),
     "left-one.peers": lambda o: o["NetworkPolicy", "left-one"]["spec"]["ingress"][0]["from"].clear(),
@@ -121,6 +122,27 @@ def test_a_difference_in_the_chart_is_seen(graph, plain, field: str) -> None:
     MANIFESTS[field](objects)
     found = parity.differences(graph.plan, parity.in_manifests(list(objects.values())), "chart", http=True)
     assert field in {problem.where.field for problem in found}
+
+
+def test_a_secret_that_goes_to_another_file_is_seen_in_compose(fleets) -> None:
+    plan = fleets["protected"][0].plan
+    document = read_compose(plan)
+    one, two = document["secrets"].values()
+    one["file"], two["file"] = two["file"], one["file"]
+    found = parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)
+    assert {problem.where.field for problem in found} == {"scout.secrets", "other.secrets"}
+
+
+@pytest.mark.helm
+def test_a_secret_that_goes_to_another_file_is_seen_in_the_chart(fleets) -> None:
+    chart, options = fleets["protected"]
+    objects = chart.render(None, *options).objects
+    (scout,) = (item for item in objects if (item["kind"], item["metadata"]["name"]) == ("Deployment", "scout"))
+    (volume,) = (each for each in scout["spec"]["template"]["spec"]["volumes"] if each["name"] == "secrets")
+    one, two = (source["secret"]["items"][0] for source in volume["projected"]["sources"])
+    one["key"], two["key"] = two["key"], one["key"]
+    found = parity.differences(chart.plan, parity.in_manifests(objects), "chart", http=True)
+    assert [problem.where.field for problem in found] == ["scout.secrets"]
 
 
 def test_a_lost_way_to_the_collector_is_seen(fleets) -> None:

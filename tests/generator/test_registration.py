@@ -37,8 +37,8 @@ def written(plan, tmp_path: Path):
     return build
 
 
-def rendered(plan) -> dict[str, Any]:
-    text = compose.render(plan, PurePosixPath("project"))[compose.FILE]
+def rendered(plan, project: str = "project") -> dict[str, Any]:
+    text = compose.render(plan, PurePosixPath(project))[compose.FILE]
     assert "canary" not in text
     return yaml.safe_load(text)
 
@@ -113,7 +113,7 @@ def test_the_way_out_is_as_narrow_as_the_file(written, reach: str, egress: bool 
 
 def test_the_check_sees_a_missing_volume(written) -> None:
     plan = written(ALL)
-    document = rendered(plan)
+    document = rendered(plan, ".")
     assert list(parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)) == []
     document["services"]["registry"]["volumes"].pop()
     (problem,) = parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)
