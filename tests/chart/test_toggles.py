@@ -69,6 +69,7 @@ def test_spread_can_be_switched_off(graph) -> None:
     [
         ({"agents": {"top": {"replicas": 3}}}, "/agents/top/replicas"),
         ({"agents": {"top": {"autoscaling": {"enabled": True}}}}, "/agents/top/autoscaling/enabled"),
+        ({"defaults": {"autoscaling": {"enabled": True}}}, "left_one remembers its callers, so there is one of it"),
         ({"agents": {"top": {"replica": 1}}}, "replica"),
         ({"agents": {"top": {"replicas": "3"}}}, "/agents/top/replicas"),
         ({"agents": {"a" * 41: {}}}, "a" * 41),
