@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from mcp import Client
+
+from pallas_contract import documents
 
 from . import scenario
 from .projects import copy_example
@@ -21,10 +25,12 @@ ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "new
 
 @pytest.fixture(scope="module")
 def pool(root, tmp_path_factory) -> Iterator[Stack]:
-    """The example, up for all tests here."""
+    """The example with one replica more, up for all tests here."""
     example, folder = root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool")
     more = "registry: {probe_interval: 1}\n"
-    with running(copy_example(example, folder, name=f"data-pool-{os.getpid()}", more=more)) as stack:
+    config = copy_example(example, folder, name=f"data-pool-{os.getpid()}", more=more)
+    config.write_text(config.read_text().replace("replicas: 2", "replicas: 3"))
+    with running(config) as stack:
         yield stack
 
 
@@ -74,6 +80,29 @@ async def test_a_replica_that_dies_is_stood_in_for(up):
     found, _ = await report(up)
     assert host(found["prices"]) != asked.id[:12]
     asked.start()
+
+
+async def test_of_three_replicas_the_one_that_hangs_is_named(up):
+    hangs = up.replicas("market_data")[-1]
+    addresses = {network["IPAddress"] for network in hangs.attrs["NetworkSettings"]["Networks"].values()}
+    hangs.pause()
+    try:
+        address = await hanging(up)
+    finally:
+        hangs.unpause()
+    assert address in addresses
+    await scenario.until_states(up.url("registry"), ALL_OK, within=30)
+
+
+async def hanging(stack: Stack) -> str:
+    """The address of the one replica of market_data that the registry calls silent, as soon as it does."""
+    async with asyncio.timeout(30):
+        while True:
+            health = (await scenario.catalogue(stack.url("registry")))["market-data"]["_meta"][documents.HEALTH_META]
+            if found := re.fullmatch("1 of 3 replicas: ([0-9.]+): no answer in 3 s", health.get("message", "")):
+                assert health["status"] == "degraded"
+                return found[1]
+            await asyncio.sleep(0.2)
 
 
 async def test_the_report_can_do_without_news(up):
