@@ -130,7 +130,9 @@ class Release:
             [*command, f"{port}:{names.CONTAINER_PORT}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert process.stdout is not None
-        assert "Forwarding" in process.stdout.readline(), f"no way to {member}"
+        if "Forwarding" not in process.stdout.readline():
+            process.communicate()
+            raise AssertionError(f"no way to {member}")
         return process, port
 
     def close(self) -> None:
@@ -174,26 +176,30 @@ def until(met: Callable[[], bool], what: str, *, within: float) -> None:
 
 
 @contextmanager
-def cluster(root: Path, *images: str) -> Iterator[None]:
-    """The project's own cluster, ended if it was not up, with the kit's images of this checkout and more `images`.
+def cluster(root: Path) -> Iterator[None]:
+    """The project's own cluster, ended if it was not up, with the kit's images of this checkout.
 
-    Or that of KUBECONFIG, which has the kit's images; PALLAS_LOAD_IMAGES is the command that brings others there.
+    Or that of KUBECONFIG, which has them.
     """
     if os.environ.get("KUBECONFIG"):
-        if images:
-            call(*shlex.split(os.environ["PALLAS_LOAD_IMAGES"]), *images)
         yield
         return
     tool = root / "tools" / "cluster"
     was_up = call(tool, "status", check=False).returncode == 0
     os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
+    os.environ["PALLAS_LOAD_IMAGES"] = shlex.join([str(tool), "load"])
     try:
-        call(tool, "load", f"pallas-agent:{__version__}", f"pallas-registry:{__version__}", *images)
+        load(f"pallas-agent:{__version__}", f"pallas-registry:{__version__}")
         yield
     finally:
-        del os.environ["KUBECONFIG"]
+        del os.environ["KUBECONFIG"], os.environ["PALLAS_LOAD_IMAGES"]
         if not was_up:
             call(tool, "down")
+
+
+def load(*images: str) -> None:
+    """Bring images from Docker to the cluster's nodes."""
+    call(*shlex.split(os.environ["PALLAS_LOAD_IMAGES"]), *images)
 
 
 @contextmanager

@@ -99,12 +99,17 @@ async def healthy_and_closed(urls: dict[str, str]) -> None:
     """The registry shows every agent as well; the caller with a token gets through both, the one without to none."""
     await scenario.until_states(urls["registry"], {"harper": "ok", "research": "ok"}, within=PATIENCE)
     for name in ("harper", "research"):
-        reply = await http.request("POST", f"{urls[name]}/mcp", body=b"{}")
-        assert reply.status == 401
-        assert reply.headers["www-authenticate"].startswith("Bearer ")
+        await closed(f"{urls[name]}/mcp")
     for era in scenario.ERAS:
         delegated = f'***CALL_TOOL research__research {{"message": "hello from {era}"}}'
         assert f"hello from {era}" in await ask(f"{urls['harper']}/mcp", era, delegated)
+
+
+async def closed(url: str) -> None:
+    """Who shows no token is told to get one."""
+    reply = await http.request("POST", url, body=b"{}")
+    assert reply.status == 401
+    assert reply.headers["www-authenticate"].startswith("Bearer ")
 
 
 def probed(*arguments: str | Path) -> str:
@@ -113,8 +118,8 @@ def probed(*arguments: str | Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-async def ask(url: str, era: str, message: str) -> str:
-    headers = {"authorization": f"Bearer {UI}"}
+async def ask(url: str, era: str, message: str, token: str = UI) -> str:
+    headers = {"authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as web,
         Client(streamable_http_client(url, http_client=web), mode=era) as client,

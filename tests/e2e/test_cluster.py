@@ -10,7 +10,7 @@ import pytest
 
 from . import scenario
 from .projects import copy_example
-from .release import Release, cluster, namespace, until, until_gone, until_replicas
+from .release import Release, namespace, until, until_gone, until_replicas
 
 pytestmark = pytest.mark.cluster
 
@@ -26,12 +26,12 @@ SYNC = 150
 
 
 @pytest.fixture(scope="module")
-def fleet(root, tmp_path_factory) -> Iterator[Release]:
+def fleet(root, kubernetes, tmp_path_factory) -> Iterator[Release]:
     folder = tmp_path_factory.mktemp("cluster")
     config = copy_example(root / "examples" / "02-pallas", folder, more="registry: {probe_interval: 1}\n")
     text = config.read_text().replace("  tech_research:\n", "  tech_research:\n    instance_scope: request\n", 1)
     config.write_text(text)
-    with cluster(root), namespace("pallas-e2e") as space:
+    with namespace("pallas-e2e") as space:
         release = Release(config, space)
         try:
             release.upgrade()

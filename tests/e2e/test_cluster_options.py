@@ -16,7 +16,7 @@ import pytest
 from pallas_contract import probe
 
 from . import scenario
-from .release import Release, call, cluster, namespace, until
+from .release import Release, call, load, namespace, until
 
 pytestmark = pytest.mark.cluster
 
@@ -77,12 +77,13 @@ def write(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fleet(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+def fleet(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """Baked into an image and installed with its options, `slow` not yet able to start."""
     config = write(tmp_path_factory.mktemp("small"))
     call(sys.executable, "-m", "pallas_gen", "image", "-f", config)
     call("docker", "build", "-q", "-f", config.with_name("Dockerfile.fleet"), "-t", IMAGE, config.parent)
-    with cluster(root, IMAGE), namespace("pallas-e2e-small") as space:
+    load(IMAGE)
+    with namespace("pallas-e2e-small") as space:
         release = Release(config, space)
         try:
             upgrade(release, "nowhere.yaml")

@@ -12,7 +12,7 @@ from mcp import Client
 
 from pallas_contract import documents, probe
 
-from . import daedalus, scenario
+from . import collector, daedalus, scenario
 from .projects import copy_example, free_ports
 from .stack import Stack, running
 
@@ -33,26 +33,6 @@ for path in pathlib.Path("/project").rglob("*"):
 """
 REFUSED = {"gaierror", "ConnectionRefusedError", "TimeoutError", "OSError"}
 """No such name; no way there."""
-
-COLLECTOR = """
-import http.server
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            said = {item.key: item.value.string_value for item in resource.resource.attributes}
-            for scope in resource.scope_spans:
-                for span in scope.spans:
-                    print("span", said["service.name"], span.trace_id.hex(), span.name, sep="|", flush=True)
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-http.server.ThreadingHTTPServer(("0.0.0.0", 4318), Handler).serve_forever()
-"""
-"""What a user would have an OpenTelemetry collector for."""
 
 SCOUT = """
   scout:
@@ -271,15 +251,12 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
 
 async def test_a_collector_on_the_network_telemetry_gets_one_trace_of_all_agents(up):
     """Until now there was none, which nobody noticed."""
-    with up.beside("telemetry", "otel-collector", COLLECTOR) as logs:
+    with up.beside("telemetry", collector.NAME, collector.CODE) as logs:
         for era in scenario.ERAS:
             await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
         everyone = {"harper", "research", "tech-research", "engineering"}
         async with asyncio.timeout(60):
             while True:
-                traces: dict[str, set[str]] = {}
-                for _, service, trace, _ in (line.split("|") for line in logs() if line.startswith("span|")):
-                    traces.setdefault(trace, set()).add(service)
-                if sum(services == everyone for services in traces.values()) >= len(scenario.ERAS):
+                if sum(services == everyone for services in collector.traces(logs())) >= len(scenario.ERAS):
                     break
                 await asyncio.sleep(0.5)

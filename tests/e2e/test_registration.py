@@ -15,6 +15,7 @@ from pallas_contract import documents, http
 
 from . import scenario
 from .projects import copy_example
+from .release import Release
 from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
@@ -53,10 +54,10 @@ async def outside(port: int = 0) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def say(stack: Stack, method: str, **params: Any) -> tuple[int, dict[str, Any]]:
+async def say(fleet: Stack | Release, method: str, **params: Any) -> tuple[int, dict[str, Any]]:
     body = json.dumps({"method": method, "params": {"agent_id": "feature_extractor", **params}}).encode()
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    reply = await http.request("POST", f"{stack.url('registry')}/mcp", headers=headers, body=body)
+    reply = await http.request("POST", f"{fleet.url('registry')}/mcp", headers=headers, body=body)
     return reply.status, json.loads(reply.body)
 
 
