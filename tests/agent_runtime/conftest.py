@@ -164,13 +164,14 @@ class Agents:
     env: dict[str, str] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, script: str = "") -> None:
+        """`script` is Python that does what `pallas` does, in its place."""
         hidden = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
         known = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
         known["PYTHONPYCACHEPREFIX"] = str(BYTECODE)  # compiling everything anew triples the time to start
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "pallas_agent_runtime", "--agent", name],
+                [sys.executable, *(("-c", script) if script else ("-m", "pallas_agent_runtime")), "--agent", name],
                 cwd=self.folder,
                 env={**known, **self.env},
                 stdout=log,

@@ -223,15 +223,19 @@ async def test_a_session_belongs_to_the_caller_that_opened_it(fleet: Any, issuer
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     headers = {"accept": "application/json, text/event-stream"}
 
-    def send(http: httpx2.Client, subject: str, method: str, params: dict[str, Any]) -> httpx2.Response:
+    def send(
+        http: httpx2.Client, subject: str, method: str, params: dict[str, Any], verb: str = "POST"
+    ) -> httpx2.Response:
         token = issuer.token(mine, subject, scope=SCOPE)
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return http.post(url, json=body, headers={**headers, "authorization": f"Bearer {token}"})
+        return http.request(verb, url, json=body, headers={**headers, "authorization": f"Bearer {token}"})
 
     with httpx2.Client() as http:
         opened = send(http, "alice", "initialize", about)
         headers["mcp-session-id"] = opened.headers["mcp-session-id"]
-        assert send(http, "bob", "tools/list", {}).status_code == 404
+        assert [send(http, "bob", "tools/list", {}, verb).status_code for verb in ("POST", "GET", "DELETE")] == [
+            404
+        ] * 3
         assert send(http, "alice", "tools/list", {}).status_code == 200
 
 
