@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -215,9 +215,10 @@ class Wire:
             writer.close()
 
     async def _spoil(self, data: bytes, writer: asyncio.StreamWriter) -> None:
-        self.waiting += writer not in self._bad
+        known = writer in self._bad
         self._bad.add(writer)
-        if self.mood == "silent":
+        self.waiting += not known
+        if known or self.mood == "silent":
             return
         writer.write(HEAD % (b"application/json" if self.mood == "headers" else b"text/event-stream"))
         while self.mood == "drip":
@@ -254,6 +255,11 @@ def scripted(body: dict[str, Any]) -> dict[str, Any]:
     called = f"{name}__{name}" if verb == "to" else name
     function = {"name": called, "arguments": json.dumps({"message": rest})}
     return {"content": "", "tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]}
+
+
+def modelling(toolkit: Any) -> AbstractContextManager[Any]:
+    """The stand-in for a model's API, doing as it is told."""
+    return contextmanager(toolkit.serve_model)(toolkit.Model(scripted, models=["m"]))
 
 
 @dataclass
@@ -293,7 +299,7 @@ def chain(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ch
     with ExitStack() as stack:
         argos = stack.enter_context(argos_serving())
         wire = stack.enter_context(Wire(argos.port).open())
-        model = stack.enter_context(contextmanager(toolkit.serve_model)(toolkit.Model(scripted, models=["m"])))
+        model = stack.enter_context(modelling(toolkit))
         files: dict[str, Any] = {
             "agents.yaml": {"name": "c", "namespace": "x", "registry_port": toolkit.free_port(), "agents": agents},
             "fastagent.config.yaml": {
@@ -317,5 +323,10 @@ def chain(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ch
 def parts() -> SimpleNamespace:
     """What is defined here, for test modules: none of them can import it."""
     return SimpleNamespace(
-        Provider=Provider, providing=providing, argos_serving=argos_serving, Wire=Wire, scripted=scripted, said=said
+        Provider=Provider,
+        providing=providing,
+        argos_serving=argos_serving,
+        Wire=Wire,
+        scripted=scripted,
+        modelling=modelling,
     )

@@ -175,11 +175,14 @@ class Engine:
         """
         registered: Any = app.registered_agents()
         users = {name: agent.config.servers for name, agent in registered.items() if agent.config.servers}
-        for agent, wanted in users.items():  # only those that use servers can be asked what is attached
-            attached = await app.list_attached_mcp_servers(agent)
-            missing = set(wanted) - set(attached) - self._forwarding.servers
-            tried = sorted(server for server in missing if self._worth_trying(server))
-            await asyncio.gather(*(self._attach_one(app, agent, server) for server in tried))
+        await asyncio.gather(*(self._attach_missing(app, agent, set(wanted)) for agent, wanted in users.items()))
+
+    async def _attach_missing(self, app: AgentApp, agent: str, wanted: set[str]) -> None:
+        """One after the other, as fast-agent does in any case: one that hangs must not use up the time of the next."""
+        attached = await app.list_attached_mcp_servers(agent)  # which can be asked of those that use servers only
+        for server in sorted(wanted - set(attached) - self._forwarding.servers):
+            if self._worth_trying(server):
+                await self._attach_one(app, agent, server)
 
     async def _attach_one(self, app: AgentApp, agent: str, server: str) -> None:
         try:
