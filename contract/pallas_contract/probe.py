@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from pallas_contract.talk import (
     as_texts,
 )
 
-__all__ = ["LEGACY", "MODERN", "TIMEOUT", "Result", "Target", "probe"]
+__all__ = ["LEGACY", "MODERN", "TIMEOUT", "Bound", "Result", "Target", "probe"]
 
 _LEGACY_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", LEGACY})
 
@@ -42,6 +43,8 @@ _NO_SUCH_TOOL = (-32601, -32602)
 _NOT_MCP = "not an MCP answer"
 
 Clock = Callable[[], float]
+Bound = Callable[[float], AbstractAsyncContextManager[object]]
+"""Raises TimeoutError in what it surrounds once so many seconds have passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ async def probe(
     era: str = "",
     timeout: float = TIMEOUT,
     clock: Clock = time.monotonic,
+    bound: Bound = asyncio.timeout,
 ) -> Result:
     """Probe once; never raises for anything the server does. `era` is what an earlier probe found, tried first."""
     started = clock()
@@ -89,7 +93,7 @@ async def probe(
     async with client:
         talk = Talk(target, client)
         try:
-            result = replace(await _bounded(talk, era, timeout), latency=clock() - started)
+            result = replace(await _bounded(talk, era, timeout, bound), latency=clock() - started)
             if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
                 result = replace(result, tools=await _tools(talk, result), listed=clock())
             return result
@@ -97,9 +101,9 @@ async def probe(
             await talk.leave()
 
 
-async def _bounded(talk: Talk, era: str, timeout: float) -> Result:
+async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result:
     try:
-        async with asyncio.timeout(timeout):
+        async with bound(timeout):
             return await _ask_or_read(talk, era)
     except Finding as verdict:
         return Result(verdict.state, verdict.reason, era, status=verdict.status, wait=verdict.wait)

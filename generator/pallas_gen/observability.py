@@ -103,6 +103,15 @@ def _rules(fleet: Fleet) -> Iterator[dict[str, Any]]:
         f"Probes are due every {fleet.registry.probe_interval:g} s: the registry's machine is overloaded.",
     )
     yield _rule(
+        "PallasRegistryStarved",
+        f"rate(pallas_registry_lost_seconds_total{of}[5m]) > 0.1",
+        "5m",
+        "warning",
+        "The registry gets too little processor time",
+        "For more than a tenth of the time it should have run and did not. What it says grows old; it calls nobody "
+        "silent for it.",
+    )
+    yield _rule(
         "PallasRegistryConfigBroken",
         f"pallas_registry_config_ok{of} == 0",
         "1m",
@@ -174,9 +183,14 @@ def _panels(of: str) -> Iterator[tuple[str, str, str, str, str, _Place]]:
     age = f"pallas_registry_last_probe_age_seconds{of}"
     yield "Age of the last probe", "timeseries", age, "{{agent}}", "s", (16, 13, 8, 8)
     slow = f"histogram_quantile(0.99, sum by (le) (rate({duration}{of}[$__rate_interval])))"
-    yield "Probe duration, 99th percentile", "timeseries", slow, "p99", "s", (0, 21, 12, 8)
+    yield "Probe duration, 99th percentile", "timeseries", slow, "p99", "s", (0, 21, 6, 8)
     count = f"sum(rate(pallas_registry_probe_duration_seconds_count{of}[$__rate_interval]))"
-    yield "Probes per second", "timeseries", count, "probes", "reqps", (12, 21, 12, 8)
+    yield "Probes per second", "timeseries", count, "probes", "reqps", (6, 21, 6, 8)
+    lateness = f"sum by (le) (rate(pallas_registry_probe_lateness_seconds_bucket{of}[$__rate_interval]))"
+    late = f"histogram_quantile(0.99, {lateness})"
+    yield "Lateness of probes, 99th percentile", "timeseries", late, "p99", "s", (12, 21, 6, 8)
+    lost = f"rate(pallas_registry_lost_seconds_total{of}[$__rate_interval])"
+    yield "Time the registry did not get", "timeseries", lost, "lost", "percentunit", (18, 21, 6, 8)
 
 
 _HEALTH = [

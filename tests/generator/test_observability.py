@@ -50,6 +50,7 @@ CASES = {
         "9m",
     ),
     "PallasRegistryStale": (series("pallas_registry_last_probe_age_seconds", "3 61x20", agent="harper"), "1m", "2m"),
+    "PallasRegistryStarved": (series("pallas_registry_lost_seconds_total", "0+12x30"), "5m", "10m"),
     "PallasRegistryConfigBroken": (series("pallas_registry_config_ok", "1 0x20"), "1m", "2m"),
     "PallasRegistryDown": (series("pallas_registry_config_ok", "1 1 stale"), "3m", "5m"),
     "PallasUndeclaredAddress": (series("pallas_registry_undeclared_addresses", "0 2x20"), "5m", "6m"),

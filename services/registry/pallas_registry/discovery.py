@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.probe import Bound
 from pallas_registry import resolver
 from pallas_registry.resolver import NotFound, Unresolved
 
@@ -99,10 +100,16 @@ class Dns:
     """
 
     def __init__(
-        self, resolve: Resolve, *, domain: str = "", control: str = names.REGISTRY, sleep: Sleep = asyncio.sleep
+        self,
+        resolve: Resolve,
+        *,
+        domain: str = "",
+        control: str = names.REGISTRY,
+        sleep: Sleep = asyncio.sleep,
+        bound: Bound = asyncio.timeout,
     ) -> None:
         """`domain` holds a record per replica under each agent's host name; without it the name itself has them."""
-        self._resolve, self._control, self._sleep = resolve, control, sleep
+        self._resolve, self._control, self._sleep, self._bound = resolve, control, sleep, bound
         self._suffix = f".{domain}" if domain else ""
         self._domain = domain
         self._last: dict[str, tuple[Endpoint, ...]] = {}
@@ -174,7 +181,7 @@ class Dns:
 
     async def _once(self, host: str) -> frozenset[str]:
         try:
-            async with asyncio.timeout(TIMEOUT):
+            async with self._bound(TIMEOUT):
                 return await self._resolve(host)
         except TimeoutError:
             raise Unresolved from None

@@ -39,10 +39,15 @@ class Metrics:
     """A registry of its own with everything the registry measures."""
 
     def __init__(
-        self, board: Board, *, config_ok: Callable[[], bool], silences: Callable[[], Mapping[str, float]] = dict
+        self,
+        board: Board,
+        *,
+        config_ok: Callable[[], bool],
+        lost: Callable[[], float] = float,
+        silences: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`silences` has the seconds since each registered agent was last heard of."""
-        self._board, self._config_ok, self._silences = board, config_ok, silences
+        """`silences` has the seconds since each registered agent was last heard of; `lost` is `Pulse.lost`."""
+        self._board, self._config_ok, self._lost, self._silences = board, config_ok, lost, silences
         self._changes: Counter[tuple[str, State, State]] = Counter()
         self._durations = Histogram(
             "pallas_registry_probe_duration_seconds",
@@ -96,6 +101,11 @@ class Metrics:
         build = GaugeMetricFamily("pallas_build_info", "1; the label tells the version.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
+        lost = CounterMetricFamily(
+            "pallas_registry_lost_seconds", "Time in which the registry should have run and did not."
+        )
+        lost.add_metric([], self._lost())
+        yield lost
         yield from self._durations.collect()
         yield from self._lateness.collect()
 

@@ -8,15 +8,18 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import structlog
 import uvicorn
 
+from pallas_contract.probe import probe
 from pallas_registry import descriptors, shortcut
 from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.pulse import Pulse
 from pallas_registry.registration.store import Store
-from pallas_registry.scheduler import MOST
+from pallas_registry.scheduler import MOST, Prober
 from pallas_registry.service import Service, World
 from pallas_registry.settings import Settings
 
@@ -54,7 +57,10 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     Raises:
         Exception: a part of the service failed; a registry that no longer probes must not go on answering.
     """
-    world = World(store=store, most=descriptors.affordable(MOST))
+    pulse = Pulse()
+    pulse.start()
+    prober = Prober(partial(probe, clock=pulse.clock, bound=pulse.timeout), clock=pulse.clock)
+    world = World(store=store, most=descriptors.affordable(MOST), check=prober.check, pulse=pulse)
     service = Service(settings, loaded, follower, world)
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(

@@ -25,6 +25,7 @@ from pallas_registry.headcount import Headcount
 from pallas_registry.history import Change, History
 from pallas_registry.metrics import Metrics
 from pallas_registry.prebuilt import Document
+from pallas_registry.pulse import Pulse
 from pallas_registry.recheck import Recheck
 from pallas_registry.registration.desk import Desk
 from pallas_registry.registration.reach import Outside
@@ -59,7 +60,7 @@ class World:
     """What the service touches beside files; tests put their own in its place.
 
     `discovery` and `resolve` None mean the ones that the settings ask for, and the system's. `most` is how many probes
-    may go on at once.
+    may go on at once. `pulse` has to be started for lost time to count.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -70,6 +71,7 @@ class World:
     store: Store = field(default_factory=Memory)
     resolve: Resolve | None = None
     most: int = MOST
+    pulse: Pulse = field(default_factory=Pulse)
 
 
 class Service:
@@ -82,12 +84,21 @@ class Service:
         self._look_now, self._look_outside_now, self._dirty = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.history = History()
         self._board = Board(clock=world.clock, now=world.now, on_change=self._changed, on_update=self._dirty.set)
-        self._registrar = Registrar(world.store, self._board, self._members, clock=world.clock, now=world.now)
+        self._registrar = Registrar(
+            world.store,
+            self._board,
+            self._members,
+            clock=lambda: (
+                world.clock() - world.pulse.lost
+            ),  # what was said to a registry that did not run is not silence
+            now=world.now,
+        )
         self._desk = Desk(self._registrar, lambda: self._loaded.tokens, clock=world.clock)
         ledger = self._registrar.ledger
         self.metrics = Metrics(
             self._board,
             config_ok=lambda: follower.ok,
+            lost=lambda: world.pulse.lost,
             silences=lambda: {each.agent: ledger.silence(each.agent) for each in ledger.all},
         )
         self.catalogue = Catalogue(now=world.now, placement=settings.placement)
@@ -162,7 +173,7 @@ class Service:
     def _discovery(self) -> Discovery:
         addresses = self._settings.addresses
         if addresses is None:
-            return Dns(Resolver(), domain=self._settings.domain)
+            return Dns(Resolver(), domain=self._settings.domain, bound=self._world.pulse.timeout)
         return Listed(addresses, lambda agent: launch.authority(self._loaded.fleet, agent, "local"))
 
     def _use(self, loaded: Loaded) -> None:
@@ -249,7 +260,7 @@ class Service:
 
     async def _look_outside(self, scheduler: Scheduler) -> None:
         """The same for agents that registered: apart, so that they cannot delay those of the file."""
-        outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep)
+        outside = Outside(self._world.resolve or Resolver(), sleep=self._world.sleep, bound=self._world.pulse.timeout)
 
         def tell(agent: str, url: str, sighting: Sighting) -> None:
             if self._registrar.url(agent) == url:  # it may have moved or left during the sweep

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from pallas_contract.probe import Bound
 from pallas_registry.discovery import (
     CONFIRMATIONS,
     NOT_FOUND,
@@ -67,8 +68,8 @@ class Reach:
 class Outside:
     """Finds the addresses of URLs that agents registered; a lost answer of DNS changes nothing."""
 
-    def __init__(self, resolve: Resolve, *, sleep: Sleep = asyncio.sleep) -> None:
-        self._resolve, self._sleep = resolve, sleep
+    def __init__(self, resolve: Resolve, *, sleep: Sleep = asyncio.sleep, bound: Bound = asyncio.timeout) -> None:
+        self._resolve, self._sleep, self._bound = resolve, sleep, bound
         self._last: dict[str, tuple[Endpoint, ...]] = {}
 
     async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Callable[[str, str, Sighting], None]) -> None:
@@ -85,7 +86,7 @@ class Outside:
         host = urlsplit(url).hostname or ""
         for left in reversed(range(CONFIRMATIONS + 1)):
             try:
-                async with asyncio.timeout(TIMEOUT):
+                async with self._bound(TIMEOUT):
                     found = await self._resolve(host)
             except NotFound:
                 missing = Sighting(problem=NOT_FOUND)
