@@ -217,6 +217,28 @@ async def test_a_file_without_its_token_ends_what_was_registered_with_it(
     assert await desk.code(beat()) == (404, -32012), "it does not come back by itself"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        REGISTRATION.replace("file: partners.token", "file: partners.token, agents: [other]"),
+        REGISTRATION.replace("[binance_agent]", "[binance_agent, feature-extractor]"),
+    ],
+    ids=["bound elsewhere", "bound to another token"],
+)
+async def test_a_token_that_no_longer_admits_an_agent_ends_it(desk: Open, folder: Path, time, written: str) -> None:
+    for agent in ("feature_extractor", "other"):
+        await desk.ask(register(agent))
+    await desk.ask(register("binance_agent"), "pricing")
+    file = folder / "agents.yaml"
+    file.write_text(file.read_text().replace(REGISTRATION, written))
+    await time.advance(3)
+    ended = [(each.agent, each.reason) for _, each in desk.service.history.after(0).changes if each.new == "unknown"]
+    reason = "registration ended: agents.yaml does not let the token `partners` speak for it"
+    assert ended == [("feature_extractor", reason)]
+    assert list(states(desk.service)) == ["harper", "tech-research", "other", "binance-agent"]
+    assert await desk.code(register()) == (403, -32011)
+
+
 async def test_a_token_that_goes_while_its_agent_is_being_kept_registers_nothing(folder: Path, time) -> None:
     admit(folder)
     file = folder / "agents.yaml"

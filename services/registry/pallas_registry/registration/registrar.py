@@ -12,7 +12,7 @@ import structlog
 from pallas_contract import names, registering
 from pallas_contract.fleet import Fleet
 from pallas_registry.discovery import Sighting
-from pallas_registry.registration import errors
+from pallas_registry.registration import errors, tokens
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.ledger import Ledger, Registration, expiry
 from pallas_registry.registration.messages import Heartbeat, Register
@@ -207,6 +207,8 @@ def _barred(fleet: Fleet, agent: str, token: str) -> str:
         return "agents.yaml lets nobody register"
     if token not in chosen.tokens:
         return f"agents.yaml no longer has the token `{token}`"
+    if not tokens.admits(tokens.bound(chosen), token, agent):
+        return f"agents.yaml does not let the token `{token}` speak for it"
     return registering.taken(fleet, agent)
 
 

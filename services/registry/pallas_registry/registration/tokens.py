@@ -33,11 +33,21 @@ class Tokens:
         return found
 
     def admits(self, token: str, agent: str) -> bool:
-        """Whether `token` may speak for `agent`: it is bound to it, or neither of them is bound at all."""
-        mine = self.bound[token]
-        if mine:
-            return names.slug(agent) in mine
-        return not any(names.slug(agent) in others for others in self.bound.values())
+        """Whether `token` may speak for `agent`."""
+        return admits(self.bound, token, agent)
+
+
+def bound(chosen: Registration) -> dict[str, frozenset[str]]:
+    """The slugs of the agents that each token is bound to."""
+    return {name: frozenset(map(names.slug, token.agents)) for name, token in chosen.tokens.items()}
+
+
+def admits(bound: Mapping[str, frozenset[str]], token: str, agent: str) -> bool:
+    """Whether `token` may speak for `agent`: it is bound to it, or neither of them is bound at all."""
+    mine = bound[token]
+    if mine:
+        return names.slug(agent) in mine
+    return not any(names.slug(agent) in others for others in bound.values())
 
 
 def places(chosen: Registration, folder: Path, secrets: Path) -> dict[str, Path]:
@@ -78,5 +88,4 @@ def read(chosen: Registration, files: Mapping[str, Path], agents_file: str) -> T
             problems.append(Problem(where, "is the same token as another one's", "give each its own"))
     if problems:
         raise Refused(problems)
-    bound = {name: frozenset(map(names.slug, token.agents)) for name, token in chosen.tokens.items()}
-    return Tokens(digests, bound)
+    return Tokens(digests, bound(chosen))
