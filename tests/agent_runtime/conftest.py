@@ -22,9 +22,11 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.types import ASGIApp
 
 ERAS = ("2026-07-28", "legacy")
 
@@ -68,6 +70,7 @@ class Model:
     models: list[str]
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     broken: bool = False
     entered: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
@@ -90,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.model.requests.append(body)
+        self.model.headers.append(dict(self.headers))
         if body["messages"][-1]["content"] == "slow" and not self._waited():
             return
         if self.model.broken:
@@ -150,6 +154,21 @@ def serve_model(model: Model) -> Iterator[Model]:
         yield model
         model.released.set()
         server.shutdown()
+        thread.join()
+
+
+# --- servers in this process ---
+
+
+@contextlib.contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    """`app` on a free port; its URL."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
         thread.join()
 
 
@@ -268,4 +287,5 @@ def toolkit() -> SimpleNamespace:
         said=said,
         tool_call=tool_call,
         running=running,
+        serving=serving,
     )

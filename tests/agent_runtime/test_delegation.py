@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 from mcp.server import Server
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
+from opentelemetry import baggage
 from opentelemetry.propagate import get_global_textmap, set_global_textmap
 
 from pallas_agent_runtime import delegation
@@ -75,6 +76,16 @@ def test_what_is_malformed_is_refused_by_its_key(meta: dict[str, Any], named: st
 def test_the_depth_for_the_metrics_is_never_a_reason_to_fail() -> None:
     metas: list[dict[str, Any] | None] = [None, {}, {PATH: "a,b"}, {PATH: 1}]
     assert [delegation.depth(meta) for meta in metas] == [0, 0, 2, 0]
+
+
+@pytest.mark.usefixtures("installed")
+def test_of_a_callers_trace_the_id_is_read_and_nothing_else() -> None:
+    trace = f"00-{1:032x}-{2:016x}-01"
+    meta = {"traceparent": trace, "tracestate": "x=word", "baggage": "user=word"}
+    found, sent = get_global_textmap().extract(meta), dict[str, str]()
+    assert baggage.get_all(found) == {}
+    get_global_textmap().inject(sent, found)
+    assert sent == {"traceparent": trace}
 
 
 @pytest.mark.usefixtures("installed")

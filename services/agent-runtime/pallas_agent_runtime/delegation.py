@@ -114,6 +114,24 @@ def carried(task: Task) -> Iterator[None]:
         _current.reset(token)
 
 
+_NOT_OURS = frozenset({"tracestate", "baggage"})
+"""What a caller's systems say to each other in free text. It would go on to every server, and with spans: a trace goes
+on by its id, which is all that joins its parts."""
+
+
+class _Getter(Getter[CarrierT]):
+    """Reads what `inner` reads, without what is not ours."""
+
+    def __init__(self, inner: Getter[CarrierT]) -> None:
+        self._inner = inner
+
+    def get(self, carrier: CarrierT, key: str) -> list[str] | None:
+        return None if key in _NOT_OURS else self._inner.get(carrier, key)
+
+    def keys(self, carrier: CarrierT) -> list[str]:
+        return [key for key in self._inner.keys(carrier) if key not in _NOT_OURS]
+
+
 class _Propagator(TextMapPropagator):
     """Writes the current task into what is sent, after `first`. Reading it is for `arrived`, which can refuse."""
 
@@ -140,7 +158,7 @@ class _Propagator(TextMapPropagator):
     ) -> Context:
         """What `first` finds; a trace in `_meta` that is not even text, on which it trips, is no trace."""
         try:
-            return self._first.extract(carrier, context, getter)
+            return self._first.extract(carrier, context, _Getter(getter))
         except Exception:
             return Context() if context is None else context
 
@@ -150,7 +168,7 @@ class _Propagator(TextMapPropagator):
 
 
 def install() -> None:
-    """Send the current task along from now on, beside what is sent along already (trace context and baggage)."""
+    """Send the current task along from now on, beside what is sent along already (the trace's id)."""
     set_global_textmap(_Propagator(get_global_textmap()))
 
 

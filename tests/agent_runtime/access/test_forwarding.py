@@ -9,18 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as t
 import pytest
-import uvicorn
 from mcp.server import Server
 from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp
 
 pytestmark = pytest.mark.slow
 
@@ -54,18 +50,6 @@ def model(toolkit: Any) -> Iterator[Any]:
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
 
 
-@contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    """`app` on a free port; its URL."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-
-
 class Argos:
     """An MCP server that answers with the token of each call; `shown` are those of who asked for its tools."""
 
@@ -92,21 +76,21 @@ class Argos:
 
 
 @pytest.fixture(scope="module")
-def argos() -> Iterator[Argos]:
+def argos(toolkit: Any) -> Iterator[Argos]:
     made = Argos()
-    with serving(made.app) as made.url:
+    with toolkit.serving(made.app) as made.url:
         yield made
 
 
 @pytest.fixture(scope="module")
-def elsewhere(argos: Argos) -> Iterator[str]:
+def elsewhere(argos: Argos, toolkit: Any) -> Iterator[str]:
     """A server that sends every request on to argos."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await RedirectResponse(f"{argos.url}/mcp", 307)(scope, receive, send)
 
-    with serving(app) as url:
+    with toolkit.serving(app) as url:
         yield url
 
 

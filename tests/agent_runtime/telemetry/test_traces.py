@@ -15,14 +15,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
+import mcp_types as t
 import pytest
 import yaml
 from google.protobuf.json_format import MessageToDict
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -127,6 +130,8 @@ def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]
         text = toolkit.said(last)
+        if text.startswith("stranger "):
+            return toolkit.tool_call("stranger__look")
         if last["role"] == "tool" or not text.startswith("delegate "):
             return {"content": f"the model says {CANARY}: {text}"}
         return toolkit.tool_call("research__research", message=text.removeprefix("delegate "))
@@ -134,8 +139,35 @@ def model(toolkit: Any) -> Iterator[Any]:
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
 
 
+class Stranger:
+    """A server that is no agent; `seen` are the headers and the `_meta` of every request."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+        server: Server[Any] = Server("stranger", on_list_tools=self.tools, on_call_tool=self.call)
+        self.app = server.streamable_http_app()
+
+    def _note(self, ctx: Any) -> None:
+        self.seen.append({"headers": dict(ctx.request.headers), "meta": dict(ctx.meta or {})})
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        self._note(ctx)
+        return t.ListToolsResult(tools=[t.Tool(name="look", description="x", input_schema={"type": "object"})])
+
+    async def call(self, ctx: Any, params: Any) -> t.CallToolResult:
+        self._note(ctx)
+        return t.CallToolResult(content=[t.TextContent(type="text", text="seen")])
+
+
 @pytest.fixture(scope="module")
-def project(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def stranger(toolkit: Any) -> Iterator[Any]:
+    made = Stranger()
+    with toolkit.serving(made.app) as url:
+        yield SimpleNamespace(url=f"{url}/mcp", seen=made.seen)
+
+
+@pytest.fixture(scope="module")
+def project(model: Any, stranger: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     card = {"type": "agent", "instruction": f"You know {CANARY}."}
     ports = [toolkit.free_port() for _ in range(3)]
     return toolkit.write_files(
@@ -151,9 +183,13 @@ def project(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) 
                     "research": {"card": "research.yaml", "port": ports[2]},
                 },
             },
-            "harper.yaml": {**card, "name": "harper", "servers": ["research"]},
+            "harper.yaml": {**card, "name": "harper", "servers": ["research", "stranger"]},
             "research.yaml": {**card, "name": "research"},
-            "fastagent.config.yaml": {"default_model": "openai.m", "llm_retries": 0},
+            "fastagent.config.yaml": {
+                "default_model": "openai.m",
+                "llm_retries": 0,
+                "mcp": {"servers": {"stranger": {"url": stranger.url}}},
+            },
             ".env": f"OPENAI_API_KEY=sk-{CANARY}\nOPENAI_BASE_URL={model.url}\n",
         },
     )
@@ -290,6 +326,42 @@ async def test_nothing_that_is_said_leaves_with_the_spans(
     toolkit.until(lambda: True if ways(collector, f"last-{era}") else None)
     assert [body for body in collector.bodies if CANARY.encode() in body or b"stand-in" in body] == []
     assert {span["name"] for span in collector.spans()} >= {"tools/call _OTHER", "prompts/get _OTHER"}
+
+
+async def test_of_a_callers_trace_only_its_id_goes_on(
+    fleet: Any, era: str, collector: Collector, model: Any, stranger: Any, toolkit: Any
+) -> None:
+    """`tracestate` and `baggage` hold what others wrote, for whom nobody knows: they end here, wherever they stand."""
+    stranger.seen.clear()
+    model.headers.clear()
+    ids = [f"{1 if era == 'legacy' else 2:016x}{place:016x}" for place in (1, 2)]
+    said = [
+        {"traceparent": f"00-{id_}-00000000000000ab-01", "tracestate": f"x={CANARY}", "baggage": f"user={CANARY}"}
+        for id_ in ids
+    ]
+    for headers, meta in ((said[0], {}), ({}, said[1])):
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=30) as http,
+            Client(streamable_http_client(fleet.url("harper"), http_client=http), mode=era) as client,
+        ):
+            for message in ("stranger hello", "delegate hello"):
+                await client.call_tool("harper", {"message": message}, meta=meta)
+
+    def recorded(place: int) -> bool | None:
+        trace = base64.b64encode(bytes.fromhex(ids[place])).decode()
+        names = [span["name"] for span in collector.spans() if span["traceId"] == trace]
+        return True if names.count("tools/call research") == 2 else None
+
+    for place in (0, 1):
+        await asyncio.to_thread(toolkit.until, lambda place=place: recorded(place))
+    passed_on = [seen["meta"]["traceparent"].split("-")[1] for seen in stranger.seen if "traceparent" in seen["meta"]]
+    assert set(passed_on) == set(ids)
+    assert CANARY not in str(stranger.seen)
+    told = [value for one in model.headers for key, value in one.items() if key.lower() != "authorization"]
+    assert told
+    assert not any(CANARY in value for value in told)
+    assert [body for body in collector.bodies if CANARY.encode() in body] == []
+    assert not any(CANARY in fleet.log(name).read_text() for name in ("harper", "research"))
 
 
 def test_probes_begin_no_trace(collector: Collector) -> None:

@@ -29,7 +29,8 @@ async def from_headers(ctx: ServerRequestContext[Any, Any], call_next: CallNext)
     headers = ctx.request.headers if ctx.request is not None else {}
     if "traceparent" not in headers or "traceparent" in (ctx.meta or {}):
         return await call_next(ctx)
-    token = context.attach(_HEADERS.extract(dict(headers), context.Context()))
+    alone = {"traceparent": headers["traceparent"]}  # `tracestate` is not for whom this agent asks: see `delegation`
+    token = context.attach(_HEADERS.extract(alone, context.Context()))
     try:
         return await call_next(ctx)
     finally:
