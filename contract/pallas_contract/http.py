@@ -7,8 +7,10 @@ httptools, whose parser (llhttp) is also what makes probes cheap (benchmarks/reg
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import socket
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -123,11 +125,14 @@ class Client:
         loop = asyncio.get_running_loop()
         if self._parts.scheme == "http":
             return (await loop.create_connection(Wire, self._address, self._port))[1]
-        import ssl  # noqa: PLC0415 - 20 ms of start-up that a plain healthcheck does not pay
-
         name = self._parts.hostname
-        context = ssl.create_default_context()
-        return (await loop.create_connection(Wire, self._address, self._port, ssl=context, server_hostname=name))[1]
+        return (await loop.create_connection(Wire, self._address, self._port, ssl=_trust(), server_hostname=name))[1]
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Whom the machine trusts, read once: that takes as long as ten probes."""
+    return ssl.create_default_context()
 
 
 def _request(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes, last: bool) -> bytes:
