@@ -109,7 +109,7 @@ def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, .
     for file, where in places.items():
         path = folder / file
         if not path.is_file():
-            yield Problem(where, f"there is no file {file} yet", "create it before `docker compose up`", "warning")
+            yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
         elif not path.stat().st_mode & 0o004:
             hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
             yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")

@@ -132,6 +132,13 @@ def test_a_missing_secret_is_refused_before_anything_changes(fleet) -> None:
     assert fleet.helm("history", "-o", "json").stdout == before
 
 
+def test_a_namespace_that_is_not_there_has_no_secret_and_is_not_created_for_it(fleet) -> None:
+    nowhere = Release(fleet.config, "pallas-e2e-nowhere")
+    options = ("--create-namespace", "--set", "secrets.fastagent-secrets-yaml.existingSecret=absent")
+    assert "there is no Secret absent in namespace pallas-e2e-nowhere" in nowhere.upgrade(*options, check=False).stderr
+    assert "pallas-e2e-nowhere" not in fleet.kubectl("get", "namespaces")
+
+
 def test_uninstall_leaves_nothing(fleet) -> None:
     fleet.close()
     fleet.helm("uninstall", "--wait", "--timeout", "120s")

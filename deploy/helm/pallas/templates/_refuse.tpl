@@ -30,10 +30,10 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}{{ fail "httpRoute.enabled needs httpRoute.parentRefs" }}{{ end }}
 {{- end }}
 
-{{/* Only a cluster can tell: `helm template` has none, and then the namespace is not found either. */}}
+{{/* Only a cluster can tell: `helm template` has none, and finds no namespace at all. */}}
 {{- define "pallas.refuseMissing" -}}
 {{- $namespace := .root.Release.Namespace }}
-{{- if lookup "v1" "Namespace" "" $namespace }}
+{{- if or (lookup "v1" "Namespace" "" $namespace) (lookup "v1" "Namespace" "" "default") }}
 {{- $found := lookup "v1" "Secret" $namespace .secret }}
 {{- if not $found }}
 {{- fail (printf "secrets.%s.existingSecret: there is no Secret %s in namespace %s" .name .secret $namespace) }}
