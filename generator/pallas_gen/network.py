@@ -35,7 +35,7 @@ def ways(plan: Plan) -> Iterator[Way]:
             )
         if item.collector:
             at = f"{item.collector.host}:{item.collector.port}"
-            network = ", in compose on the network `telemetry`" if item.collector.beside else ""
+            network = ", in compose on the network `telemetry`" if item.collector.beside and plan.isolated else ""
             yield Way(item.host, at, f"telemetry: the collector of traces{network}")
         if item.egress:
             why = "egress: its model or one of its servers is outside"

@@ -181,9 +181,11 @@ def test_a_collector_beside_the_fleet_has_a_network_with_the_agents(plan) -> Non
     assert made["networks"].pop("telemetry")["internal"] is True
     assert made["networks"] == before["networks"]
     assert list(made["services"]["left"]["networks"])[-1] == "telemetry"  # Docker asks them in this order
-    left = made["services"]["left"]
-    assert left["networks"]["telemetry"] == {}
-    assert left["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.top"  # nobody is called there
+    assert [made["services"][name]["networks"]["telemetry"] for name in on] == [{}, {}, {}]
+    for name in on:  # nobody is called there
+        listen_on = "PALLAS_LISTEN_ON"
+        assert made["services"][name]["environment"][listen_on] == before["services"][name]["environment"][listen_on]
+    assert made["services"]["left"]["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.top"
 
 
 def test_a_collector_outside_opens_the_networks_of_the_agents(plan) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pallas_gen import network
 
 FLEET = """\
@@ -35,3 +37,18 @@ def test_every_way_is_told_with_its_reason(plan) -> None:
 def test_flat_networks_are_told_of(plan) -> None:
     said = network.explain(plan("networks: flat\n" + FLEET))
     assert said.endswith("\n\nnetworks are flat: everything else is let through, too")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("telemetry: {otlp_endpoint: 'http://otel:4318'}\n", ", in compose on the network `telemetry`"),
+        ("networks: flat\ntelemetry: {otlp_endpoint: 'http://otel:4318'}\n", ""),
+        ("telemetry: {otlp_endpoint: 'http://otel.example.com:4318'}\n", ""),
+    ],
+)
+def test_the_way_of_the_traces_is_told(plan, more: str, why: str) -> None:
+    lines = [line.split(maxsplit=3) for line in network.explain(plan(more + FLEET)).splitlines() if "otel" in line]
+    at = "otel.example.com:4318" if "example" in more else "otel:4318"
+    told = f"telemetry: the collector of traces{why}"
+    assert lines == [[name, "->", at, told] for name in ("left-one", "top")]

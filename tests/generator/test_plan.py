@@ -150,8 +150,17 @@ def test_telemetry_is_for_agents_and_reaches_them_by_opentelemetrys_variables(pl
     assert scout.egress is False
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_a_collector_on_the_containers_own_loopback_is_warned_of(make, host: str) -> None:
+    path = make(TWO + f"telemetry: {{otlp_endpoint: 'http://{host}:4318'}}\n", **CONFIG)
+    (said,) = [str(one) for one in project.load(path, {}).warnings if "telemetry" in str(one)]
+    assert "telemetry.otlp_endpoint: in a container localhost is the container itself" in said
+
+
 def test_what_is_not_said_about_telemetry_is_left_to_opentelemetry(plan) -> None:
     assert plan(TWO).workload("scout").collector is None
     env = plan(TWO + "telemetry: {otlp_endpoint: 'https://in.example.com'}\n").workload("scout")
     assert not {"OTEL_TRACES_SAMPLER", "PALLAS_TRACE_CONTENT"} & set(env.env)
     assert (env.collector.port, env.collector.beside) == (443, False)
+    plain = plan(TWO + "telemetry: {otlp_endpoint: 'http://in.example.com'}\n").workload("scout")
+    assert plain.collector.port == 80  # a URL says so; the exporter adds no 4318 of its own
