@@ -8,7 +8,7 @@ import pytest
 
 from pallas_registry import discovery
 from pallas_registry.discovery import NOT_FOUND, STALE, UNRESOLVED, Dns, Endpoint, Listed, Sighting
-from pallas_registry.resolver import NotFound, Unresolved
+from pallas_registry.resolver import LIMIT, NotFound, Unresolved
 
 HARPER = "http://harper:8080/mcp"
 
@@ -60,16 +60,17 @@ async def test_a_name_that_is_not_there() -> None:
     assert await look(dns(Resolver()), "harper") == {"harper": Sighting(problem=NOT_FOUND)}
 
 
-async def test_waiting_for_a_turn_is_not_a_resolver_that_fails(monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "TIMEOUT", 0.5)
-    turns = asyncio.Semaphore(discovery.TOGETHER)
+async def test_waiting_for_a_turn_is_not_a_resolver_that_fails() -> None:
+    """Whoever is looked up, and so has a deadline, has a thread."""
+    turns = asyncio.Semaphore(LIMIT)
 
     async def busy(_host: str) -> frozenset[str]:
+        assert not turns.locked(), "its deadline runs while it waits"
         async with turns:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0)
             return frozenset({"10.0.0.2"})
 
-    agents = [f"a{number}" for number in range(10 * discovery.TOGETHER)]
+    agents = [f"a{number}" for number in range(10 * LIMIT)]
     found = await look(Dns(busy), *agents)
     assert all(found[agent].endpoints for agent in agents)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pallas_contract.bounded import BoundedProtocol
@@ -244,7 +244,7 @@ CHANGE = b""
 PIECES = st.sampled_from([PLAIN, asked(), asked(), asked(), CHANGE, *ODD])
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(said=st.lists(PIECES, max_size=8), cuts=st.lists(st.integers(0, 400), max_size=4))
 @example(said=[asked(), asked()[:20], asked()], cuts=[])
 @example(said=[asked() * 2, asked() * 2], cuts=[])
