@@ -221,6 +221,19 @@ async def test_the_description_names_every_path(client) -> None:
     assert schema["info"]["title"] == "pallas registry"
 
 
+async def test_the_description_is_ready_made(client) -> None:
+    first = await client.get("/openapi.json")
+    assert first.headers["access-control-allow-origin"] == "*"
+    again = await client.get("/openapi.json", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/openapi.json", "/"])
+async def test_head_is_answered_where_get_is(client, path: str) -> None:
+    head, get = await client.head(path), await client.get(path)
+    assert (head.status_code, head.headers) == (get.status_code, get.headers)
+
+
 async def test_no_page_loads_anything_from_elsewhere(client) -> None:
     """FastAPI's own pages for the description load scripts from a content network."""
     assert (await client.get("/docs")).status_code == (await client.get("/redoc")).status_code == 404

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Request, Response
@@ -16,7 +18,7 @@ from pallas_registry import described, events, mcp_face, status_page
 from pallas_registry.events import Streams
 from pallas_registry.metrics import Metrics
 from pallas_registry.overview import Overview
-from pallas_registry.prebuilt import Find, Prebuilt
+from pallas_registry.prebuilt import Document, Find, Prebuilt
 from pallas_registry.recheck import Busy
 from pallas_registry.registration.desk import Reply
 from pallas_registry.verdict import Verdict
@@ -51,20 +53,23 @@ class Shown:
 
 def create_app(shown: Shown) -> ASGIApp:
     """The ASGI application: ready-made documents in front of everything else, also of FastAPI's own middleware."""
-    app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None)
     _probes(app, shown)
     _people(app, shown)
     _agents(app, shown)
-    documented = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        schema = documented()
-        schema["paths"] |= described.paths()
-        return schema
-
-    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way to extend the schema
     app.add_exception_handler(HTTPException, _refused)
-    return Prebuilt(app, shown.find)
+
+    @cache
+    def description() -> Document:
+        """Made when first asked for: most registries never are."""
+        schema = app.openapi()
+        schema["paths"] |= described.paths()
+        return Document(json.dumps(schema, ensure_ascii=False).encode())
+
+    def find(method: str, path: str, query: bytes) -> Document | None:
+        return description() if path == described.PATH else shown.find(method, path, query)
+
+    return Prebuilt(app, find)
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
@@ -73,11 +78,13 @@ async def _refused(_request: Request, error: Exception) -> Response:
 
 
 def _probes(app: FastAPI, shown: Shown) -> None:
+    @app.head("/livez", include_in_schema=False)
     @app.get("/livez", tags=["probes"])
     async def livez() -> dict[str, str]:
         """The process answers."""
         return {"status": "ok"}
 
+    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", tags=["probes"], responses={503: {"description": "Agents have not been probed yet."}})
     async def readyz() -> JSONResponse:
         """The file is read and each agent has been probed once, or enough time for that has passed."""
@@ -86,6 +93,7 @@ def _probes(app: FastAPI, shown: Shown) -> None:
             return JSONResponse({"status": "starting", "message": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
+    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics", tags=["probes"], response_class=Response, responses=_METRICS)
     async def expose(request: Request) -> Response:
         """Prometheus metrics, in text or OpenMetrics by the Accept header."""

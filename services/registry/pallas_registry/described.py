@@ -7,6 +7,8 @@ from typing import Any
 from pallas_contract import cards
 from pallas_registry import catalogue, listing, targets
 
+PATH = "/openapi.json"
+
 _ERROR = {
     "type": "object",
     "required": ["error"],
