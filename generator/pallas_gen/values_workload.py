@@ -61,7 +61,7 @@ class Resources(Block):
     """Kubernetes resources of a container."""
 
     limits: dict[str, Quantity] = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "256Mi"}
-    """Most a container may use."""
+    """Most a container may use. `pallas-gen helm` writes cpu and memory for each workload."""
     requests: dict[str, Quantity] = {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "16Mi"}
     """What the scheduler sets aside: an idle agent's need."""
 
@@ -98,7 +98,7 @@ class Pod(Block):
     """What can be said for all workloads in `defaults`, and again for one of them."""
 
     replicas: Count = 1
-    """Pods of the workload. An agent with memory between calls (`stateless: false`) has one."""
+    """Pods of the workload; `pallas-gen helm` writes it for each. An agent with memory between calls has one."""
     resources: Resources = Resources()
     """Limits and requests."""
     autoscaling: Autoscaling = Autoscaling()
