@@ -9,6 +9,8 @@ import sys
 import pytest
 import yaml
 
+from .conftest import GRAPH
+
 pytestmark = pytest.mark.helm
 
 HARD = [
@@ -168,9 +170,10 @@ def test_no_list_says_a_name_twice(plain) -> None:
                 assert len(seen) == len(set(seen))
 
 
-def test_what_an_api_server_would_fill_into_a_policy_is_said(plain) -> None:
+def test_what_an_api_server_would_fill_into_a_policy_is_said(plain, compiled) -> None:
     """A policy's rules are one value to a server-side apply: another tool applying the same would meet a conflict."""
-    for policy in plain.of("NetworkPolicy").values():
+    traced = compiled(f"{GRAPH}telemetry: {{otlp_endpoint: 'http://otel:4318'}}\n").render()
+    for policy in [*plain.of("NetworkPolicy").values(), *traced.of("NetworkPolicy").values()]:
         rules = [*policy["spec"].get("ingress", []), *policy["spec"].get("egress", [])]
         assert all({"port", "protocol"} <= port.keys() for rule in rules for port in rule.get("ports", []))
 

@@ -109,6 +109,15 @@ class Release:
         assert found, f"the node that runs {agent} must be this machine"
         return found
 
+    def applied_by_another_tool(self) -> int:
+        """Objects of the release that another tool may apply server-side: there would be an error for a conflict."""
+        manifest = self.config.with_name("manifest.yaml")
+        manifest.write_text(call("helm", "get", "manifest", self.name, "-n", self.namespace).stdout)
+        options = ("--server-side", "--dry-run=server", "--field-manager=another", "-f", str(manifest))
+        said = self.kubectl("apply", *options)
+        manifest.unlink()
+        return said.count("serverside-applied")
+
     def left(self) -> set[tuple[str, str]]:
         """Every object in the namespace, of any kind, that a namespace does not have from the start."""
         kinds = self.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()

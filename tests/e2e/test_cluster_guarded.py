@@ -177,6 +177,10 @@ def test_tokens_are_in_secrets_only(fleet: Release) -> None:
     assert not [token for token in (UI, HARPER, TOKEN) if token in told]
 
 
+def test_another_tool_may_apply_claims_and_ways_to_the_collector(fleet: Release) -> None:
+    assert fleet.applied_by_another_tool() >= 15
+
+
 async def test_one_trace_of_both_agents_arrives_at_the_collector(up: Release) -> None:
     await ask(f"{up.url('harper')}/mcp", scenario.ERAS[0], HELLO)
     async with asyncio.timeout(60):

@@ -46,7 +46,7 @@ spec:
         {{- end }}
     {{- end }}
     {{- with .it.collectorPort }}
-    - ports: [{port: {{ . }}}]
+    - ports: [{port: {{ . }}, protocol: TCP}]
       to: {{ toJson $policy.collectorAt }}
     {{- end }}
     {{- if .it.egress }}
