@@ -69,6 +69,47 @@ async def test_a_port_in_use_is_one_line_and_1(folder: Path) -> None:
     assert err == f"pallas-registry: cannot listen on 127.0.0.1:{port}: address already in use\n"
 
 
+HEADS = {
+    "one header that does not end": (b"GET %b HTTP/1.1\r\nX: ", b"a"),
+    "many headers": (b"GET %b HTTP/1.1\r\n", b"X-Name: value\r\n"),
+    "a URL": (b"GET %b?", b"a"),
+    "trailers": (b"POST %b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Name: value\r\n"),
+}
+
+
+async def refused(port: int, start: bytes, more: bytes) -> bytes:
+    """All that a client reads which sends `start` and then `more` as long as it may."""
+    loop, sent = asyncio.get_running_loop(), 0
+    with socket.socket() as caller:
+        caller.setblocking(False)
+        await loop.sock_connect(caller, ("127.0.0.1", port))
+        await loop.sock_sendall(caller, start)
+        with suppress(ConnectionError):
+            while sent < 32 << 20:
+                await loop.sock_sendall(caller, more * (65_536 // len(more)))
+                sent += 65_536
+        assert sent < 32 << 20  # a few MiB in the buffers of the sockets
+        heard = b""
+        with suppress(ConnectionError):
+            while part := await loop.sock_recv(caller, 65_536):
+                heard += part
+        return heard
+
+
+async def test_heads_without_end_are_refused_and_others_answered(folder: Path) -> None:
+    port = free_port()
+    async with (
+        registry(folder, PALLAS_BIND=f"127.0.0.1:{port}"),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        await until(lambda: client.get(PATH), lambda answer: answer.status_code == 200)
+        for name, (start, more) in HEADS.items():
+            async with asyncio.timeout(DEADLINE):
+                heard = await refused(port, start % PATH.encode(), more)
+            assert b"HTTP/1.1 431 " in heard, name  # a request whose trailers have no end may have been answered
+        assert (await client.get(PATH)).status_code == 200
+
+
 async def test_a_fleet_of_processes_from_start_to_sigterm(folder: Path, agent) -> None:
     harper, research = await agent("harper"), await agent("tech-research")
     file = folder / "agents.yaml"
