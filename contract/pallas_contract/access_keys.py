@@ -50,7 +50,8 @@ class Jwt(Written):
     issuer: HttpsUrl
     """The `iss` of its tokens; published as the authorization server (RFC 9728)."""
     audience: Text | None = None
-    """The `aud` a token must have. Default: the URL under which the agent is published (RFC 8707)."""
+    """The `aud` a token must have. Default: the URL under which the agent is published (RFC 8707). It has no
+    default where that is on localhost, or the agent is not published."""
     jwks_url: HttpsUrl | None = None
     """Where its keys are. Either this or `jwks_file`."""
     jwks_file: Text | None = None

@@ -9,25 +9,18 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
-import mcp_types as t
 import pytest
 import yaml
-from google.protobuf.json_format import MessageToDict
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server import Server
 from mcp.shared.exceptions import MCPError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from pallas_contract import names
 
@@ -57,74 +50,6 @@ tracers.shutdown()
 """
 
 
-class Collector:
-    """Takes OTLP over HTTP; the bytes of every request, and the spans in them."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-        self.broken = False
-        self.port = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def spans(self) -> list[dict[str, Any]]:
-        """Every span so far: what OTLP's JSON form says, attributes as a dict, and the service that sent it."""
-        found = []
-        for body in list(self.bodies):
-            request = MessageToDict(ExportTraceServiceRequest.FromString(body))
-            for resource in request.get("resourceSpans", ()):
-                service = plain(resource["resource"]["attributes"])["service.name"]
-                for scope in resource["scopeSpans"]:
-                    found += [
-                        {**span, "attributes": plain(span.get("attributes", [])), "service": service}
-                        for span in scope["spans"]
-                    ]
-        return found
-
-    def trace(self, task: str) -> list[dict[str, Any]]:
-        """The spans of the one trace in which that task was worked on."""
-        spans = self.spans()
-        traces = {span["traceId"] for span in spans if span["attributes"].get("pallas.task.id") == task}
-        return [span for span in spans if span["traceId"] in traces]
-
-
-def plain(attributes: list[dict[str, Any]]) -> dict[str, Any]:
-    return {item["key"]: next(iter(item["value"].values())) if item["value"] else "" for item in attributes}
-
-
-@contextmanager
-def collecting() -> Iterator[Collector]:
-    collector = Collector()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if not collector.broken:
-                collector.bodies.append(body)
-            self.send_response(400 if collector.broken else 200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector.port = server.server_port
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield collector
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def collector() -> Iterator[Collector]:
-    with collecting() as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
 def model(toolkit: Any) -> Iterator[Any]:
     def answer(body: dict[str, Any]) -> dict[str, Any]:
@@ -137,33 +62,6 @@ def model(toolkit: Any) -> Iterator[Any]:
         return toolkit.tool_call("research__research", message=text.removeprefix("delegate "))
 
     yield from toolkit.serve_model(toolkit.Model(answer, models=["m"]))
-
-
-class Stranger:
-    """A server that is no agent; `seen` are the headers and the `_meta` of every request."""
-
-    def __init__(self) -> None:
-        self.seen: list[dict[str, Any]] = []
-        server: Server[Any] = Server("stranger", on_list_tools=self.tools, on_call_tool=self.call)
-        self.app = server.streamable_http_app()
-
-    def _note(self, ctx: Any) -> None:
-        self.seen.append({"headers": dict(ctx.request.headers), "meta": dict(ctx.meta or {})})
-
-    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
-        self._note(ctx)
-        return t.ListToolsResult(tools=[t.Tool(name="look", description="x", input_schema={"type": "object"})])
-
-    async def call(self, ctx: Any, params: Any) -> t.CallToolResult:
-        self._note(ctx)
-        return t.CallToolResult(content=[t.TextContent(type="text", text="seen")])
-
-
-@pytest.fixture(scope="module")
-def stranger(toolkit: Any) -> Iterator[Any]:
-    made = Stranger()
-    with toolkit.serving(made.app) as url:
-        yield SimpleNamespace(url=f"{url}/mcp", seen=made.seen)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +94,7 @@ def project(model: Any, stranger: Any, toolkit: Any, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture(scope="module")
-def fleet(project: Any, toolkit: Any, collector: Collector) -> Iterator[Any]:
+def fleet(project: Any, toolkit: Any, collector: Any) -> Iterator[Any]:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
     with toolkit.running(project, "research", "harper", **env) as started:
         yield started
@@ -212,7 +110,7 @@ def as_client(fleet: Any, era: str, message: str, task: str) -> None:
 SETTING_UP = {"initialize", "server/discover", "tools/list", "prompts/list", "resources/list", "ping"}
 
 
-def ways(collector: Collector, task: str) -> list[str]:
+def ways(collector: Any, task: str) -> list[str]:
     """Every span of the task's trace with those above it, as `service: name`, without what sets a connection up."""
     spans = {span["spanId"]: span for span in collector.trace(task)}
 
@@ -224,7 +122,7 @@ def ways(collector: Collector, task: str) -> list[str]:
     return sorted(" / ".join(way(span)) for span in wanted)
 
 
-def test_client_agent_and_sub_agent_are_one_trace(fleet: Any, era: str, collector: Collector, toolkit: Any) -> None:
+def test_client_agent_and_sub_agent_are_one_trace(fleet: Any, era: str, collector: Any, toolkit: Any) -> None:
     as_client(fleet, era, f"delegate {CANARY}", f"one-{era}")
     asked = "client: MCP send tools/call harper / harper: tools/call harper / harper: invoke_agent harper"
     delegated = f"{asked} / harper: tools/call research / research: tools/call research"
@@ -243,7 +141,7 @@ def test_client_agent_and_sub_agent_are_one_trace(fleet: Any, era: str, collecto
     assert ways(collector, f"one-{era}") == tree
 
 
-def test_spans_say_where_a_task_is_and_log_lines_which_trace(fleet: Any, era: str, collector: Collector) -> None:
+def test_spans_say_where_a_task_is_and_log_lines_which_trace(fleet: Any, era: str, collector: Any) -> None:
     """Of the calls of the test before."""
     spans = {span["service"]: span for span in collector.trace(f"one-{era}") if "pallas.task.id" in span["attributes"]}
     said = {
@@ -259,14 +157,12 @@ def test_spans_say_where_a_task_is_and_log_lines_which_trace(fleet: Any, era: st
         assert bytes.fromhex(line["span_id"]) == base64.b64decode(span["spanId"])
 
 
-def test_a_model_request_says_model_and_tokens(collector: Collector) -> None:
+def test_a_model_request_says_model_and_tokens(collector: Any) -> None:
     (said, *_) = [span["attributes"] for span in collector.spans() if span["name"] == "chat m"]
     assert (said["gen_ai.operation.name"], said["gen_ai.request.model"]) == ("chat", "m")
 
 
-async def test_a_gateway_may_send_the_trace_in_http_headers(
-    fleet: Any, era: str, collector: Collector, toolkit: Any
-) -> None:
+async def test_a_gateway_may_send_the_trace_in_http_headers(fleet: Any, era: str, collector: Any, toolkit: Any) -> None:
     trace_id = f"{1 if era == 'legacy' else 2:032x}"
     headers = {"traceparent": f"00-{trace_id}-00000000000000ab-01"}
     async with (
@@ -298,7 +194,7 @@ async def raw(url: str, method: str, params: dict[str, Any], number: Any = 1) ->
 
 
 async def test_nothing_that_is_said_leaves_with_the_spans(
-    fleet: Any, era: str, collector: Collector, model: Any, toolkit: Any
+    fleet: Any, era: str, collector: Any, model: Any, toolkit: Any
 ) -> None:
     """Prompts, arguments, answers, handles, names that callers make up, and the texts of errors."""
     image = {"data": CANARY, "mime_type": CANARY}
@@ -329,7 +225,7 @@ async def test_nothing_that_is_said_leaves_with_the_spans(
 
 
 async def test_of_a_callers_trace_only_its_id_goes_on(
-    fleet: Any, era: str, collector: Collector, model: Any, stranger: Any, toolkit: Any
+    fleet: Any, era: str, collector: Any, model: Any, stranger: Any, toolkit: Any
 ) -> None:
     """`tracestate` and `baggage` hold what others wrote, for whom nobody knows: they end here, wherever they stand."""
     stranger.seen.clear()
@@ -364,7 +260,7 @@ async def test_of_a_callers_trace_only_its_id_goes_on(
     assert not any(CANARY in fleet.log(name).read_text() for name in ("harper", "research"))
 
 
-def test_probes_begin_no_trace(collector: Collector) -> None:
+def test_probes_begin_no_trace(collector: Any) -> None:
     """The agents were probed by each other all the while."""
     beginnings = {span["name"] for span in collector.spans() if "parentSpanId" not in span}
     assert not beginnings & {"tools/call get_health", "tools/list", *SETTING_UP}
@@ -395,7 +291,7 @@ def events(started: Any) -> list[str]:
 
 
 async def test_what_is_said_goes_along_where_that_was_asked_for_and_a_collector_may_come_and_go(
-    project: Path, toolkit: Any, tmp_path: Path
+    project: Path, collecting: Any, toolkit: Any, tmp_path: Path
 ) -> None:
     with collecting() as collector:
         env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, names.ENV_TRACE_CONTENT: "true"}
