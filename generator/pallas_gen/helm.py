@@ -24,6 +24,8 @@ Files = dict[PurePosixPath, str]
 
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_TAKEN = frozenset({"pallas-deny", "pallas-test"})
+"""Names of the chart's own network policies."""
 _OURS = ("app.kubernetes.io/", "helm.sh/")
 
 
@@ -49,6 +51,8 @@ def problems(plan: Plan) -> Iterator[Problem]:
     """What the fleet file says and this target cannot do."""
     for item in plan.workloads:
         section = {"agent": f"agents.{item.name}", "service": f"services.{item.name}"}.get(item.kind, "registry")
+        if item.host in _TAKEN:
+            yield Problem(Where(plan.source, field=section), f"the chart has a {item.host} of its own", "rename it")
         for key, value in item.labels.items():
             if not _LABEL_KEY.fullmatch(key) or not _LABEL.fullmatch(value) or key.startswith(_OURS):
                 where = Where(plan.source, field=f"{section}.labels.{key}")

@@ -139,13 +139,15 @@ def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:
 def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     text = "|".join(HARD)
     quoted = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6).strip()
+    env = f"{{T: {quoted}, 'NO': 'false', 'null': '~'}}"
     made = compiled(
-        f"name: {quoted}\nagents:\n  a: {{module: agents.scout, port: 8101, title: {quoted}, env: {{T: {quoted}}}}}\n"
+        f"name: {quoted}\nagents:\n  a: {{module: agents.scout, port: 8101, title: {quoted}, env: {env}}}\n"
         f"services:\n  s: {{module: agents.model, port: 8102, args: [{quoted}]}}\n",
         data__txt=text,
     ).render()
     env = {item["name"]: item["value"] for item in made.main("a")["env"]}
     assert env["T"].replace("$$", "$") == text
+    assert (env["NO"], env["null"]) == ("false", "~")
     assert made.main("s")["args"][-1].replace("$$", "$") == text
     assert made.one("ConfigMap", "pallas-code")["data"]["data.txt"] == text
     fleet = yaml.safe_load(made.one("ConfigMap", "pallas-config")["data"]["agents.yaml"])

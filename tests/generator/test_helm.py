@@ -125,6 +125,11 @@ def test_a_limit_of_processes_is_warned_about(plan) -> None:
     assert (problem.level, problem.where.field) == ("warning", "agents.scout.resources.pids")
 
 
+def test_names_that_the_chart_has_for_itself_are_refused(plan) -> None:
+    (problem,) = helm.problems(plan("name: x\nagents:\n  pallas_test: {module: agents.scout, port: 8101}\n"))
+    assert (problem.level, problem.where.field) == ("error", "agents.pallas_test")
+
+
 def test_flat_networks_switch_policies_off(plan) -> None:
     assert document(plan(ONE % "" + "networks: flat\n"))["networkPolicy"] == {"enabled": False}
 

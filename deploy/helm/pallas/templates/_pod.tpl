@@ -76,7 +76,7 @@ args:
   {{- end }}
 env:
   {{- range $key, $value := omit $env "PALLAS_ALLOWED_HOSTS" }}
-  - name: {{ $key }}
+  - name: {{ $key | quote }}
     {{- if $value }}
     value: {{ include "pallas.literal" $value }}
     {{- end }}
