@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import get_args
 from urllib.parse import urlsplit
 
 from pallas_contract import documents, launch, names
 from pallas_contract.access_keys import Access, AgentAccess
+from pallas_contract.fastagent import Config
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem
 from pallas_contract.source import Source
@@ -123,19 +124,22 @@ def _this_machine(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def not_called(fleet: Fleet, name: str, servers: Collection[str], tree: Source) -> Iterator[Problem]:
-    """Names in `access.forward` of agent `name` that it calls nothing by; `servers` are those of mcp.servers.
+def not_called(fleet: Fleet, name: str, config: Config, tree: Source) -> Iterator[Problem]:
+    """Names in `access.forward` of agent `name` that it calls nothing by.
 
     One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
     """
     peers = launch.peers(fleet, name, "container").keys()
     members = {*fleet.agents, *fleet.services}
     for index, server in enumerate(fleet.agents[name].access.forward):
-        if server not in peers | (set(servers) - members):
+        place = ("agents", name, "access", "forward", index)
+        if server in config.commands - members:
+            hint = "remove it here: the program gets no token"
+            yield tree.problem(*place, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
+        elif server not in peers | (set(config.servers) - members):
             hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
             if server in members:
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
-            place = ("agents", name, "access", "forward", index)
             yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 

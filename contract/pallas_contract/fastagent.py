@@ -43,6 +43,8 @@ class Config:
     """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
     places: Mapping[str, Where] = field(default_factory=dict)
     """Where each server's URL stands in fastagent.config.yaml."""
+    commands: frozenset[str] = frozenset()
+    """Servers that an agent starts itself, as a program."""
 
     @property
     def provider(self) -> str:
@@ -72,7 +74,9 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         _servers(secrets, found)
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
     places = {name: config.where("mcp", "servers", name, "url") for name in servers} if config else {}
-    return Config(model, capabilities, servers, variables, places), found
+    entries = data["mcp"]["servers"] if servers else {}
+    commands = frozenset(name for name, url in servers.items() if url is None and "command" in entries[name])
+    return Config(model, capabilities, servers, variables, places, commands), found
 
 
 def _mapping(path: Path) -> Source | None:

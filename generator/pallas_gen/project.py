@@ -55,7 +55,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
     found += [
         *_servers(fleet, config),
-        *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config.servers, tree)),
+        *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config, tree)),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_telemetry(fleet, tree),

@@ -75,7 +75,7 @@ def test_what_the_generator_refuses_about_access_is_refused_here_in_the_same_wor
     folder = root / "tests" / "invalid" / case
     errors = re.findall(r"^agents.yaml:.*\n    .*\n", (folder / "expected.txt").read_text(), re.MULTILINE)
     assert cli.main([*arguments, "--config", str(folder / "agents.yaml")]) == 2
-    assert len(errors) == 2
+    assert len(errors) >= 2
     assert capsys.readouterr().err == "".join(errors)
 
 

@@ -53,7 +53,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     project = path.resolve().parent
     environment.fill(fleet, tree, name, project, environ, secrets)
     declared, problems = fastagent.load(project)
-    warnings += refuse_errors([*problems, *access.not_called(fleet, name, declared.servers, tree)])
+    warnings += refuse_errors([*problems, *access.not_called(fleet, name, declared, tree)])
     own = settings.resolve(fleet, tree, name, project, environ)
     built = config.build(
         _tree(project / names.CONFIG_FILE),

@@ -42,7 +42,7 @@ def main(config: Path) -> int:
         fleet, tree, warnings = check.load(config)
         declared, said = fastagent.load(config.parent)
         absent = code.missing(fleet, tree, config.parent, installed)
-        astray = [found for name in fleet.agents for found in access.not_called(fleet, name, declared.servers, tree)]
+        astray = [found for name in fleet.agents for found in access.not_called(fleet, name, declared, tree)]
         warnings += refuse_errors([*said, *replicas(fleet, tree), *absent, *astray])
         fleet_members = members(fleet, tree, config, os.environ)
     except Refused as refused:
