@@ -27,6 +27,10 @@ DELEGATION = [
 ]
 """The calls behind one answer of harper: its own, and those its sub-agents make and pass on as progress."""
 
+STEPS = [f"{agent} step {step}" for agent in ("harper", "research", "engineering") for step in ("1 (llm)", "2 (tool)")]
+STEPS.append("tech_research step 1 (llm)")
+"""The steps behind it of each agent: of harper, of those it asks, and of the one that research asks."""
+
 
 class Fleet(Protocol):
     """What can be done to the agents of a running fleet, by their names in agents.yaml."""
@@ -114,9 +118,13 @@ async def harper_delegates(agent_url: str, era: str) -> Answer:
     for call in DELEGATION:
         assert f"{call}: started" in answer.messages, answer.messages
         assert f"{call}: completed" in answer.messages, answer.messages
-    assert "harper step 1 (llm)" in answer.messages
+    for step in STEPS:
+        assert step in answer.messages, answer.messages
     values = [value for value, _, _ in answer.progress]
     assert values == sorted(values), answer.progress
+    assert [value for value, _, said in answer.progress if said.endswith(": completed")] == [
+        total for _, total, _ in answer.progress if total is not None
+    ], answer.progress
     return answer
 
 
