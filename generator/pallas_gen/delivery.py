@@ -40,7 +40,7 @@ def read(folder: Path, plan: Plan) -> Delivery:
     config = {name: folder / name for name in (plan.source, names.CONFIG_FILE) if (folder / name).is_file()}
     mounted = any(item.needs_code for item in plan.workloads if item.kind != "registry")
     code = {str(path): folder / path for path in _code(folder, plan)} if mounted else {}
-    found = [*_names(code), *_size(code)]
+    found = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
         try:
@@ -77,16 +77,16 @@ def key(path: str) -> str:
     return path.replace("/", ".")
 
 
-def _names(code: dict[str, Path]) -> Iterator[Problem]:
+def _names(files: dict[str, Path], hint: str) -> Iterator[Problem]:
     seen: dict[str, str] = {}
-    for name in code:
+    for name in files:
         other = seen.setdefault(key(name), name)
         if not _FIT.fullmatch(name):
             message = "cannot be delivered in a ConfigMap: letters, digits, `.`, `_` and `-` are all a name may have"
-            yield Problem(Where(name), message, f"rename it, or {_BAKE}")
+            yield Problem(Where(name), message, hint)
         elif other != name:
             message = f"cannot be told from {other} in a ConfigMap, whose keys have `.` for `/`"
-            yield Problem(Where(name), message, f"rename it, or {_BAKE}")
+            yield Problem(Where(name), message, hint)
 
 
 def _size(code: dict[str, Path]) -> Iterator[Problem]:

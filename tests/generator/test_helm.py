@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from pallas_contract.problems import Refused
-from pallas_gen import chart, delivery, helm, output
+from pallas_gen import chart, delivery, helm, output, project
 from pallas_gen.delivery import Delivery
-from pallas_gen.plan import Plan
+from pallas_gen.plan import Plan, build_plan
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101%s}\n"
 HARD = ["$HOME ${X}", "{{ .Values }}", "yes", "0123", "1e3", "a: b # c", "ünï ☃", "l1\nl2\n", " x", "~", ""]
@@ -165,6 +165,16 @@ def test_what_a_configmap_cannot_carry_is_refused_with_a_way_out(
     (problem,) = refused.value.problems
     assert message in problem.message
     assert "pallas-gen image" in problem.hint
+
+
+def test_a_fleet_file_that_no_configmap_can_name_is_refused(make) -> None:
+    path = make(ONE % "")
+    path = path.rename(path.with_name("my fleet.yaml"))
+    loaded = project.load(path, {})
+    with pytest.raises(Refused) as refused:
+        delivery.read(path.parent, build_plan(loaded.fleet, loaded.config, loaded.project))
+    (problem,) = refused.value.problems
+    assert (problem.where.file, problem.hint) == ("my fleet.yaml", "rename it")
 
 
 def test_a_baked_fleet_delivers_no_code_however_large(plan, tmp_path: Path) -> None:
