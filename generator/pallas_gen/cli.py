@@ -77,7 +77,7 @@ def helm(
     force: Force = False,
 ) -> None:
     """Write a Helm chart: the kit's own, and the values that make it this fleet."""
-    plan, folder = _plan(file)
+    plan, folder = _plan(file, mounted=False)
     _tell(refuse_errors(helm_target.problems(plan)))
     read = delivery.read(folder, plan)
     if values_only:
@@ -202,9 +202,10 @@ def _root(
     pass
 
 
-def _plan(file: Path) -> tuple[Plan, Path]:
+def _plan(file: Path, *, mounted: bool = True) -> tuple[Plan, Path]:
+    """`mounted`: containers see the files themselves, so that it matters who may read them."""
     loaded = project.load(file, os.environ)
-    _tell(loaded.warnings)
+    _tell([*loaded.warnings, *(loaded.unreadable if mounted else ())])
     return build_plan(loaded.fleet, loaded.config, loaded.project), loaded.folder
 
 

@@ -23,13 +23,17 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything the generator reads: the fleet, fast-agent's configuration, facts of the folder, and warnings."""
+    """Everything the generator reads: the fleet, fast-agent's configuration, facts of the folder, and warnings.
+
+    `unreadable` are warnings too, for targets that mount the files instead of delivering what is in them.
+    """
 
     fleet: Fleet
     config: Config
     project: Project
     folder: Path
     warnings: list[Problem]
+    unreadable: list[Problem]
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Loaded:
@@ -52,7 +56,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     own_image = fleet.image.agent is not None  # it may bring its own modules along
     found += [*warnings, *said, *code.missing(fleet, tree, folder, lambda _: own_image)]
     found += _secret_files(fleet, tree, folder, shared)
-    found += [*_secrets_in_code(fleet, tree, secrets), *_unreadable(folder, project.entries)]
+    found += _secrets_in_code(fleet, tree, secrets)
     found += [
         *_servers(fleet, config),
         *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config, tree)),
@@ -61,7 +65,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         *_telemetry(fleet, tree),
         *_variables(config, folder, environ, fleet),
     ]
-    return Loaded(fleet, config, project, folder, refuse_errors(found))
+    closed = [*_unreadable(folder, project.entries), *_closed_secrets(fleet, tree, folder, shared)]
+    return Loaded(fleet, config, project, folder, refuse_errors(found), closed)
 
 
 def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
@@ -107,10 +112,15 @@ def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
 def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
     places = {file: Where(file) for file in shared} | _secret_places(fleet, tree)
     for file, where in places.items():
-        path = folder / file
-        if not path.is_file():
+        if not (folder / file).is_file():
             yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
-        elif not path.stat().st_mode & 0o004:
+
+
+def _closed_secrets(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
+    places = {file: Where(file) for file in shared} | _secret_places(fleet, tree)
+    for file, where in places.items():
+        path = folder / file
+        if path.is_file() and not path.stat().st_mode & 0o004:
             hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
             yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 

@@ -118,8 +118,8 @@ def test_warnings_are_told_and_do_not_stop(make, run) -> None:
         "one host port cannot be shared by 2 containers: it is not published by compose",
         "http://localhost:1/mcp is not used: `scout` is part of the fleet",
         "in a container localhost is the container itself",
-        "fastagent.secrets.yaml cannot be read by the containers' user 10001",
         "${OPENAI_API_KEY} is not set anywhere",
+        "fastagent.secrets.yaml cannot be read by the containers' user 10001",
     ]
 
 
@@ -153,6 +153,7 @@ def test_what_the_containers_user_cannot_read_is_told(make, run) -> None:
     err = run("validate", "-f", str(path))[2]
     assert err.count("cannot be read by the containers' user 10001") == 2
     assert "`chmod o+rx agents`" in err
+    assert "10001" not in run("helm", "-f", str(path))[2]  # what is in the files is delivered, whoever may read them
 
 
 def test_probe_says_what_is_wrong(run) -> None:
