@@ -47,11 +47,8 @@ class Client:
         Raises:
             ValueError: `url` is not http(s) with a host.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise ValueError(f"not an http(s) URL: {url}")
-        self._parts, self._address = parts, address or parts.hostname
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._parts, host, self._port = _read(url)
+        self._address = address or host
         self._wire: Wire | None = None
 
     async def __aenter__(self) -> Self:
@@ -127,6 +124,15 @@ class Client:
             return (await loop.create_connection(Wire, self._address, self._port))[1]
         name = self._parts.hostname
         return (await loop.create_connection(Wire, self._address, self._port, ssl=_trust(), server_hostname=name))[1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(url: str) -> tuple[SplitResult, str, int]:
+    """The parts, host and port of a URL; remembered, since the same ones are probed again and again."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise ValueError(f"not an http(s) URL: {url}")
+    return parts, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
 @functools.cache

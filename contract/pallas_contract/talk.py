@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -73,9 +74,7 @@ class Talk:
         headers = self._headers()
         if era:
             headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
-            meta = {f"{META}protocolVersion": era, f"{META}clientCapabilities": {}, f"{META}clientInfo": CLIENT}
-            params = {**params, "_meta": meta}
-        body = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode()
+        body = _body(self._id, method, json.dumps(params) if params else "{}", era)
         last = last and not self.session  # the goodbye follows
         reply = await self._client.request("POST", headers=headers, body=body, enough=self._complete, last=last)
         _refuse(reply)
@@ -128,6 +127,15 @@ class Talk:
         if self.session:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
         return headers
+
+
+@functools.lru_cache(maxsize=64)
+def _body(number: int, method: str, params: str, era: str) -> bytes:
+    """A JSON-RPC request, `params` being JSON; remembered, since every probe sends the same few."""
+    said = json.loads(params)
+    if era:
+        said["_meta"] = {f"{META}protocolVersion": era, f"{META}clientCapabilities": {}, f"{META}clientInfo": CLIENT}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": said}).encode()
 
 
 def _refuse(reply: http.Reply) -> None:

@@ -76,8 +76,8 @@ async def starved(_host: str) -> frozenset[str]:
 
 
 async def test_names_are_looked_up_by_its_deadline(monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "TIMEOUT", 0.2)
-    monkeypatch.setattr("pallas_registry.registration.reach.TIMEOUT", 0.2)
+    monkeypatch.setattr(discovery, "TIMEOUT", 0.5)
+    monkeypatch.setattr("pallas_registry.registration.reach.TIMEOUT", 0.5)
     pulse, found = Pulse(), {}
     pulse.start()
     await Dns(starved, bound=pulse.timeout).sweep(["harper"], found.__setitem__)
@@ -101,5 +101,5 @@ async def test_who_was_not_listened_to_was_not_silent(folder, time) -> None:
         await time.advance()
         assert states(desk.service)["feature-extractor"] == ("ok", "")
         text = (await desk.service.metrics.scrape(""))[0].decode()
-        assert "\npallas_registry_lost_seconds_total 249.85\n" in text
+        assert "\npallas_registry_lost_seconds_total 249.7\n" in text
         assert await desk.code(beat()) == (200, 0)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from types import TracebackType
 
-PERIOD = 0.1
+PERIOD = 0.25
 """Seconds between two beats."""
 TOLERANCE = 0.05
 """Seconds that a beat may be late: a busy loop is not a stopped one."""
 
 
 class Pulse:
-    """A timer that rings ten times a second, or later; until `start` no time is lost."""
+    """A timer that rings four times a second, or later; until `start` no time is lost."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lost, self._due = clock, 0.0, float("inf")
@@ -42,23 +42,33 @@ class Pulse:
     def _late(self, now: float) -> float:
         return max(0.0, now - self._due - TOLERANCE)
 
-    @asynccontextmanager
-    async def timeout(self, seconds: float) -> AsyncIterator[None]:
+    def timeout(self, seconds: float) -> _Timeout:
         """As `asyncio.timeout`, by this clock: it is over after so many seconds in which an answer could be read."""
-        loop, end = asyncio.get_running_loop(), self.clock() + seconds
-        timer: asyncio.TimerHandle
-        async with asyncio.timeout(None) as bound:
+        return _Timeout(self.clock, seconds)
 
-            def ring() -> None:
-                nonlocal timer
-                left = end - self.clock()
-                if left > 0:
-                    timer = loop.call_later(left, ring)
-                else:
-                    bound.reschedule(loop.time())
 
-            timer = loop.call_later(seconds, ring)
-            try:
-                yield
-            finally:
-                timer.cancel()
+class _Timeout:
+    """A timeout that looks at the clock when its time has come, and waits for what is left."""
+
+    __slots__ = ("_bound", "_clock", "_end", "_loop", "_timer")
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock, self._end, self._bound = clock, clock() + seconds, asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._bound.__aenter__()
+        self._timer = self._loop.call_later(self._end - self._clock(), self._ring)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        await self._bound.__aexit__(kind, error, trace)
+
+    def _ring(self) -> None:
+        left = self._end - self._clock()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._ring)
+        else:
+            self._bound.reschedule(self._loop.time())
