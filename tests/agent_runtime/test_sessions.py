@@ -13,8 +13,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 IDLE = 0.5
-HASTY = f"import sys; from pallas_agent_runtime import cli, web; web.IDLE_SESSION = {IDLE}; sys.exit(cli.main())"
-"""An agent as any other, but for the half hour."""
+SET = "import sys; from pallas_agent_runtime import cli, web; web.{} = {}; sys.exit(cli.main())"
+"""An agent as any other, but for the half hour, or the thousand."""
+ABOUT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def model(toolkit: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def fleet(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    names = ("scout", "hasty")
+    names = ("scout", "hasty", "small")
     files: dict[str, Any] = {
         "agents.yaml": {
             "name": "x",
@@ -38,8 +39,9 @@ def fleet(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) ->
     }
     files |= {f"{name}.yaml": {"type": "agent", "name": name, "instruction": "x"} for name in names}
     with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("sessions"), files), "scout") as started:
-        started.start("hasty", HASTY)
-        started.wait("hasty")
+        started.start("hasty", SET.format("IDLE_SESSION", IDLE))
+        started.start("small", SET.format("SESSIONS", 2))
+        started.wait("hasty", "small")
         yield started
 
 
@@ -51,8 +53,7 @@ class Session:
         self.headers = {"accept": "application/json, text/event-stream"}
 
     async def open(self) -> Session:
-        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        reply = await self.post("initialize", about)
+        reply = await self.post("initialize", ABOUT)
         self.headers["mcp-session-id"] = reply.headers["mcp-session-id"]
         return self
 
@@ -109,3 +110,13 @@ async def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not(fleet: An
             assert '"isError":false' in await asked
         await listening.over()
         await working.over()
+
+
+async def test_there_are_so_many_sessions_and_no_more(fleet: Any) -> None:
+    async with httpx2.AsyncClient(timeout=30) as http:
+        one, other = [await Session(http, fleet, "small").open() for _ in range(2)]
+        refused = await Session(http, fleet, "small").post("initialize", ABOUT)
+        assert (refused.status_code, refused.json()["jsonrpc"]) == (503, "2.0")
+        assert [(await session.post()).status_code for session in (one, other)] == [200] * 2
+        assert await one.send("DELETE") == 200
+        await Session(http, fleet, "small").open()

@@ -31,6 +31,8 @@ SLACK = 64 << 10
 """Bytes of a request body beside the message and the images."""
 IDLE_SESSION = 1800.0
 """Seconds after which a session of the handshake era is closed."""
+SESSIONS = 1_000
+"""Most of them at once; one more is refused with 503 until one ends. Each is a task and its queues."""
 
 
 class Pages:
@@ -120,6 +122,7 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
             allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
         ),
         session_idle_timeout=IDLE_SESSION if settings.remembers else None,
+        max_sessions=SESSIONS,
         max_request_body_size=settings.max_body + settings.max_body // 4 + SLACK,
     )
 
