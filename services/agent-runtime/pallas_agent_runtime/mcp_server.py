@@ -93,17 +93,18 @@ class Surface:
             return await self._timed(ctx, params.name, arguments, task)
 
     async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
-        started = time.perf_counter()
+        started, event = time.perf_counter(), "call"
         try:
             text, failed = await self._ask(ctx, arguments, task), False
         except self._failures as failure:
             text, failed = str(failure), True
+            event = "call_cancelled" if isinstance(failure, HungUp) else event
+        except asyncio.CancelledError:
+            _log(ctx, "call_cancelled", tool, started, failed=True)
+            raise
         if self._settings.trace_content:
             spans.content(arguments, text)
-        seconds = round(time.perf_counter() - started, 3)
-        who = caller(ctx.request)
-        whose = {"caller": who.name[:80]} if who else {}
-        log.info("call", tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **whose)
+        _log(ctx, event, tool, started, failed=failed)
         return _text(text, failed=failed)
 
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
@@ -197,6 +198,13 @@ def history_prompt(settings: Settings) -> t.Prompt:
     )
     description = f"The conversation with {settings.name} so far."
     return t.Prompt(name=f"{settings.name}_history", description=description, arguments=[argument])
+
+
+def _log(ctx: Context, event: str, tool: str, started: float, *, failed: bool) -> None:
+    """The line at the end of a call: which tool, how long, and for whom where that is known."""
+    seconds, who = round(time.perf_counter() - started, 3), caller(ctx.request)
+    whose = {"caller": who.name[:80]} if who else {}
+    log.info(event, tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **whose)
 
 
 def _text(value: str, *, failed: bool = False) -> t.CallToolResult:

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
+
+from pallas_contract import names
 
 pytestmark = pytest.mark.slow
 
@@ -87,74 +91,69 @@ MESSAGES = {"model": "to middle to leaf slow", "tool": "to middle to leaf use ar
 def work(request: pytest.FixtureRequest, chain: Any) -> Any:
     """What `leaf` is at when the question is taken back: the message, the events of its begin and of its end."""
     chain.forget()
-    yield (
-        MESSAGES[request.param],
-        *(
-            (chain.model.entered, chain.model.abandoned)
-            if request.param == "model"
-            else (chain.argos.held, chain.argos.given_up)
-        ),
-    )
+    model, argos = (chain.model.entered, chain.model.abandoned), (chain.argos.held, chain.argos.given_up)
+    begun, ended = model if request.param == "model" else argos
+    yield SimpleNamespace(message=MESSAGES[request.param], begun=begun, ended=ended, task=uuid.uuid4().hex)
     chain.model.released.set()
 
 
-async def stopped(chain: Any, ended: Any, toolkit: Any) -> None:
-    """The work at the end of the chain is given up, and nobody is at it any more."""
-    assert await asyncio.to_thread(ended.wait, 60)
+async def stopped(chain: Any, work: Any, toolkit: Any) -> None:
+    """The work at the end of the chain is given up, nobody is at it any more, and each level says so."""
+    assert await asyncio.to_thread(work.ended.wait, 60)
+    levels = ("front", "middle", "leaf")
 
     def idle() -> bool | None:
-        return not any(chain.metrics(name)["pallas_calls_in_flight"] for name in ("front", "middle", "leaf")) or None
+        return not any(chain.metrics(name)["pallas_calls_in_flight"] for name in levels) or None
 
     await asyncio.to_thread(toolkit.until, idle)
+    for name in levels:
+        lines = [json.loads(line) for line in chain.agents.log(name).read_text().splitlines()]
+        assert [line["event"] for line in lines if line.get("task") == work.task] == ["call_cancelled"]
     chain.model.released.set()
     assert (await ask(chain, MODERN, "to middle to leaf hello"))[0] == "got got hello"
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_cancels_stops_the_leaf(chain: Any, toolkit: Any, work: Any, era: str) -> None:
-    message, begun, ended = work
-
+    meta: Any = {names.META_TASK: work.task}
     async with Client(chain.agents.url("front"), mode=era) as client:
-        waiting = asyncio.create_task(client.call_tool("front", {"message": message}))
-        assert await asyncio.to_thread(begun.wait, 60)
+        waiting = asyncio.create_task(client.call_tool("front", {"message": work.message}, meta=meta))
+        assert await asyncio.to_thread(work.begun.wait, 60)
         waiting.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
-        await stopped(chain, ended, toolkit)
+        await stopped(chain, work, toolkit)
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_that_hangs_up_stops_the_leaf(chain: Any, toolkit: Any, work: Any, era: str) -> None:
     """The connection of the call is closed, without a word about it."""
-    message, begun, ended = work
     async with raw(chain.agents.url("front"), era) as send:
-        waiting = asyncio.create_task(send(ask_front(message)))
-        assert await asyncio.to_thread(begun.wait, 60)
+        waiting = asyncio.create_task(send(ask_front(work.message, {names.META_TASK: work.task})))
+        assert await asyncio.to_thread(work.begun.wait, 60)
         waiting.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
-        await stopped(chain, ended, toolkit)
+        await stopped(chain, work, toolkit)
 
 
 async def test_a_cancellation_in_words_stops_the_leaf(chain: Any, toolkit: Any, work: Any) -> None:
     """`notifications/cancelled`, while the connection of the call stays open."""
-    message, begun, ended = work
     async with raw(chain.agents.url("front"), LEGACY) as send:
-        waiting = asyncio.create_task(send(ask_front(message)))
-        assert await asyncio.to_thread(begun.wait, 60)
+        waiting = asyncio.create_task(send(ask_front(work.message, {names.META_TASK: work.task})))
+        assert await asyncio.to_thread(work.begun.wait, 60)
         said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "enough"}}
         assert (await send(said)).status_code == 202
-        await stopped(chain, ended, toolkit)
+        await stopped(chain, work, toolkit)
         waiting.cancel()
 
 
 async def test_a_session_that_is_ended_stops_the_leaf(chain: Any, toolkit: Any, work: Any) -> None:
-    message, begun, ended = work
     async with raw(chain.agents.url("front"), LEGACY) as send:
-        waiting = asyncio.create_task(send(ask_front(message)))
-        assert await asyncio.to_thread(begun.wait, 60)
+        waiting = asyncio.create_task(send(ask_front(work.message, {names.META_TASK: work.task})))
+        assert await asyncio.to_thread(work.begun.wait, 60)
         assert (await send(None)).status_code == 200
-        await stopped(chain, ended, toolkit)
+        await stopped(chain, work, toolkit)
         waiting.cancel()
 
 
