@@ -42,7 +42,7 @@ class Config:
     variables: Mapping[str, Where] = field(default_factory=dict)
     """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
     places: Mapping[str, Where] = field(default_factory=dict)
-    """Where each server's URL stands in fastagent.config.yaml."""
+    """Where each server's URL stands."""
     commands: frozenset[str] = frozenset()
     """Servers that an agent starts itself, as a program."""
 
@@ -67,15 +67,11 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         found.append(config.problem("default_model", message="must be text: `provider.model`"))
         model = ""
     capabilities = _capabilities(config, model, found) if config and "model_capabilities" in data else None
-    servers = _servers(config, found) if config else {}
-    for tree in filter(None, (config, secrets)):
+    trees = [tree for tree in (config, secrets) if tree]
+    for tree in trees:
         _shapes(tree, found)
-    if secrets:
-        _servers(secrets, found)
+    servers, places, commands = _all_servers(trees, found)
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
-    places = {name: config.where("mcp", "servers", name, "url") for name in servers} if config else {}
-    entries = data["mcp"]["servers"] if servers else {}
-    commands = frozenset(name for name, url in servers.items() if url is None and "command" in entries[name])
     return Config(model, capabilities, servers, variables, places, commands), found
 
 
@@ -127,6 +123,24 @@ def _shapes(tree: Source, found: list[Problem]) -> None:
             for key in ("api_key", "base_url"):
                 if not isinstance(section.get(key, ""), str | None):
                     found.append(tree.problem(provider, key, message="must be text", hint="put the value in quotes"))
+
+
+def _all_servers(
+    trees: list[Source], found: list[Problem]
+) -> tuple[dict[str, str | None], dict[str, Where], frozenset[str]]:
+    """URLs, where they stand, and who has a command; of two files that tell of one server the later has the last word,
+    and says no more than it does: one often has the headers and the other the URL.
+    """
+    urls: dict[str, str | None] = {}
+    places: dict[str, Where] = {}
+    commands: set[str] = set()
+    for tree in trees:
+        for name, url in _servers(tree, found).items():
+            if url is not None or name not in urls:
+                urls[name], places[name] = url, tree.where("mcp", "servers", name, "url")
+            if "command" in tree.data["mcp"]["servers"][name]:
+                commands.add(name)
+    return urls, places, frozenset(name for name in commands if urls[name] is None)
 
 
 def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:

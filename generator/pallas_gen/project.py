@@ -133,7 +133,7 @@ def _servers(fleet: Fleet, config: Config) -> Iterator[Problem]:
         where = config.places[name]
         if name in members:
             hint = "the fleet computes the URL of its own members; this line can go"
-            yield Problem(where, f"{url} is not used: `{name}` is part of the fleet", hint, "warning")
+            yield Problem(where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning")
         elif urlsplit(url).hostname in _LOCAL:
             hint = "use a host name, or bring the server along under `services`"
             yield Problem(where, "in a container localhost is the container itself", hint, "warning")

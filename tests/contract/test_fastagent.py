@@ -36,3 +36,25 @@ def test_servers_with_and_without_url(tmp_path: Path) -> None:
     )
     config, _ = fastagent.load(tmp_path)
     assert config.servers == {"argos": "http://argos/mcp", "local": None}
+
+
+def test_a_server_may_stand_in_either_file_and_the_secrets_have_the_last_word(tmp_path: Path) -> None:
+    config = "mcp: {servers: {argos: {url: 'http://argos/mcp'}, tool: {command: python}}}\n"
+    (tmp_path / "fastagent.config.yaml").write_text(config)
+    secrets = {
+        "argos": "headers: {Authorization: x}",
+        "atlas": "url: 'https://x/mcp?key=s3cret'",
+        "tool": "url: http://t",
+    }
+    (tmp_path / "fastagent.secrets.yaml").write_text(
+        "mcp:\n  servers:\n" + "".join(f"    {name}: {{{said}}}\n" for name, said in secrets.items())
+    )
+    found, problems = fastagent.load(tmp_path)
+    assert problems == []
+    assert found.servers == {"argos": "http://argos/mcp", "tool": "http://t", "atlas": "https://x/mcp?key=s3cret"}
+    assert found.commands == frozenset()
+    assert {name: str(where) for name, where in found.places.items()} == {
+        "argos": "fastagent.config.yaml:1:25 mcp.servers.argos.url",
+        "atlas": "fastagent.secrets.yaml:4:13 mcp.servers.atlas.url",
+        "tool": "fastagent.secrets.yaml:5:12 mcp.servers.tool.url",
+    }

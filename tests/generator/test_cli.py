@@ -116,7 +116,7 @@ def test_warnings_are_told_and_do_not_stop(make, run) -> None:
     assert [line.split(": ", 2)[-1] for line in err.splitlines() if line.startswith("warning: ")] == [
         "clients are told to call puck.example.com, but ports are published on 127.0.0.1 only",
         "one host port cannot be shared by 2 containers: it is not published by compose",
-        "http://localhost:1/mcp is not used: `scout` is part of the fleet",
+        "this URL is not used: `scout` is part of the fleet",
         "in a container localhost is the container itself",
         "${OPENAI_API_KEY} is not set anywhere",
         "fastagent.secrets.yaml cannot be read by the containers' user 10001",

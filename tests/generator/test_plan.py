@@ -47,6 +47,13 @@ def test_egress_follows_from_model_and_servers(plan, config: str, servers: str, 
     assert plan(ONE % "", fastagent__config__yaml=config + servers).workload("scout").egress is egress
 
 
+def test_a_server_whose_url_is_a_secret_needs_egress_too(plan) -> None:
+    made = plan(
+        ONE % "", fastagent__secrets__yaml="mcp: {servers: {atlas: {url: 'https://atlas.example/mcp?key=x'}}}\n"
+    )
+    assert made.workload("scout").egress is True
+
+
 def test_a_model_brought_along_needs_no_egress(plan) -> None:
     made = plan(TWO, **CONFIG)
     assert made.workload("scout").egress is False
