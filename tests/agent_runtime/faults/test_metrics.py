@@ -42,6 +42,7 @@ class Counted:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_operations_are_timed_by_method_tool_and_outcome(chain: Any, era: str) -> None:
+    chain.forget()
     grown = Counted(chain, "front")
     assert not await ask(chain, era, "hello")
     assert await ask(chain, era, 7)
