@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pallas_agent_runtime.conversations import Conversations, MemoryStore, key, surplus
+from pallas_agent_runtime.conversations import Conversations, MemoryStore, key, surplus, whose
 
 
 @dataclass
@@ -106,29 +106,50 @@ async def test_all_conversations_together_are_bounded_in_bytes() -> None:
 
 
 async def test_one_callers_flood_leaves_anothers_conversation() -> None:
-    store = MemoryStore[Said](weigh, limit=4, total=100)
-    await store.save(key("quiet", "bob"), {"x": [user("kept")]})
-    for handle in range(20):
-        await store.save(key(f"flood {handle}", "mallory"), {"x": [user("y" * (1 if handle < 10 else 60))]})
-    assert await store.load(key("quiet", "bob")) == {"x": [user("kept")]}
-    assert [bool(await store.load(key(f"flood {handle}", "mallory"))) for handle in (18, 19)] == [False, True]
+    store = MemoryStore[Said](weigh, limit=20, total=1000)
+    await store.save(key("quiet", "bob", verified=True), {"x": [user("kept")]})
+    for handle in range(60):
+        name = key(f"flood {handle}", "mallory", verified=True)
+        await store.save(name, {"x": [user("y" * (1 if handle < 30 else 300))]})
+    assert await store.load(key("quiet", "bob", verified=True)) == {"x": [user("kept")]}
+    left = [bool(await store.load(key(f"flood {handle}", "mallory", verified=True))) for handle in (56, 57, 59)]
+    assert left == [False, True, True]
 
 
-def test_who_has_most_conversations_loses_the_oldest() -> None:
-    kept = [("a-1", 1), ("b-1", 1), ("b-2", 1), ("b-3", 1), ("c-1", 1), ("a-2", 1), ("a-3", 1)]
-    assert surplus(kept, 7, 99) == []
-    assert surplus(kept, 5, 99) == ["a-1", "b-1"]
-    assert surplus(kept, 3, 99) == ["a-1", "b-1", "b-2", "a-2"]
-    assert surplus(kept, 1, 99) == ["a-1", "b-1", "b-2", "a-2", "b-3", "c-1"]
-    assert surplus(kept, 0, 0)[-1] == "c-1"  # the last one is in use
+async def test_names_that_nobody_verified_share_one_share_the_oldest_going_first() -> None:
+    store = MemoryStore[Said](weigh, limit=20, total=1000)
+    await store.save(key("mine", "verified", verified=True), {"x": [user("kept")]})
+    for number in range(40):
+        await store.save(key("any", f"made up {number}"), {"x": [user("y")]})
+        await store.save(key("honest", ""), {"x": [user("used")]})
+    assert await store.load(key("mine", "verified", verified=True))
+    assert await store.load(key("honest", "")) == {"x": [user("used")]}
+    assert [bool(await store.load(key("any", f"made up {number}"))) for number in (21, 22)] == [False, True]
 
 
-def test_who_has_most_bytes_loses_the_oldest() -> None:
+def test_a_key_is_its_callers_own() -> None:
+    keys = {key("h", "a", verified=True), key("h", "b", verified=True), key("h", "a"), key("h", "b"), key("ah", "")}
+    assert len(keys) == 5
+    assert len({whose(known) for known in keys}) == 3
+
+
+def test_above_their_share_who_has_most_conversations_loses_the_oldest_and_then_all_do() -> None:
+    kept = [(f"{caller}-{number}", 1) for number in range(3) for caller in "cba"] + [("a-3", 1), ("z-0", 1)]
+    assert surplus(kept, 11, 99) == []
+    assert surplus(kept, 9, 99) == ["a-0", "c-0"]
+    assert surplus(kept, 6, 99) == ["a-0", "c-0", "b-0", "a-1", "c-1"]
+    many = [(f"{number}-0", 1) for number in range(20)] + [("a-0", 1), ("a-1", 1), ("a-2", 1), ("a-3", 1)]
+    assert surplus(many, 23, 99) == ["a-0"]  # above two, the tenth part of 23, is a alone
+    assert surplus(many, 20, 99) == ["a-0", "a-1", "0-0", "1-0"]
+    assert surplus(kept, 0, 0)[-1] == "a-3"  # the last one is in use
+
+
+def test_above_their_share_who_has_most_bytes_loses_the_oldest() -> None:
     kept = [("a-1", 6), ("b-1", 5), ("b-2", 5), ("c-1", 2), ("a-2", 3)]
     assert surplus(kept, 9, 21) == []
     assert surplus(kept, 9, 20) == ["b-1"]
     assert surplus(kept, 9, 15) == ["b-1", "a-1"]
-    assert surplus([*kept, ("d-1", 99)], 9, 100) == ["b-1", "a-1", "b-2", "a-2", "c-1"]
+    assert surplus([*kept, ("d-1", 99)], 9, 100) == ["a-1", "b-1", "b-2", "c-1", "a-2"]
     assert surplus(kept, 3, 10) == ["a-1", "b-1"]  # both bounds at once: the room that the first one makes counts
 
 

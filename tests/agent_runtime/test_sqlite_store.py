@@ -87,14 +87,16 @@ async def test_all_of_an_agents_conversations_have_a_size_together(make: Make) -
 
 async def test_one_callers_flood_leaves_anothers_conversation(make: Make) -> None:
     now = [0.0]
-    store = make(limit=4, total=4_000, clock=lambda: now[0])
+    store = make(limit=20, total=20_000, clock=lambda: now[0])
     said = {"x": [user("kept")]}
-    await store.save(key("quiet", "bob"), said)
-    for handle in range(12):
+    await store.save(key("quiet", "bob", verified=True), said)
+    for handle in range(60):
         now[0] += 1
-        await store.save(key(f"flood {handle}", "mallory"), {"x": [user("y" * (1 if handle < 6 else 3_000))]})
-    assert await store.load(key("quiet", "bob")) == said
-    assert [bool(await store.load(key(f"flood {handle}", "mallory"))) for handle in (10, 11)] == [False, True]
+        name = key(f"flood {handle}", "mallory", verified=True)
+        await store.save(name, {"x": [user("y" * (1 if handle < 30 else 6_000))]})
+    assert await store.load(key("quiet", "bob", verified=True)) == said
+    left = [bool(await store.load(key(f"flood {handle}", "mallory", verified=True))) for handle in (56, 57, 59)]
+    assert left == [False, True, True]
 
 
 async def test_a_full_disk_has_room_again_once_something_is_forgotten(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What was said, kept outside the agent instances: by key, bounded in number, age, length and bytes.
 
 A key is made of the conversation's handle and its caller: knowing a handle does not open another's conversation. Where
-there is no more room the caller who has the most loses the oldest: nobody pushes out what others said.
+there is no more room, each verified caller is sure of a share (`SHARE`): above it who has most loses the oldest,
+and where nobody is above it the oldest goes. Those whom nobody has verified share one share: names are free for them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import heapq
+import json
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -20,8 +22,8 @@ LIMIT = 1000
 """Most conversations that are kept."""
 IDLE = 1800.0
 """Seconds without a turn after which one is forgotten."""
-
-
+SHARE = 10
+"""A caller is sure of the tenth part of the conversations, and of the bytes."""
 LARGEST = 48 << 20
 """Most bytes of one conversation, beyond its last turn, which is always kept."""
 TOTAL = 96 << 20
@@ -43,14 +45,14 @@ type Transcript[M] = dict[str, list[M]]
 """Messages by agent: a workflow keeps its history in its children."""
 
 
-def key(handle: str, caller: str) -> str:
+def key(handle: str, caller: str, verified: bool = False) -> str:
     """The key of a conversation. `caller` tells callers apart, empty for nobody; neither can be read back."""
-    parts = (hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest() for part in (caller, handle))
-    return "-".join(parts)
+    parts = (json.dumps(caller) if verified else "", json.dumps([caller, handle]))
+    return "-".join(hashlib.sha256(part.encode()).hexdigest() for part in parts)
 
 
 def whose(key: str) -> str:
-    """What the keys of one caller have in common."""
+    """What the keys of one verified caller have in common, and those of all others."""
     return key.partition("-")[0]
 
 
@@ -68,7 +70,9 @@ def surplus(kept: Iterable[tuple[str, int]], limit: int, total: int) -> list[str
 def _taken(
     others: Sequence[tuple[str, int]], weights: Sequence[int], last: str, used: int, room: int
 ) -> dict[str, None]:
-    """The oldest of whoever has the most, again and again, until all that is left and `used`, of `last`, fit."""
+    """What goes until all that is left and `used`, of `last`, fit: of those above their share the oldest of whoever has
+    the most, again and again; then the oldest of all.
+    """
     left, has, theirs = used + sum(weights), Counter({whose(last): used}), dict[str, deque[int]]()
     for place, (key, _) in enumerate(others):
         has[whose(key)] += weights[place]
@@ -76,13 +80,17 @@ def _taken(
     most = [(-has[caller], places.popleft(), caller) for caller, places in theirs.items()]
     heapq.heapify(most)
     taken: dict[str, None] = {}
-    while left > room and most:
+    while left > room and most and -most[0][0] > room // SHARE:
         _, place, caller = heapq.heappop(most)
         taken[others[place][0]] = None
         left -= weights[place]
         has[caller] -= weights[place]
         if theirs[caller]:
             heapq.heappush(most, (-has[caller], theirs[caller].popleft(), caller))
+    for (key, _), weight in zip(others, weights, strict=True):
+        if left > room and key not in taken:
+            taken[key] = None
+            left -= weight
     return taken
 
 

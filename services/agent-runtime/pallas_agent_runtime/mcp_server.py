@@ -158,7 +158,7 @@ class Surface:
         own = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not delegation.depth(ctx.meta)
         session = headers.get("mcp-session-id") if own else None
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
-        return conversations.key(named, whose) if named else None
+        return conversations.key(named, whose, verified is not None) if named else None
 
 
 def tools(settings: Settings) -> list[t.Tool]:
