@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import re
 import socket
 import ssl
@@ -135,10 +136,21 @@ def _read(url: str) -> tuple[SplitResult, str, int]:
     return parts, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
-@functools.cache
 def _trust() -> ssl.SSLContext:
-    """Whom the machine trusts, read once: that takes as long as ten probes."""
+    """Whom the machine trusts, as OpenSSL finds it (`SSL_CERT_FILE`), also once it is mounted or renewed."""
+    found = ssl.get_default_verify_paths()
+    return _trusted(tuple(_stamp(path) for path in (found.cafile, found.capath) if path))
+
+
+@functools.lru_cache(maxsize=1)
+def _trusted(stamps: tuple[tuple[int, ...], ...]) -> ssl.SSLContext:
+    """Kept for as long as the files are the same ones: to read them takes as long as ten probes."""
     return ssl.create_default_context()
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    there = os.stat(path)
+    return there.st_ino, there.st_size, there.st_mtime_ns
 
 
 def _request(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes, last: bool) -> bytes:

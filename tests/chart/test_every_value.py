@@ -28,11 +28,11 @@ services:
 POD: dict[str, Any] = {
     "replicas": 3,
     "resources.limits": {"cpu": "3"},
-    "resources.requests": {"cpu": "31m"},
+    "resources.requests": {"cpu": "7331m"},
     "autoscaling.enabled": True,
     "autoscaling.minReplicas": 3,
-    "autoscaling.maxReplicas": 31,
-    "autoscaling.targetCpu": 31,
+    "autoscaling.maxReplicas": 331,
+    "autoscaling.targetCpu": 331,
     "autoscaling.behavior": {"scaleDown": {"selectPolicy": "Disabled"}},
     "service.type": "NodePort",
     "service.appProtocol": "agentgateway.dev/mcp",
@@ -50,18 +50,18 @@ POD: dict[str, Any] = {
     "topologySpread": False,
     "priorityClassName": "needle",
     "runtimeClassName": "needle",
-    "user": 31,
-    "tmpSize": "31Mi",
-    "startupSeconds": 31,
-    "waitSeconds": 31,
-    "preStopSeconds": 31,
-    "graceSeconds": 31,
+    "user": 331,
+    "tmpSize": "7331Mi",
+    "startupSeconds": 662,  # asked every two seconds
+    "waitSeconds": 331,
+    "preStopSeconds": 331,
+    "graceSeconds": 326,  # and five of preStop
 }
 STATE: dict[str, Any] = {
     "enabled": False,
     "persistent": False,
     "existingClaim": "needle",
-    "size": "31Mi",
+    "size": "7331Mi",
     "storageClass": "needle",
 }
 FLEET: dict[str, Any] = {
@@ -77,11 +77,11 @@ FLEET: dict[str, Any] = {
     "images.pullPolicy": "Never",
     "images.pullSecrets": ["needle"],
     "networkPolicy.enabled": False,
-    "networkPolicy.publishedFrom": [{"ipBlock": {"cidr": "10.31.0.0/16"}}],
-    "networkPolicy.monitoringFrom": [{"ipBlock": {"cidr": "10.31.0.0/16"}}],
-    "networkPolicy.dnsTo": [{"ipBlock": {"cidr": "10.31.0.0/16"}}],
-    "networkPolicy.collectorAt": [{"ipBlock": {"cidr": "10.31.0.0/16"}}],
-    "networkPolicy.egressTo": [{"ipBlock": {"cidr": "10.31.0.0/16"}}],
+    "networkPolicy.publishedFrom": [{"ipBlock": {"cidr": "10.73.31.0/24"}}],
+    "networkPolicy.monitoringFrom": [{"ipBlock": {"cidr": "10.73.31.0/24"}}],
+    "networkPolicy.dnsTo": [{"ipBlock": {"cidr": "10.73.31.0/24"}}],
+    "networkPolicy.collectorAt": [{"ipBlock": {"cidr": "10.73.31.0/24"}}],
+    "networkPolicy.egressTo": [{"ipBlock": {"cidr": "10.73.31.0/24"}}],
     "ingress.enabled": True,
     "ingress.annotations": {"k": "needle"},
     "ingress.className": "needle",
@@ -90,7 +90,7 @@ FLEET: dict[str, Any] = {
     "httpRoute.annotations": {"k": "needle"},
     "httpRoute.parentRefs": [{"name": "needle"}],
     "serviceMonitor.enabled": True,
-    "serviceMonitor.interval": "31s",
+    "serviceMonitor.interval": "7331s",
     "serviceMonitor.labels": {"k": "needle"},
     "prometheusRule.enabled": True,
     "prometheusRule.labels": {"k": "needle"},
@@ -159,12 +159,13 @@ def test_of_the_fleet(render, path: str) -> None:
 
 
 def changes(render: Callable[[dict[str, Any]], list[Any]], path: str, value: Any) -> None:
-    """Objects differ, and what is in `value` to be recognised is in those that do."""
+    """Objects differ, and what is in `value` to be recognised is in those that do and in none before."""
     around = NEEDED.get(path, {})
     before, after = render(around), render(merged(around, nested(path, value)))
-    new = json.dumps([item for item in after if item not in before])
+    old, new = json.dumps(before), json.dumps([item for item in after if item not in before])
     assert before != after
-    assert all(word in new for word in ("needle", "31") if word in json.dumps(value))
+    said = "331" if type(value) is int and value > 300 else json.dumps(value)
+    assert all(word in new and word not in old for word in ("needle", "331") if word in said)
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -35,19 +35,19 @@ async def test_the_address_is_where_it_connects_and_the_url_is_what_it_says(serv
 
 
 @pytest.fixture
-def certificate(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+def certificate(tmp_path: Path, monkeypatch) -> Path:
     """One that this process trusts, with its key in one file."""
     file, subject = tmp_path / "own.pem", ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
     new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject)
     subprocess.run([*new, "-keyout", file, "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
     file.write_bytes(file.read_bytes() + (tmp_path / "cert.pem").read_bytes())
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    http._trust.cache_clear()
-    yield file
-    http._trust.cache_clear()
+    return file
 
 
-async def test_whom_to_trust_is_read_once(certificate: Path, monkeypatch) -> None:
+async def test_whom_to_trust_is_read_when_it_changes(certificate: Path, monkeypatch) -> None:
+    later = certificate.with_name("later.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(later))
     made, make = [], ssl.create_default_context
     monkeypatch.setattr(ssl, "create_default_context", lambda: made.append(make()) or made[-1])
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -60,11 +60,14 @@ async def test_whom_to_trust_is_read_once(certificate: Path, monkeypatch) -> Non
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=server_side) as server:
         port = server.sockets[0].getsockname()[1]
+        with pytest.raises(http.Unreachable, match="certificate verify failed"):
+            await http.request("GET", f"https://localhost:{port}", address="127.0.0.1")
+        certificate.rename(later)
         for _ in range(3):
             assert (await http.request("GET", f"https://localhost:{port}", address="127.0.0.1")).body == b"ok"
         with pytest.raises(http.Unreachable, match="certificate verify failed"):
             await http.request("GET", f"https://other.example:{port}", address="127.0.0.1")
-    assert len(made) == 1
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
