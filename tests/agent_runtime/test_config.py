@@ -147,3 +147,29 @@ def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_other
         ("b", "http://b/mcp", {"X": "y", "Authorization": "Bearer secret"}),
         ("c", "http://c/mcp", {}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("http://llm:70000/v1", "has no valid port"),
+        ("http://llm:-1/v1", "has no valid port"),
+        ("localhost:11434/v1", "is no URL"),
+    ],
+)
+def test_an_active_provider_without_an_address_is_refused_where_it_is_written(url: str, wrong: str) -> None:
+    """A turn would send its key to whatever the event loop makes of it; llm:70000 is llm:4464."""
+    for written, secrets, place in [
+        (f"openai: {{base_url: '{url}'}}", "", "fastagent.config.yaml:1:10 openai.base_url"),
+        (
+            "openai: {base_url: http://a}",
+            f"openai: {{base_url: '{url}'}}",
+            "fastagent.secrets.yaml:1:10 openai.base_url",
+        ),
+        ("", "", "$OPENAI_BASE_URL"),
+    ]:
+        with pytest.raises(Refused) as refused:
+            build(written, secrets, "openai", environ={"OPENAI_BASE_URL": url})
+        assert str(refused.value).splitlines()[0] == f"{place}: {wrong}"
+        build(written, secrets, environ={"OPENAI_BASE_URL": url})
+    build("openai: {base_url: 'http://llm:65535'}", provider="openai", environ={"OPENAI_BASE_URL": url})

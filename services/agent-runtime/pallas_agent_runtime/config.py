@@ -10,10 +10,11 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from pallas_agent_runtime import variables
 from pallas_contract import names
-from pallas_contract.problems import Problem, refuse_errors
+from pallas_contract.problems import Problem, Where, refuse_errors
 from pallas_contract.source import Source
 
 Data = dict[str, Any]
@@ -24,6 +25,8 @@ NO_KEY = "not-set"
 """Stands for a missing key: an agent starts without one (seed 001, Startup Preflight: warn-only), its calls fail."""
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Providers that preflight knows, with the variable of their key."""
+ADDRESSES = {"openai": names.ENV_OPENAI_BASE_URL, "anthropic": "ANTHROPIC_BASE_URL"}
+"""The same, with the variable of their address."""
 _OURS = ("command", "args", "transport", "protocol_mode")
 """What the kit decides for a peer: `legacy` would keep a session, which all whom this agent answers would share."""
 MAX_RETRIES = 3
@@ -52,13 +55,14 @@ def build(
     `presented` maps peer -> variable with the token that this agent shows to it.
 
     Raises:
-        Refused: the active provider's section needs a variable that is not set.
+        Refused: the active provider's section needs a variable that is not set, or its address is none.
     """
     notes: list[str] = []
     problems: list[Problem] = []
     data: Data = {}
     for tree in filter(None, (config, secrets)):
         data = _merge(data, _usable(tree, provider, environ, problems, notes))
+    problems += _address(config, secrets, data, provider, environ)
     refuse_errors(problems)
     data.pop("model_capabilities", None)  # the kit's own key; published in the registry, unknown to fast-agent
     _servers(data, peers, presented or {}, notes)
@@ -82,6 +86,47 @@ def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: l
                 drop.add(path)
     data: Data = variables.without(tree.data, frozenset(drop))
     return data
+
+
+def _address(
+    config: Source | None, secrets: Source | None, data: Data, provider: str, environ: Mapping[str, str]
+) -> Iterator[Problem]:
+    """A problem when the active provider cannot have the address it is given: a turn would send its key somewhere."""
+    if provider not in ADDRESSES:
+        return
+    url, variable = url_of(data, provider, environ), ADDRESSES[provider]
+    if not url or not (wrong := flaw(url)):
+        return
+    message, hint = wrong, "write https://HOST/v1 or http://HOST:PORT/v1"
+    for tree in filter(None, (secrets, config)):
+        if isinstance(tree.data.get(provider), dict) and tree.data[provider].get("base_url"):
+            yield tree.problem(provider, "base_url", message=message, hint=hint)
+            return
+    yield Problem(Where(f"${variable}"), message, hint)
+
+
+def url_of(data: Mapping[str, Any], provider: str, environ: Mapping[str, str]) -> str:
+    """The address of a provider that `ADDRESSES` knows, expanded; empty when none is given."""
+    section = data.get(provider) or {}
+    written = variables.expand(str(section.get("base_url") or ""), environ)
+    return written or environ.get(ADDRESSES[provider], "")
+
+
+def flaw(url: str) -> str:
+    """What is wrong with the address of a provider, empty when nothing is; without the address, which may hold a key.
+
+    Libraries do not check the port, and the event loop takes 70000 for 4464.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "is no URL"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "is no URL"
+    try:
+        return "has no valid port" if parts.port == 0 else ""
+    except ValueError:
+        return "has no valid port"
 
 
 def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str], notes: list[str]) -> None:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import structlog
 
 from pallas_agent_runtime import config, variables
-from pallas_contract import names
 
 log = structlog.get_logger(__name__)
 
@@ -61,15 +60,12 @@ def providers(data: Mapping[str, Any], default_model: str, environ: Mapping[str,
     prefix, _, model = default_model.partition(".")
     model = model.partition("?")[0]
     found: list[Provider] = []
-    defaults: dict[Name, tuple[str, str]] = {
-        "anthropic": ("ANTHROPIC_BASE_URL", ANTHROPIC_BASE_URL),
-        "openai": (names.ENV_OPENAI_BASE_URL, config.OPENAI_BASE_URL),
-    }
-    for name, (variable, default) in defaults.items():
+    defaults: dict[Name, str] = {"anthropic": ANTHROPIC_BASE_URL, "openai": config.OPENAI_BASE_URL}
+    for name, default in defaults.items():
         section = data.get(name) or {}
         key = variables.expand(str(section.get("api_key") or environ.get(config.KEYS[name], "")), environ)
         key = "" if key == config.NO_KEY else key
-        url = variables.expand(str(section.get("base_url") or ""), environ) or environ.get(variable) or default
+        url = config.url_of(data, name, environ) or default
         if key or name == prefix:
             found.append(Provider(name, url.rstrip("/"), key, model if name == prefix else "", name == prefix))
     return found

@@ -30,6 +30,8 @@ def client() -> httpx.AsyncClient:
 
 async def check(http: httpx.AsyncClient, provider: Provider) -> str:
     """The reason a provider cannot be used, empty when it can. One request, `TIMEOUT` in all; never raises."""
+    if flaw := config.flaw(provider.base_url):
+        return f"base_url {flaw}"  # not asked: uvloop takes port 70000 for 4464, and the key would go there
     try:
         async with asyncio.timeout(TIMEOUT):
             return await (_anthropic if provider.name == "anthropic" else _openai)(http, provider)
@@ -39,7 +41,7 @@ async def check(http: httpx.AsyncClient, provider: Provider) -> str:
         return _cause(error)
     except httpx.TransportError:
         return "connection lost"
-    except (httpx.RequestError, httpx.InvalidURL, ValueError, LookupError, TypeError, RecursionError):
+    except Exception:  # whatever else an answer, or a header that cannot be sent, leads to: it must not end the agent
         return "gave no valid answer"
 
 
@@ -65,11 +67,13 @@ async def _openai(http: httpx.AsyncClient, provider: Provider) -> str:
 
 
 async def _get(http: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """The status, and the body of a success."""
+    """The status, and the body of a success; no other one is waited for."""
     async with http.stream("GET", url, headers=headers) as reply:
+        if not reply.is_success:
+            return reply.status_code, b""
         body = bytearray()
         async for piece in reply.aiter_bytes():
-            body += piece if reply.is_success else b""
+            body += piece
             if len(body) > LARGEST:
                 raise ValueError("too long for a list of models")
         return reply.status_code, bytes(body)

@@ -56,6 +56,8 @@ class _Api(BaseHTTPRequestHandler):
                 self._drip(b" ", 0.05)
             elif mood == "flood":
                 self._drip(b" " * (1 << 20), 0)
+            elif mood == "401 without end":
+                self._drip(b" ", 0.05, 401)
             elif mood == "gzip":
                 self._send(200, b"no gzip at all", encoding="gzip")
             elif mood == "deep":
@@ -81,8 +83,8 @@ class _Api(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _drip(self, piece: bytes, pause: float) -> None:
-        self.send_response(200)
+    def _drip(self, piece: bytes, pause: float, status: int = 200) -> None:
+        self.send_response(status)
         self.end_headers()
         while not self.provider.ended.wait(pause):
             self.wfile.write(piece)

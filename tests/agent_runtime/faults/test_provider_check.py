@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import uvloop
 
 from pallas_agent_runtime import provider_check
 from pallas_agent_runtime.preflight import Provider
@@ -25,6 +26,7 @@ async def check(asked: Provider) -> str:
     [
         ("", ""),
         ("401", "API key rejected (HTTP 401)"),
+        ("401 without end", "API key rejected (HTTP 401)"),
         ("403", "API key rejected (HTTP 403)"),
         ("500", "HTTP 500"),
         ("503", "HTTP 503"),
@@ -94,3 +96,13 @@ async def test_who_is_not_there_is_told_from_who_cannot_be_trusted(parts: Any, t
     assert await check(provider("openai", f"http://127.0.0.1:{toolkit.free_port()}")) == "connection refused"
     with parts.providing(parts.Provider()) as url:
         assert await check(provider("openai", url.replace("http:", "https:"))) == "TLS error"
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_key_goes_to_no_other_port(parts: Any, name: str) -> None:
+    """The loop that agents run on leaves 65536 out."""
+    asked = parts.Provider()
+    with parts.providing(asked) as url:
+        beyond = f"http://127.0.0.1:{int(url.rpartition(':')[2]) + 65536}"
+        assert uvloop.run(check(provider(name, beyond))) == "base_url has no valid port"
+    assert asked.asked == []
