@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -101,8 +103,8 @@ def _audiences(fleet: Fleet, tree: Source) -> Iterator[Problem]:
             found.setdefault(_jwt_owner(fleet, name), (name, shared[0]))
     for owner, (name, url) in found.items():
         message = f"without `audience` a token for `{name}` is for {url}, which is the same in every fleet"
-        known = fleet.public_url or not _this_machine(fleet.host)
-        where = "publish the agent (`publish`; `public_url` where it has replicas)" if known else _PUBLIC
+        inside = url == launch.mcp_url(fleet, name, "container") and not _this_machine(fleet.host)
+        where = "publish the agent (`publish`; `public_url` where it has replicas)" if inside else _PUBLIC
         yield tree.problem(
             *owner, "jwt", message=message, hint=f"{where}, or set `audience` to a name that no other fleet has"
         )
@@ -116,12 +118,21 @@ def _in_every_fleet(fleet: Fleet, name: str, url: str) -> bool:
     return url == launch.mcp_url(fleet, name, "container") or _this_machine(host)
 
 
+_OWN = re.compile(
+    r"(.+\.)?(localhost|localdomain)|ip6-(localhost|loopback)|(host|gateway|kubernetes)\.docker\.internal"
+)
+
+
 def _this_machine(host: str) -> bool:
+    """Whether every machine means itself, or what it runs on, by that name or address."""
     try:
         address = ip_address(host)
     except ValueError:
-        return host.lower().removesuffix(".").split(".")[-1] in ("localhost", "localdomain")
-    return address.is_loopback or address.is_unspecified
+        try:
+            address = ip_address(socket.inet_aton(host))  # 127.1, 0x7f000001: as clients read them
+        except (OSError, ValueError):
+            return _OWN.fullmatch(host.lower().removesuffix(".")) is not None
+    return address.is_loopback or address.is_unspecified or address.is_link_local
 
 
 def not_called(fleet: Fleet, name: str, config: Config, tree: Source) -> Iterator[Problem]:
@@ -140,6 +151,8 @@ def not_called(fleet: Fleet, name: str, config: Config, tree: Source) -> Iterato
             hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
             if server in members:
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
+                if config.servers.get(server):
+                    hint += f"; a server outside of the fleet needs another name in {names.CONFIG_FILE}"
             yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 

@@ -122,6 +122,11 @@ ALONE = "{name: x%s, access: {jwt: %s}, agents: {a: {module: m.a, port: 8101%s},
         (", host: 127.0.0.2", "", "http://127.0.0.2:8101/mcp"),
         (", host: 0.0.0.0", "", "http://0.0.0.0:8101/mcp"),
         (", host: agents.localhost", "", "http://agents.localhost:8101/mcp"),
+        (", host: '127.1'", "", "http://127.1:8101/mcp"),
+        (", host: '0x7f000001'", "", "http://0x7f000001:8101/mcp"),
+        (", host: 169.254.1.1", "", "http://169.254.1.1:8101/mcp"),
+        (", host: ip6-localhost", "", "http://ip6-localhost:8101/mcp"),
+        (", host: host.docker.internal", "", "http://host.docker.internal:8101/mcp"),
         (", host: agents.example", ", publish: false", "http://a:8080/mcp"),
         (", host: agents.example", ", replicas: 2, instance_scope: request", "http://a:8080/mcp"),
         (", public_url: 'https://{name}.example'", ", publish: false", "http://a:8080/mcp"),
@@ -150,6 +155,20 @@ def test_a_token_that_every_fleet_would_take_is_none(fleet: str, agent: str, url
 )
 def test_a_fleet_with_an_address_needs_no_audience(fleet: str, agent: str) -> None:
     assert problems(ALONE % (fleet, JWT % "", agent)) == []
+
+
+@pytest.mark.parametrize(
+    ("fleet", "agent", "hint"),
+    [
+        (", host: agents.example", ", publish: false", "publish the agent"),
+        (", public_url: 'http://localhost/{name}'", ", publish: true", "set `public_url`, or `host`"),
+        ("", ", publish: false", "set `public_url`, or `host`"),
+    ],
+)
+def test_what_to_do_about_it_is_what_is_missing(fleet: str, agent: str, hint: str) -> None:
+    tree = source.parse(ALONE % (fleet, JWT % "", agent), name="agents.yaml")
+    (found,) = graph.problems(check.parse(tree), tree)
+    assert found.hint.startswith(hint)
 
 
 def test_nobody_is_asked_for_an_audience_who_asks_for_no_jwt() -> None:
