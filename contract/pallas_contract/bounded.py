@@ -1,14 +1,21 @@
 """How much a server reads before it knows what is asked: uvicorn's HTTP protocol with bounded heads, for both services.
 
-Neither uvicorn's httptools protocol nor llhttp bounds them; only the extras `registry` and `agent` bring uvicorn along.
+Neither uvicorn's httptools protocol nor llhttp bounds them, nor how many requests may wait for the answers before them;
+only the extras `registry` and `agent` bring uvicorn along.
 """
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD = 64 << 10
 """Most bytes of a request's URL, headers and trailers together, without what separates them."""
+PIECE = 4 << 10
+"""Most bytes that are parsed in a turn of the loop once requests wait: one read may bring thousands of requests."""
 
 _TOO_LARGE = b"request header fields too large\n"
 _REFUSAL = (
@@ -21,18 +28,61 @@ class _TooLarge(Exception):
     """Raised in a callback, it ends the parser's work: httptools makes a parser error of it."""
 
 
+class _Flow(FlowControl):
+    """Reads nothing new while bytes are held back: uvicorn would go on reading after each answer."""
+
+    holding = False
+
+    def resume_reading(self) -> None:
+        if not self.holding:
+            super().resume_reading()
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """Answers 431 and hangs up where a head goes beyond `HEAD`.
 
     httptools gives a header only when it is complete, so bytes in which nothing was completed are counted too: of those
-    no more than `HEAD` and what two reads of a socket bring is ever kept.
+    no more than `HEAD` and what two reads of a socket bring is ever kept. Of requests that are sent without waiting for
+    answers (pipelining) a piece is parsed, and the next one when all of the piece before have had their turn.
     """
 
     _head = 0
     _unfinished = 0
     _progress = False
+    _held = memoryview(b"")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self.flow = _Flow(transport)
 
     def data_received(self, data: bytes) -> None:
+        if len(data) <= PIECE and not self.pipeline and not self._held:
+            self._parse(data)
+            return
+        self._held = memoryview(b"".join((self._held, data)))
+        self._go_on()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._held and not self.pipeline:
+            self.loop.call_soon(self._go_on)  # not at once: this may be the parser's own callback
+
+    def _go_on(self) -> None:
+        """Parse what is held as far as nothing waits in the pipeline; bodies never do."""
+        flow = cast("_Flow", self.flow)
+        while self._held and not self.pipeline and not self.transport.is_closing():
+            piece, self._held = self._held[:PIECE], self._held[PIECE:]
+            if not self._held:
+                flow.holding = False
+                flow.resume_reading()
+            self._parse(bytes(piece))
+        if self.transport.is_closing():
+            self._held = self._held[:0]
+        elif self._held:
+            flow.holding = True
+            flow.pause_reading()
+
+    def _parse(self, data: bytes) -> None:
         self._progress = False
         super().data_received(data)
         self._unfinished = 0 if self._progress else self._unfinished + len(data)

@@ -37,6 +37,14 @@ async def test_every_face_tells_the_same(folder: Path, time, fake: Fake) -> None
     assert "1 of 2 degraded" in page
 
 
+async def test_what_is_kept_costs_no_work(folder: Path, time, fake: Fake) -> None:
+    made = ("/v0.1/servers", "/v0.1/servers/demo/harper/versions", "/v0.1/nothing", "/livez", "/openapi.json")
+    async with running(folder, time, fake, fake) as service:
+        for path in ("/.well-known/mcp/server.json", "/server-cards/harper", "/prometheus/targets"):
+            assert service.kept(path) is service.kept(path) is service.find("GET", path, b"") is not None
+        assert [service.kept(path) for path in made] == [None] * len(made)
+
+
 FACES = ("/v0.1/servers", "/.well-known/ai-catalog.json", "/prometheus/targets")
 
 

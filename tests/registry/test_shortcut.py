@@ -28,14 +28,18 @@ class World:
 
     def __init__(self) -> None:
         self.documents = {PATH: DOCUMENT, "/missing": MISSING}
-        self.long_ways = 0
+        self.long_ways = self.looks = 0
         self.go = asyncio.Event()
         self._prebuilt = Prebuilt(self._slow, self.find)
 
     def find(self, _method: str, path: str, query: bytes) -> Document | None:
+        self.looks += 1
         if path.startswith("/echo/"):
             return Document(f"{path} {query!r}".encode())
-        return self.documents.get(path) if query in (b"", b"page=1") else None
+        return self.documents.get(path)
+
+    def kept(self, path: str) -> Document | None:
+        return self.documents.get(path)
 
     async def __call__(self, scope, receive, send) -> None:
         self.long_ways += 1
@@ -55,7 +59,7 @@ def world() -> World:
 @pytest.fixture
 async def server(world: World) -> AsyncIterator[int]:
     """The port it listens on."""
-    config = uvicorn.Config(world, http=shortcut.protocol(world.find), lifespan="off", log_config=None, ws="none")
+    config = uvicorn.Config(world, http=shortcut.protocol(world.kept), lifespan="off", log_config=None, ws="none")
     config.load()
     state = uvicorn.server.ServerState()
     state.default_headers = [(b"date", b"today")]
@@ -153,7 +157,60 @@ async def test_pipelined_answers_keep_their_order(world: World, server: int) -> 
         answers = await say(asked() + slow + asked() + asked(tag='"old"'), answers=4)
     assert [answer.split(b"\r\n")[0][9:12] for answer in answers] == [b"304", b"200", b"304", b"200"]
     assert answers[1].endswith(b"slow")
-    assert world.long_ways == 3, "what comes after /slow waits for its turn"
+    assert world.long_ways == 3, "of requests at once only the first goes the short way"
+
+
+async def test_what_is_made_when_asked_for_is_made_once(world: World, server: int) -> None:
+    made = Document(b"/echo/a b'b=c'")
+    async with connected(server) as say:
+        for looks in (1, 2, 3):
+            (answer,) = await say(asked("/echo/a?b=c", made.etag))
+            assert answer.startswith(b"HTTP/1.1 304")
+            assert world.looks == looks
+
+
+@pytest.mark.parametrize("way", ["short", "long"])
+@pytest.mark.parametrize("asks", [PLAIN, asked(), PLAIN.replace(PATH.encode(), b"/echo/a?search=b")])
+async def test_who_asks_without_waiting_delays_nobody(world: World, asks: bytes, way: str) -> None:
+    kind = shortcut.protocol(world.kept) if way == "short" else BoundedProtocol
+    flood, other = Line(kind, world), Line(kind, world)
+    flood.protocol.data_received(asks * 5000)
+    other.protocol.data_received(asked("/echo/me", '"old"'))
+    while not other.written:
+        await asyncio.sleep(0)
+    assert len(flood.answers) < 10
+    assert len(flood.protocol.pipeline) < 200, "nor are they all parsed at once"
+
+
+async def test_all_that_is_asked_without_waiting_is_answered_in_turn(world: World, server: int) -> None:
+    numbers = range(9000)
+    async with connected(server) as say:
+        asks = b"".join(b"GET /echo/%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in numbers)
+        answers = await say(asks + PLAIN, answers=len(numbers) + 1)
+        assert [answer.rpartition(b"\r\n\r\n")[2] for answer in answers] == [
+            *(f"/echo/{number} b''".encode() for number in numbers),
+            DOCUMENT.body,
+        ]
+        long_ways = world.long_ways
+        await say(PLAIN)
+    assert world.long_ways == long_ways, "the short way is open again"
+
+
+async def test_no_more_is_read_than_waits(world: World) -> None:
+    line = Line(shortcut.protocol(world.kept), world)
+    line.protocol.data_received(PLAIN * 1000)
+    while len(line.answers) < 900:
+        assert not line.reading
+        await asyncio.sleep(0)
+    while len(line.answers) < 1000:
+        await asyncio.sleep(0)
+    assert line.reading
+
+
+async def test_after_a_refusal_nothing_is_parsed(world: World) -> None:
+    line = Line(shortcut.protocol(world.kept), world)
+    await line.hear(PLAIN + b"no HTTP\r\n\r\n" + PLAIN * 1000)
+    assert (len(line.answers), line.closed, line.reading) == (2, True, True)
 
 
 async def test_a_head_without_end_is_refused(world: World, server: int) -> None:
@@ -177,7 +234,7 @@ class Line:
         config = uvicorn.Config(world, http=kind, lifespan="off", log_config=None, ws="none", timeout_keep_alive=5)
         config.load()
         state = uvicorn.server.ServerState()
-        self.written, self.closed = bytearray(), False
+        self.written, self.closed, self.reading = bytearray(), False, True
         self.protocol = kind(config=config, server_state=state, app_state={}, _loop=loop)
         self.protocol.connection_made(self)  # type: ignore[arg-type]
 
@@ -193,15 +250,20 @@ class Line:
     def get_extra_info(self, _name: str) -> None:
         return None
 
-    def pause_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self.reading = False
 
-    def resume_reading(self) -> None: ...
+    def resume_reading(self) -> None:
+        self.reading = True
 
     async def hear(self, data: bytes) -> None:
         if not self.closed:
             self.protocol.data_received(data)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        before = -1
+        while len(self.written) > before:
+            before = len(self.written)
+            for _ in range(10):
+                await asyncio.sleep(0)
 
     @property
     def answers(self) -> list[tuple[list[bytes], bytes]]:
@@ -249,6 +311,9 @@ PIECES = st.sampled_from([PLAIN, asked(), asked(), asked(), CHANGE, *ODD])
 @example(said=[asked(), asked()[:20], asked()], cuts=[])
 @example(said=[asked() * 2, asked() * 2], cuts=[])
 @example(said=[asked()[:30], asked()[30:] + asked(), asked()[30:] + asked()], cuts=[])
+@example(said=[PLAIN * 500 + asked(tag='"old"') + ODD[9], asked()], cuts=[])
+@example(said=[ODD[9] * 300, asked(), asked(), asked()], cuts=[])
+@example(said=[asked(more="Content-Length: 9000\r\n", body="a" * 9000), asked(), asked()], cuts=[])
 @example(said=[asked(more="Content-Length: 9\r\n", body="a")] * 2, cuts=[])
 def test_no_reader_can_tell_which_way_an_answer_came(said: list[bytes], cuts: list[int]) -> None:
     """The same bytes in the same pieces to this protocol and to the one without a short way."""
@@ -257,7 +322,7 @@ def test_no_reader_can_tell_which_way_an_answer_came(said: list[bytes], cuts: li
         found = []
         for short in (True, False):
             world = World()
-            line = Line(shortcut.protocol(world.find) if short else BoundedProtocol, world)
+            line = Line(shortcut.protocol(world.kept) if short else BoundedProtocol, world)
             for number, piece in enumerate(said):
                 if piece == CHANGE:
                     same = world.documents[PATH] is DOCUMENT
@@ -275,7 +340,7 @@ def test_no_reader_can_tell_which_way_an_answer_came(said: list[bytes], cuts: li
 
 @pytest.mark.parametrize("request_", [PLAIN, asked()], ids=["whole", "unchanged"])
 async def test_who_does_not_read_is_not_written_to(world: World, request_: bytes) -> None:
-    line = Line(shortcut.protocol(world.find), world)
+    line = Line(shortcut.protocol(world.kept), world)
     await line.hear(request_)
     first = bytes(line.written)
     line.protocol.pause_writing()
@@ -293,7 +358,7 @@ async def test_who_goes_on_asking_is_kept_and_who_falls_silent_is_not(world: Wor
         timers.append((now[0] + delay, callback))
         return SimpleNamespace(cancel=lambda: None)
 
-    line = Line(shortcut.protocol(world.find), world, SimpleNamespace(time=lambda: now[0], call_later=call_later))
+    line = Line(shortcut.protocol(world.kept), world, SimpleNamespace(time=lambda: now[0], call_later=call_later))
     for now[0] in (0.0, 2.0, 4.0):
         await line.hear(asked())
     assert [due for due, _ in timers] == [5.0], "answers given again set no timer"

@@ -66,7 +66,11 @@ class Catalogue:
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
         """The document of a path, whatever the face (prebuilt.Find)."""
-        return self._documents.get(path) or self._listing.find(method, path, query)
+        return self.kept(path) or self._listing.find(method, path, query)
+
+    def kept(self, path: str) -> Document | None:
+        """The document of a path if it is not a page of the registry API, which are joined when asked for."""
+        return self._documents.get(path)
 
     def publish(
         self, loaded: Loaded, verdict: Callable[[str], Verdict], registered: Sequence[Registration] = ()

@@ -65,7 +65,7 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
-        http=shortcut.protocol(service.find),
+        http=shortcut.protocol(service.kept),
         lifespan="off",
         log_config=None,
         log_level="warning",

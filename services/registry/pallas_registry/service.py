@@ -126,8 +126,12 @@ class Service:
         return self._settings.hosts or launch.registry_hosts(self._loaded.fleet)
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
-        """The ready-made document of a path (prebuilt.Find)."""
-        return self.catalogue.find(method, path, query) or self._others.get(path)
+        """The document of a path, kept or joined of ready entries (prebuilt.Find)."""
+        return self.kept(path) or self.catalogue.find(method, path, query)
+
+    def kept(self, path: str) -> Document | None:
+        """The document of a path if there is no work in it (shortcut.Kept)."""
+        return self.catalogue.kept(path) or self._others.get(path)
 
     async def recheck(self, agent: str) -> Verdict:
         """Look for the agent and probe it now.

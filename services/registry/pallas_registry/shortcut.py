@@ -2,19 +2,24 @@
 
 A 304 costs less still. Who polls sends the same bytes again and again, so the answer to the last request of a
 connection is given again, unparsed, as long as the document is the same: 304 is more than twice as fast as 200
-(benchmarks/registry_catalogue.py). Whatever is not plain takes the long way, to the same answer.
+(benchmarks/registry_catalogue.py). Whatever is not plain takes the long way, to the same answer: also what is made when
+it is asked for, and all but the first of requests that come at once, so that other connections have their turn.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pallas_contract.bounded import BoundedProtocol
-from pallas_registry.prebuilt import Document, Find, matches
+from pallas_registry.prebuilt import Document, matches
 
 REMEMBERED = 2048
 """Most bytes of a request that a connection remembers."""
+
+Kept = Callable[[str], Document | None]
+"""The document of a path, whatever the query, if it is kept ready: never one that is made for the asking."""
 
 _WHOLE, _UNCHANGED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 304 Not Modified\r\n"
 
@@ -27,33 +32,33 @@ class _Answered:
 
 
 class Shortcut(BoundedProtocol):
-    """uvicorn's protocol with a short way to the documents that `find` knows; other requests pay a look for it.
+    """uvicorn's protocol with a short way to the documents that are kept; other requests pay a look for it.
 
     A body is handed over whole, as uvicorn does: once the connection holds more than it should, the long way waits.
     """
 
-    find: ClassVar[staticmethod[[str, str, bytes], Document | None]]
+    kept: ClassVar[staticmethod[[str], Document | None]]
     dated: ClassVar[tuple[list[tuple[bytes, bytes]] | None, bytes]] = (None, b"")
     """uvicorn's own headers, another list each second, and what they are on the wire."""
 
     _open = _begun = 0
     """Requests that have begun and are not read to their end; those that began in the bytes at hand."""
-    _answered: tuple[str, bytes, Document] | None = None
-    """Path, query and document of a 304 given in the bytes at hand."""
-    _again: tuple[bytes, str, bytes, Document] | None = None
+    _answered: tuple[str, Document] | None = None
+    """Path and document of a 304 given in the bytes at hand."""
+    _again: tuple[bytes, str, Document] | None = None
     """The bytes of the last request, if it was one whole request for which there was a 304; then as `_answered`."""
     _heard = 0.0
     """When that request came again, by the loop's clock."""
 
     def data_received(self, data: bytes) -> None:
         if self._again is not None and data == self._again[0] and not self.flow.write_paused:
-            _, path, query, document = self._again
-            if self.find("GET", path, query) is document:
+            _, path, document = self._again
+            if self.kept(path) is document:
                 self._heard = self.loop.time()  # setting a timer would cost as much as all the rest
                 self.server_state.total_requests += 1
                 self.transport.write(self._fields(_UNCHANGED, document.head))
                 return
-        whole = not self._open
+        whole = not self._open and not self._held
         self._begun, self._answered, self._again = 0, None, None
         super().data_received(data)
         self._remember(data, whole=whole)
@@ -82,10 +87,10 @@ class Shortcut(BoundedProtocol):
     def on_headers_complete(self) -> None:
         found = self._plain()
         tag = next((value for name, value in self.headers if name == b"if-none-match"), None) if found else None
-        if found is None or (tag is not None and not matches(found[2].etag, [tag.decode("latin-1")])):
+        if found is None or (tag is not None and not matches(found[1].etag, [tag.decode("latin-1")])):
             super().on_headers_complete()
             return
-        document = found[2]
+        document = found[1]
         self.cycle = _Answered  # type: ignore[assignment] # what uvicorn asks of a cycle that is over
         if tag is None:
             self.transport.write(self._fields(_WHOLE, document.full))
@@ -95,8 +100,10 @@ class Shortcut(BoundedProtocol):
             self.transport.write(self._fields(_UNCHANGED, document.head))
         self.on_response_complete()
 
-    def _plain(self) -> tuple[str, bytes, Document] | None:
+    def _plain(self) -> tuple[str, Document] | None:
         """What is asked for and the document, if that can be answered at once and in turn."""
+        if self._begun > 1:
+            return None
         waiting = self.cycle is not None and not self.cycle.response_complete
         if waiting or self.flow.write_paused or not self.parser.should_keep_alive() or self.parser.should_upgrade():
             return None
@@ -104,10 +111,9 @@ class Shortcut(BoundedProtocol):
             return None
         if b"%" in self.url or b"#" in self.url:
             return None
-        raw, _, query = self.url.partition(b"?")
-        path = raw.decode("latin-1")
-        document = self.find("GET", path, query)
-        return (path, query, document) if document is not None and document.status == 200 else None
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        document = self.kept(path)
+        return (path, document) if document is not None and document.status == 200 else None
 
     def _fields(self, status: bytes, fields: bytes) -> bytes:
         known, default = Shortcut.dated
@@ -118,7 +124,7 @@ class Shortcut(BoundedProtocol):
         return b"".join((status, default, fields, b"\r\n"))
 
 
-def protocol(find: Find) -> type[Shortcut]:
+def protocol(kept: Kept) -> type[Shortcut]:
     """The class for `uvicorn.Config(http=...)`."""
-    members: dict[str, Any] = {"find": staticmethod(find)}
+    members: dict[str, Any] = {"kept": staticmethod(kept)}
     return type("Bound", (Shortcut,), members)
