@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ async def test_one_who_hangs_up_ends_it() -> None:
     line.closed.set()
     with pytest.raises(HungUp):
         await waiting
-    await asyncio.wait_for(work.cancelled.wait(), 10)
+    assert work.cancelled.is_set()
 
 
 async def test_one_who_cancels_ends_it() -> None:
@@ -70,4 +71,35 @@ async def test_one_who_cancels_ends_it() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await asyncio.wait_for(work.cancelled.wait(), 10)
+    assert work.cancelled.is_set()
+
+
+async def test_what_goes_wrong_is_heard_and_no_task_is_left() -> None:
+    """Of the work while it is cancelled, and of the connection, after which nobody can say that it was closed."""
+    unheard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+
+    async def stubborn() -> str:
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            raise ValueError("no") from None
+
+    async def broken() -> Any:
+        raise OSError("broken")
+
+    line, work = Line(), Work()
+    waiting = asyncio.create_task(attended(line.request, stubborn()))
+    await work.begun.wait()
+    line.closed.set()
+    with pytest.raises(ValueError, match="no"):
+        await waiting
+    work.begun.clear()
+    waiting = asyncio.create_task(attended(Request({"type": "http", "headers": []}, broken), work()))
+    await work.begun.wait()
+    work.let.set()
+    assert await waiting == "done"
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    del waiting
+    gc.collect()
+    assert unheard == []

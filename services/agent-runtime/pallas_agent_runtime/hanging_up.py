@@ -7,17 +7,21 @@ might come back for the answer (2025-11-25, Transports); no events are kept for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable
 
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED
 from starlette.requests import Request
 
 
-class HungUp(Exception):
+class HungUp(MCPError):
     """Who asked has closed the connection; there is nobody to tell it to but the log."""
 
+    def __init__(self) -> None:
+        super().__init__(CONNECTION_CLOSED, "the caller hung up")
 
-async def attended[T](request: Request | None, work: Coroutine[Any, Any, T]) -> T:
+
+async def attended[T](request: Request | None, work: Awaitable[T]) -> T:
     """The result of `work`, which is cancelled when the connection of `request` is closed.
 
     Raises:
@@ -25,17 +29,22 @@ async def attended[T](request: Request | None, work: Coroutine[Any, Any, T]) -> 
     """
     if request is None:
         return await work
-    working, listening = asyncio.create_task(work), asyncio.create_task(_closed(request))
+    limit = asyncio.timeout(None)
+    listening = asyncio.create_task(_closed(request, limit))
     try:
-        await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise HungUp("the caller hung up")
-        return working.result()
+        async with limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise HungUp from None
     finally:
-        for task in (working, listening):
-            task.cancel()
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
 
 
-async def _closed(request: Request) -> None:
+async def _closed(request: Request, limit: asyncio.Timeout) -> None:
+    """Let `limit` expire once the connection is closed."""
     while (await request.receive())["type"] != "http.disconnect":
         pass  # the end of the body
+    limit.reschedule(asyncio.get_running_loop().time())

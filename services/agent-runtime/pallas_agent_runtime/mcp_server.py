@@ -49,7 +49,7 @@ class Surface:
         self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
     ) -> None:
         self._settings, self._agent, self._current = settings, agent, current
-        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, HungUp, *failures)
+        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
         self.tools = tools(settings)
         self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
@@ -93,18 +93,17 @@ class Surface:
             return await self._timed(ctx, params.name, arguments, task)
 
     async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
-        started, event = time.perf_counter(), "call"
+        started = time.perf_counter()
         try:
             text, failed = await self._ask(ctx, arguments, task), False
         except self._failures as failure:
             text, failed = str(failure), True
-            event = "call_cancelled" if isinstance(failure, HungUp) else event
-        except asyncio.CancelledError:
+        except (HungUp, asyncio.CancelledError):
             _log(ctx, "call_cancelled", tool, started, failed=True)
             raise
         if self._settings.trace_content:
             spans.content(arguments, text)
-        _log(ctx, event, tool, started, failed=failed)
+        _log(ctx, "call", tool, started, failed=failed)
         return _text(text, failed=failed)
 
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:

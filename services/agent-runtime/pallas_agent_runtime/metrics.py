@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from pydantic import ValidationError
 
 from pallas_agent_runtime import delegation
+from pallas_agent_runtime.hanging_up import HungUp
 from pallas_agent_runtime.health import Downstream
 from pallas_agent_runtime.preflight import Preflight
 from pallas_contract import __version__
@@ -70,6 +71,8 @@ class Metrics:
         try:
             result = await call_next(ctx)
             error = "tool_error" if isinstance(result, dict) and result.get("isError") else ""
+        except HungUp:
+            raise  # what the SDK says of the other era: it cancels the call
         except MCPError as failure:
             error = str(failure.code)
             raise

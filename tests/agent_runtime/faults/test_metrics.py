@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import httpx2
@@ -54,18 +54,19 @@ async def test_operations_are_timed_by_method_tool_and_outcome(chain: Any, era: 
     assert grown(operation("count", "tools/list")) == 1  # which the client asks for after its first answer
 
 
-async def test_open_calls_are_counted_while_they_are_open(chain: Any, toolkit: Any) -> None:
+@pytest.mark.parametrize("era", ERAS)
+async def test_open_calls_are_counted_while_they_are_open(chain: Any, toolkit: Any, era: str) -> None:
     chain.forget()
     grown = Counted(chain, "front")
 
     def open_calls(number: int) -> bool | None:
         return chain.metrics("front")[IN_FLIGHT] == chain.metrics("leaf")[IN_FLIGHT] == number or None
 
-    async with Client(chain.agents.url("front"), mode=MODERN) as client:
+    async with AsyncExitStack() as stack:  # a client each: the turns of one session follow each other
+        clients = [await stack.enter_async_context(Client(chain.agents.url("front"), mode=era)) for _ in range(3)]
         await asyncio.to_thread(toolkit.until, lambda: open_calls(0))
-        waiting = [
-            asyncio.create_task(client.call_tool("front", {"message": "to middle to leaf slow"})) for _ in range(3)
-        ]
+        message = {"message": "to middle to leaf slow"}
+        waiting = [asyncio.create_task(client.call_tool("front", message)) for client in clients]
         await asyncio.to_thread(toolkit.until, lambda: open_calls(3))
         waiting.pop().cancel()
         await asyncio.to_thread(toolkit.until, lambda: open_calls(2))

@@ -20,6 +20,7 @@ from pallas_contract import names
 pytestmark = pytest.mark.slow
 
 MODERN, LEGACY = ERAS = ["2026-07-28", "legacy"]
+LEVELS = ("front", "middle", "leaf")
 LINES = [
     "front step 1 (llm)",
     "front step 2 (tool)",
@@ -93,20 +94,28 @@ def work(request: pytest.FixtureRequest, chain: Any) -> Any:
     chain.forget()
     model, argos = (chain.model.entered, chain.model.abandoned), (chain.argos.held, chain.argos.given_up)
     begun, ended = model if request.param == "model" else argos
-    yield SimpleNamespace(message=MESSAGES[request.param], begun=begun, ended=ended, task=uuid.uuid4().hex)
+    made = SimpleNamespace(message=MESSAGES[request.param], begun=begun, ended=ended, task=uuid.uuid4().hex)
+    made.cancelled = {name: cancelled(chain, name) for name in LEVELS}
+    yield made
     chain.model.released.set()
+
+
+def cancelled(chain: Any, name: str) -> float:
+    """How many calls of an agent were taken back, whatever their tool."""
+    counted = 'mcp_server_operation_duration_seconds_count{error_type="cancelled",'
+    return float(sum(value for series, value in chain.metrics(name).items() if series.startswith(counted)))
 
 
 async def stopped(chain: Any, work: Any, toolkit: Any) -> None:
     """The work at the end of the chain is given up, nobody is at it any more, and each level says so."""
     assert await asyncio.to_thread(work.ended.wait, 60)
-    levels = ("front", "middle", "leaf")
 
     def idle() -> bool | None:
-        return not any(chain.metrics(name)["pallas_calls_in_flight"] for name in levels) or None
+        return not any(chain.metrics(name)["pallas_calls_in_flight"] for name in LEVELS) or None
 
     await asyncio.to_thread(toolkit.until, idle)
-    for name in levels:
+    for name in LEVELS:
+        assert cancelled(chain, name) == work.cancelled[name] + 1
         lines = [json.loads(line) for line in chain.agents.log(name).read_text().splitlines()]
         assert [line["event"] for line in lines if line.get("task") == work.task] == ["call_cancelled"]
     chain.model.released.set()
