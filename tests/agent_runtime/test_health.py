@@ -46,7 +46,7 @@ class Servers:
     def __init__(self, **states: str) -> None:
         self.states, self.eras = states, []
 
-    async def __call__(self, target: Target, *, era: str = "") -> Result:
+    async def __call__(self, target: Target, *, era: str, timeout: float) -> Result:
         self.eras.append(era)
         state: Any = self.states[target.url]
         if state == "raises":
@@ -68,25 +68,34 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     assert downstream.unreachable() == ["d"]
 
 
-async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do() -> None:
-    answers = [Result("ok"), Result("error"), Result("ok"), Result("error"), Result("error"), Result("error")]
+@pytest.mark.parametrize(("usual", "patience"), [(0.1, 1.0), (1.5, 2.25), (2.9, 3.0)])
+async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do(usual: float, patience: float) -> None:
+    """A server that restarts refuses for a moment; one that always takes long is given as long."""
+    well, hanging, refusing = Result("ok", latency=usual), Result("error", "hangs"), Result("error", "refuses")
+    answers, happened = [well, hanging, well, hanging, refusing, refusing], list[Any]()
 
-    async def probe(target: Target, *, era: str = "") -> Result:
+    async def probe(target: Target, *, era: str, timeout: float) -> Result:
+        happened.append(("probe", timeout))
         return answers.pop(0)
 
-    downstream = Downstream({"a": Target("a")}, probe)
+    async def sleep(seconds: float) -> None:
+        happened.append(("sleep", seconds))
+
+    downstream = Downstream({"a": Target("a")}, probe, sleep=sleep)
     found = []
     for _ in range(4):
         await downstream.refresh()
-        found.append(downstream.unreachable())
-    assert (found, answers) == ([[], [], ["a"], ["a"]], [])
+        found.append((downstream.seen["a"].result.reason, downstream.unreachable()))
+    assert found == [("", []), ("", []), ("hangs", ["a"]), ("refuses", ["a"])]
+    confirmed = [("probe", 3.0), ("sleep", 0.25), ("probe", patience)]
+    assert happened == [("probe", 3.0), *confirmed, *confirmed, ("probe", 3.0)]
 
 
 @pytest.mark.parametrize(
     ("state", "latency", "worth"), [("ok", 2.9, True), ("error", 0.1, True), ("error", 3.0, False)]
 )
 async def test_only_a_server_that_hangs_is_not_worth_trying(state: Any, latency: float, worth: bool) -> None:
-    async def probe(target: Target, *, era: str = "") -> Result:
+    async def probe(target: Target, *, era: str, timeout: float) -> Result:
         return Result(state, latency=latency)
 
     downstream = Downstream({"a": Target("a")}, probe)

@@ -44,7 +44,7 @@ class Page:
     async def check(self, provider: Provider) -> str:
         return ""
 
-    async def probe(self, target: Target, *, era: str = "") -> Result:
+    async def probe(self, target: Target, *, era: str, timeout: float) -> Result:
         return Result("error", "connection refused")
 
     async def get(self, path: str) -> httpx.Response:

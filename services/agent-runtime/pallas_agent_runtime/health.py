@@ -19,10 +19,17 @@ log = structlog.get_logger(__name__)
 INTERVAL = 5.0
 """Seconds between two rounds of probes."""
 
+PAUSE = 0.25
+"""Seconds between a failed probe of a server that was there and its confirmation, as in the registry."""
+
+CONFIRM_TIMEOUT, SLOWER = 1.0, 1.5
+"""Least seconds that a confirmation is given, and by how much it may take longer than the answer before."""
+
 HANGING = 1.0
 """Seconds after which a probe that found nothing is taken for a server that hangs."""
 
 Probe = Callable[..., Awaitable[Result]]
+"""The contract's `probe(target, *, era, timeout)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +48,9 @@ class Downstream:
         targets: Mapping[str, Target],
         probe_one: Probe = probe.probe,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._targets, self._probe, self._clock = targets, probe_one, clock
+        self._targets, self._probe, self._clock, self._sleep = targets, probe_one, clock, sleep
         self.seen: dict[str, Seen] = {}
         self.refreshed = datetime.now(UTC)
 
@@ -69,26 +77,37 @@ class Downstream:
             await asyncio.sleep(INTERVAL)
 
     async def refresh(self) -> None:
-        """Probe all servers side by side, each within the 3 seconds of the seed; one that was there is asked twice."""
+        """Probe all servers side by side, each within the 3 seconds of the seed.
+
+        One that was there and does not answer is asked once more before it is called unreachable: one lost answer, or a
+        moment in which it lets nobody in, changes nothing.
+        """
         await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
         self.refreshed = datetime.now(UTC)
 
     async def _refresh(self, name: str, target: Target) -> None:
         before = self.seen.get(name)
         era = before.result.era if before else ""
-        result = await self._ask(target, era)
+        result = await self._ask(target, era, probe.TIMEOUT)
         if not result.reachable and before and before.result.reachable:
-            result = await self._ask(target, era)  # one lost answer changes nothing, as in the registry
+            await self._sleep(PAUSE)
+            again = await self._ask(target, era, _patience(before.result))
+            result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
             event = log.info if result.reachable else log.warning
             event("downstream", server=name, state=result.state, reason=result.reason)
         self.seen[name] = Seen(result, self._clock())
 
-    async def _ask(self, target: Target, era: str) -> Result:
+    async def _ask(self, target: Target, era: str, timeout: float) -> Result:
         try:
-            return await self._probe(target, era=era)
+            return await self._probe(target, era=era, timeout=timeout)
         except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
             return Result("error", type(error).__name__)
+
+
+def _patience(before: Result) -> float:
+    """Seconds that a confirmation may take: a server that always takes seconds is given them."""
+    return min(max(CONFIRM_TIMEOUT, SLOWER * before.latency), probe.TIMEOUT)
 
 
 def combine(

@@ -16,11 +16,14 @@ async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None
         ["ok", "ok", "error", "error", "error", "error", "ok", "ok"]
     )  # a change for the worse is asked for twice
 
-    async def probe(target: Target, *, era: str = "") -> Result:
+    async def probe(target: Target, *, era: str, timeout: float) -> Result:
         state: Any = next(states)
         return Result(state, "" if state == "ok" else "no answer in 3 s")
 
-    downstream = Downstream({"argos": Target("http://argos/mcp")}, probe)
+    async def sleep(seconds: float) -> None:
+        pass
+
+    downstream = Downstream({"argos": Target("http://argos/mcp")}, probe, sleep=sleep)
     with structlog.testing.capture_logs() as lines:
         for _ in range(7):
             await downstream.refresh()
