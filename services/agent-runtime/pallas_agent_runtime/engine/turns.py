@@ -20,6 +20,7 @@ from pallas_agent_runtime.access.callers import Caller
 from pallas_agent_runtime.conversations import Conversations, Transcript
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
+from pallas_agent_runtime.engine.kept import kept
 from pallas_agent_runtime.instances import Instances
 from pallas_agent_runtime.progress import Progress, Report
 from pallas_agent_runtime.questions import Question
@@ -258,8 +259,9 @@ def _resume(agent: Any, messages: list[PromptMessageExtended]) -> None:
 
 
 def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> None:
+    said = {name: agent.message_history for name, agent in agents.items() if agent.message_history}
     transcript.clear()
-    transcript.update({name: list(agent.message_history) for name, agent in agents.items() if agent.message_history})
+    transcript.update({name: list(map(kept, messages)) for name, messages in said.items()})
 
 
 def weigh(message: PromptMessageExtended) -> int:
