@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time as clock
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from pallas_registry import discovery
 from pallas_registry.discovery import Dns, Endpoint, Sighting
-from pallas_registry.pulse import PERIOD, TOLERANCE, Pulse
+from pallas_registry.pulse import PERIOD, STALLS, TOLERANCE, Pulse
 from pallas_registry.registration.reach import Outside, Reach
 
 from .made_up import states
@@ -21,18 +24,48 @@ def stopped(seconds: float) -> None:
     clock.sleep(seconds)
 
 
+def idle() -> float:
+    return 0.0
+
+
 async def test_a_pulse_that_is_overdue_stops_its_clock_at_once(time) -> None:
-    pulse = Pulse(time.clock)
+    pulse = Pulse(time.clock, idle)
     time.seconds = 100.0
     assert (pulse.lost, pulse.clock()) == (0.0, 100.0), "before the start nothing is missed"
-    pulse.start()
+    pulse.beat()
     time.seconds += PERIOD + TOLERANCE
     assert (pulse.lost, pulse.clock()) == pytest.approx((0.0, 100 + PERIOD + TOLERANCE))
     time.seconds += 20
     assert (pulse.lost, pulse.clock()) == pytest.approx((20.0, 100 + PERIOD + TOLERANCE))
-    pulse.start()
+    pulse.beat()
     time.seconds += 0.1
     assert (pulse.lost, pulse.clock()) == pytest.approx((20.0, 100 + PERIOD + TOLERANCE + 0.1))
+
+
+@pytest.mark.parametrize(("worked", "lost"), [(0.1, 9.7), (4.0, 5.95), (9.98, 0.0), (20.0, 0.0)])
+async def test_time_with_a_processor_is_not_lost(time, worked: float, lost: float) -> None:
+    used = 7.0
+    pulse = Pulse(time.clock, lambda: used)
+    pulse.beat()
+    time.seconds, used = 10.0, used + worked
+    assert (pulse.lost, pulse.forgiven(0.0)) == pytest.approx((lost, lost))
+    pulse.beat()
+    assert (pulse.lost, pulse.forgiven(0.0)) == pytest.approx((lost, lost))
+
+
+async def test_only_the_longest_stalls_are_forgiven(time) -> None:
+    pulse = Pulse(time.clock, idle)
+    pulse.beat()
+    for seconds in (5, 1, 7, 3):
+        time.seconds += seconds + PERIOD + TOLERANCE
+        pulse.beat()
+    assert pulse.lost == pytest.approx(16)
+    assert pulse.forgiven(0.0) == pytest.approx(12)
+    assert pulse.forgiven(6.0) == pytest.approx(10)
+    time.seconds += 4 + PERIOD + TOLERANCE
+    assert pulse.forgiven(0.0) == pytest.approx(12)
+    assert pulse.forgiven(10.0) == pytest.approx(4 + 7 - 3.1)
+    assert pulse.forgiven(time.seconds - 1) == pytest.approx(1), "never more than has passed"
 
 
 async def test_it_beats_by_itself() -> None:
@@ -52,10 +85,56 @@ async def test_it_beats_by_itself() -> None:
 async def test_a_deadline_waits_for_a_loop_that_did_not_run() -> None:
     pulse = Pulse()
     pulse.start()
-    async with pulse.timeout(1):
-        for _ in range(3):
-            stopped(1.5)
+    async with pulse.timeout(0.5):
+        for _ in range(STALLS):
+            stopped(0.9)
             await asyncio.sleep(0.01)
+
+
+def busy(seconds: float) -> None:
+    until = clock.monotonic() + seconds
+    while clock.monotonic() < until:
+        pass
+
+
+@pytest.mark.parametrize("block", [busy, stopped])
+async def test_a_deadline_passes_however_often_the_loop_is_blocked(block: Callable[[float], None]) -> None:
+    pulse, turns = Pulse(), 0
+    pulse.start()
+
+    async def blocked() -> None:
+        nonlocal turns
+        while turns < 30:
+            turns += 1
+            block(0.8)
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(TimeoutError):
+        async with pulse.timeout(2):
+            await blocked()
+    assert turns < 6
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_has_come_is_read_first(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """On a connection, since uvloop looks at its timers before that and asyncio after it."""
+
+    async def read() -> bytes:
+        pulse = Pulse()
+        pulse.start()
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            async with pulse.timeout(0.2):
+                theirs.send(b"well")
+                busy(1)
+                return await reader.readexactly(4)
+        finally:
+            writer.close()
+            theirs.close()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(read()) == b"well"
 
 
 async def test_a_deadline_is_one_where_the_loop_runs() -> None:
@@ -93,13 +172,27 @@ async def test_names_are_looked_up_by_its_deadline(monkeypatch) -> None:
 @pytest.mark.usefixtures("no_threads")
 async def test_who_was_not_listened_to_was_not_silent(folder, time) -> None:
     admit(folder)
-    pulse = Pulse(time.clock)
+    pulse = Pulse(time.clock, idle)
     async with opened(folder, time, pulse=pulse) as desk:
         await desk.ask(register())
-        pulse.start()
+        pulse.beat()
         time.seconds += 250  # four intervals and more, stopped
         await time.advance()
         assert states(desk.service)["feature-extractor"] == ("ok", "")
         text = (await desk.service.metrics.scrape(""))[0].decode()
         assert "\npallas_registry_lost_seconds_total 249.7\n" in text
         assert await desk.code(beat()) == (200, 0)
+
+
+@pytest.mark.usefixtures("no_threads")
+async def test_who_is_silent_is_seen_by_a_registry_that_has_little_time(folder, time) -> None:
+    admit(folder)
+    pulse = Pulse(time.clock, idle)
+    async with opened(folder, time, pulse=pulse) as desk:
+        await desk.ask(register())
+        for _ in range(8):
+            pulse.beat()
+            time.seconds += 50  # eight times stopped, and nothing to be heard in between
+        pulse.beat()
+        await time.advance()
+        assert states(desk.service)["feature-extractor"][0] == "error"

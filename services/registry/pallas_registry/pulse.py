@@ -1,34 +1,59 @@
 """How late the registry itself is, so that a process without a processor does not call its agents silent.
 
 Deadlines by the clock pass while a process is stopped or starved, and an answer that came meanwhile is read after them.
-So what waits for others here counts only the time in which the event loop ran.
+So what waits for others here is forgiven the time in which the process did not run. A loop that is merely busy runs: it
+gets one more turn to read what has come, and no more, since deadlines bound how late a dead agent is noticed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
+from heapq import nlargest
 from types import TracebackType
 
 PERIOD = 0.25
 """Seconds between two beats."""
 TOLERANCE = 0.05
-"""Seconds that a beat may be late: a busy loop is not a stopped one."""
+"""Seconds that a beat may be late."""
+STALLS = 2
+"""Most stalls that one wait is forgiven: a probe has two answers to read, and a stall may hide each of them."""
+TURN = 0.01
+"""Seconds for the loop to read what has come while it did not turn."""
+_KEPT = 256
+"""Stalls that are remembered."""
 
 
 class Pulse:
-    """A timer that rings four times a second, or later; until `start` no time is lost."""
+    """Beats four times a second, or later; until `start` no time is lost.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lost, self._due = clock, 0.0, float("inf")
+    `cpu` is the seconds of processor that this process has had: time in which it had one is not lost.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, cpu: Callable[[], float] = time.process_time
+    ) -> None:
+        self._clock, self._cpu = clock, cpu
+        self._lost, self._last, self._used = 0.0, float("inf"), 0.0
+        self._stalls: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def start(self) -> None:
-        """Beat for as long as the running loop does."""
+        """Beat now, and from now on for as long as the running loop turns."""
+        self._keep_beating(asyncio.get_running_loop())
+
+    def _keep_beating(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.beat()
+        loop.call_later(PERIOD, self._keep_beating, loop)
+
+    def beat(self) -> None:
+        """Note that the loop turns, and for how long it should have and did not."""
         now = self._clock()
-        self._lost += self._late(now)
-        self._due = now + PERIOD
-        asyncio.get_running_loop().call_later(PERIOD, self.start)
+        if late := self._late(now):
+            self._lost += late
+            self._stalls.append((now, late))
+        self._last, self._used = now, self._cpu()
 
     @property
     def lost(self) -> float:
@@ -39,26 +64,38 @@ class Pulse:
         """Monotonic seconds without those that were lost."""
         return self._clock() - self.lost
 
+    def forgiven(self, since: float) -> float:
+        """Seconds that do not count of a wait that goes on since then: its longest stalls, at most `STALLS` of them."""
+        now = self._clock()
+        stalls = [(ended, late) for ended, late in self._stalls if ended > since]
+        if late := self._late(now):
+            stalls.append((now, late))
+        return sum(nlargest(STALLS, (min(late, ended - since) for ended, late in stalls)))
+
     def _late(self, now: float) -> float:
-        return max(0.0, now - self._due - TOLERANCE)
+        late = now - self._last - PERIOD - TOLERANCE
+        if late <= 0:
+            return 0.0
+        return max(0.0, min(late, now - self._last - (self._cpu() - self._used) - TOLERANCE))
 
     def timeout(self, seconds: float) -> _Timeout:
-        """As `asyncio.timeout`, by this clock: it is over after so many seconds in which an answer could be read."""
-        return _Timeout(self.clock, seconds)
+        """As `asyncio.timeout`, but for what is forgiven; and what has come when it is over is read first."""
+        return _Timeout(self.forgiven, self._clock, seconds)
 
 
 class _Timeout:
     """A timeout that looks at the clock when its time has come, and waits for what is left."""
 
-    __slots__ = ("_bound", "_clock", "_end", "_loop", "_timer")
+    __slots__ = ("_began", "_bound", "_clock", "_due", "_forgiven", "_loop", "_seconds", "_timer")
 
-    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._clock, self._end, self._bound = clock, clock() + seconds, asyncio.timeout(None)
+    def __init__(self, forgiven: Callable[[float], float], clock: Callable[[], float], seconds: float) -> None:
+        self._forgiven, self._clock, self._seconds = forgiven, clock, seconds
+        self._began, self._bound = clock(), asyncio.timeout(None)
 
     async def __aenter__(self) -> None:
         self._loop = asyncio.get_running_loop()
         await self._bound.__aenter__()
-        self._timer = self._loop.call_later(self._end - self._clock(), self._ring)
+        self._wait(self._left())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -66,9 +103,21 @@ class _Timeout:
         self._timer.cancel()
         await self._bound.__aexit__(kind, error, trace)
 
+    def _left(self) -> float:
+        return self._began + self._seconds + self._forgiven(self._began) - self._clock()
+
+    def _wait(self, seconds: float) -> None:
+        self._due = self._loop.time() + seconds
+        self._timer = self._loop.call_later(seconds, self._ring)
+
     def _ring(self) -> None:
-        left = self._end - self._clock()
+        left = self._left()
         if left > 0:
-            self._timer = self._loop.call_later(left, self._ring)
+            self._wait(left)
+        elif self._loop.time() > self._due + TOLERANCE:
+            self._timer = self._loop.call_later(TURN, self._end)
         else:
-            self._bound.reschedule(self._loop.time())
+            self._end()
+
+    def _end(self) -> None:
+        self._bound.reschedule(self._loop.time())

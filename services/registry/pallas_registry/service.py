@@ -88,9 +88,8 @@ class Service:
             world.store,
             self._board,
             self._members,
-            clock=lambda: (
-                world.clock() - world.pulse.lost
-            ),  # what was said to a registry that did not run is not silence
+            clock=world.clock,
+            forgiven=world.pulse.forgiven,
             now=world.now,
         )
         self._desk = Desk(self._registrar, lambda: self._loaded.tokens, clock=world.clock)

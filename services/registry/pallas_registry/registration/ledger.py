@@ -17,6 +17,11 @@ EXPIRES_AFTER, EXPIRES_AT_LEAST = 24, 3600.0
 
 
 WELL = Verdict("ok")
+Forgiven = Callable[[float], float]
+
+
+def none_forgiven(_since: float) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,15 @@ def expiry(interval: float) -> float:
 
 
 class Ledger:
-    """The registrations of this moment. `clock` is monotonic seconds, `now` the time of day that people are shown."""
+    """The registrations of this moment. `clock` is monotonic seconds, `now` the time of day that people are shown.
 
-    def __init__(self, *, clock: Callable[[], float], now: Callable[[], datetime]) -> None:
-        self._clock, self._now, self._started = clock, now, now()
+    `forgiven` says how many of the seconds since then the registry did not run: what it could not hear is not silence.
+    """
+
+    def __init__(
+        self, *, clock: Callable[[], float], now: Callable[[], datetime], forgiven: Forgiven = none_forgiven
+    ) -> None:
+        self._clock, self._now, self._started, self._forgiven = clock, now, now(), forgiven
         self._entries: dict[str, _Entry] = {}
         self.all: tuple[Registration, ...] = ()
         """In the order of registration; another tuple after each change."""
@@ -63,7 +73,8 @@ class Ledger:
 
     def silence(self, agent: str) -> float:
         """Seconds since the last sign of life, or since the registry started."""
-        return self._clock() - self._entries[agent].heard
+        heard = self._entries[agent].heard
+        return self._clock() - heard - self._forgiven(heard)
 
     def put(self, registration: Registration) -> None:
         """A registration that is a sign of life."""

@@ -14,7 +14,7 @@ from pallas_contract.fleet import Fleet
 from pallas_registry.discovery import Sighting
 from pallas_registry.registration import errors, tokens
 from pallas_registry.registration.errors import Refusal
-from pallas_registry.registration.ledger import Ledger, Registration, expiry
+from pallas_registry.registration.ledger import Forgiven, Ledger, Registration, expiry, none_forgiven
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import CannotStore, Store
@@ -48,9 +48,10 @@ class Registrar:
         *,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        forgiven: Forgiven = none_forgiven,
     ) -> None:
         self._store, self._board, self._members, self._now = store, board, members, now
-        self.ledger = Ledger(clock=clock, now=now)
+        self.ledger = Ledger(clock=clock, now=now, forgiven=forgiven)
         self._turn = asyncio.Lock()
         self._to_forget: set[str] = set()
         self._probed: dict[str, bool] = {}
