@@ -234,6 +234,28 @@ async def test_head_is_answered_where_get_is(client, path: str) -> None:
     assert (head.status_code, head.headers) == (get.status_code, get.headers)
 
 
+@pytest.mark.parametrize(
+    ("path", "allow"),
+    [
+        *((path, "GET, HEAD") for path in ("/livez", "/readyz", "/metrics", "/")),
+        ("/mcp", "POST"),
+        ("/agents/harper/recheck", "POST"),
+        ("/openapi.json", "GET, HEAD, OPTIONS"),
+        (PATH, "GET, HEAD, OPTIONS"),
+    ],
+)
+async def test_allow_says_what_is_allowed(client, path: str, allow: str) -> None:
+    for method in ("GET", "HEAD", "OPTIONS", "POST", "PATCH", "TRACE"):
+        reply = await client.request(method, path)
+        assert (reply.status_code == 405) is (method not in allow), method
+        assert reply.headers.get("allow") == (allow if reply.status_code == 405 else None)
+
+
+async def test_events_are_only_followed(client) -> None:
+    reply = await client.head("/events")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
+
+
 async def test_no_page_loads_anything_from_elsewhere(client) -> None:
     """FastAPI's own pages for the description load scripts from a content network."""
     assert (await client.get("/docs")).status_code == (await client.get("/redoc")).status_code == 404

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
 from pallas_contract import __version__
@@ -72,9 +73,17 @@ def create_app(shown: Shown) -> ASGIApp:
     return Prebuilt(app, find)
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
-    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+    headers = {"allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """The methods of all routes that have the path: Starlette names those of the first one only."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    fitting = [route.methods or () for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for methods in fitting for method in methods}))
 
 
 def _probes(app: FastAPI, shown: Shown) -> None:
