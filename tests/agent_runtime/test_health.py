@@ -104,6 +104,20 @@ async def test_only_a_server_that_hangs_is_not_worth_trying(state: Any, latency:
     assert downstream.worth_trying("another")
 
 
+async def test_those_that_answered_are_connected_before_those_that_nobody_has_heard_of() -> None:
+    """A server that let the last probe wait is not connected at all."""
+    results = {"b": Result("ok"), "hangs": Result("error", latency=3.0), "a": Result("error"), "z": Result("ok")}
+
+    async def probe(target: Target, *, era: str, timeout: float) -> Result:
+        return results[target.url]
+
+    downstream = Downstream({name: Target(name) for name in results}, probe)
+    assert downstream.promising({*results, "new"}) == ["a", "b", "hangs", "new", "z"]
+    await downstream.refresh()
+    assert downstream.promising({*results, "new"}) == ["b", "z", "a", "new"]
+    assert downstream.promising({"new"}) == ["new"]
+
+
 async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known() -> None:
     now, servers = [5.0], Servers(a="ok")
     downstream = Downstream({"a": Target("a")}, servers, clock=lambda: now[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -66,6 +66,11 @@ class Downstream:
         """False only for a server that let the last probe wait: one that refused may be back, and asking is cheap."""
         seen = self.seen.get(name)
         return seen is None or seen.result.reachable or seen.result.latency < HANGING
+
+    def promising(self, names: Iterable[str]) -> list[str]:
+        """Those of `names` that are worth trying, first the ones whose last probe was good, each part sorted."""
+        good = self.seen.keys() - self.unreachable()
+        return sorted(filter(self.worth_trying, names), key=lambda name: (name not in good, name))
 
     def age(self, seen: Seen) -> float:
         return self._clock() - seen.checked

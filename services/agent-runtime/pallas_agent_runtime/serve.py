@@ -96,7 +96,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
             forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
             talks = Conversations(store, fast.weigh)
-            engine = fast.Engine(loaded, settings, talks, downstream.worth_trying, forwarding)
+            engine = fast.Engine(loaded, settings, talks, downstream.promising, forwarding)
             async with engine.running():
                 await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)
     except fast.EngineFailed as failure:

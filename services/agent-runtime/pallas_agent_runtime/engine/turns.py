@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessageExtended, RequestParams
-from fast_agent.core.agent_app import AgentApp
 from fast_agent.core.exceptions import FastAgentError
 from mcp_types import ImageContent, PromptMessage, TextContent
 
 from pallas_agent_runtime.access.callers import Caller
 from pallas_agent_runtime.conversations import Conversations, Transcript
+from pallas_agent_runtime.engine import attaching
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.kept import kept
@@ -32,8 +32,6 @@ LIMIT = 16
 """Most turns at once in one process; more wait."""
 TURNS = 200
 """Turns after which an instance is replaced: fast-agent keeps a usage record of every turn in it."""
-ATTACH_TIMEOUT = 5.0
-"""Seconds to connect one MCP server before a turn goes on without it."""
 STOPPING = "the agent is shutting down"
 _FAILED = frozenset({LlmStopReason.ERROR, LlmStopReason.TIMEOUT, LlmStopReason.CANCELLED})
 """Stop reasons under which fast-agent returns a provider's failure as if the assistant had said it."""
@@ -59,8 +57,8 @@ class Engine:
     """Answers questions with a pool of warm instances; conversations live outside them.
 
     So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
-    conversation as it was. `worth_trying` says of a server whether to connect to it now; `forwarding` are the servers
-    that are called as the caller.
+    conversation as it was. `choose` says which servers to connect to now, in which order; `forwarding` are those that
+    are called as the caller.
     """
 
     def __init__(
@@ -68,12 +66,12 @@ class Engine:
         loaded: Loaded,
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
-        worth_trying: Callable[[str], bool],
+        choose: attaching.Choose,
         forwarding: Forwarding,
         limit: int = LIMIT,
     ) -> None:
         self._loaded, self._settings, self._conversations = loaded, settings, conversations
-        self._worth_trying, self._forwarding = worth_trying, forwarding
+        self._choose, self._forwarding = choose, forwarding
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
@@ -149,7 +147,7 @@ class Engine:
             own = agents[self._loaded.target]
             if unseen := _unseen(own, agents, question):
                 return _Answer(unseen, failed=True)
-            await self._attach(app)
+            await attaching.attach(app, self._forwarding.servers, self._choose)
             for name, messages in transcript.items():
                 if name in agents:
                     _resume(agents[name], messages)
@@ -168,29 +166,6 @@ class Engine:
             return None
         renamed = {self._loaded.target: self._settings.name}
         return Progress(report, renamed, self._settings.subagents, self._forwarding.servers)
-
-    async def _attach(self, app: AgentApp) -> None:
-        """Connect the servers the agents use; one that is down is tried again on a later turn.
-
-        Outside any caller's context: a connection made inside it would carry that caller's credentials to the next.
-        """
-        registered: Any = app.registered_agents()
-        users = {name: agent.config.servers for name, agent in registered.items() if agent.config.servers}
-        await asyncio.gather(*(self._attach_missing(app, agent, set(wanted)) for agent, wanted in users.items()))
-
-    async def _attach_missing(self, app: AgentApp, agent: str, wanted: set[str]) -> None:
-        """One after the other, as fast-agent does in any case: one that hangs must not use up the time of the next."""
-        attached = await app.list_attached_mcp_servers(agent)  # which can be asked of those that use servers only
-        for server in sorted(wanted - set(attached) - self._forwarding.servers):
-            if self._worth_trying(server):
-                await self._attach_one(app, agent, server)
-
-    async def _attach_one(self, app: AgentApp, agent: str, server: str) -> None:
-        try:
-            async with asyncio.timeout(ATTACH_TIMEOUT):
-                await app.attach_mcp_server(agent, server)
-        except Exception as error:
-            log.warning("server_not_attached", server=server, error=type(error).__name__)
 
     async def _make(self) -> _Instance:
         if self._harness is None:
