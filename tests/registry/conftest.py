@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from .made_up import Fake
+from .said import Open, admit, opened
 
 START = datetime(2026, 3, 12, 10, 0, tzinfo=UTC)
 
@@ -159,3 +160,10 @@ def no_threads(monkeypatch) -> None:
         return work()
 
     monkeypatch.setattr(asyncio, "to_thread", at_once)
+
+
+@pytest.fixture
+async def desk(folder: Path, time) -> AsyncIterator[Open]:
+    admit(folder)
+    async with opened(folder, time) as found:
+        yield found

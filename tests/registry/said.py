@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pallas_registry.registration.desk import Reply
+from pallas_registry.registration.store import Store
+from pallas_registry.resolver import NotFound
 from pallas_registry.service import Service
 
 from .made_up import Fake, running
@@ -23,6 +25,7 @@ registry:
       partners: {file: partners.token}
     max_agents: 3
 """
+REACH = REGISTRATION + "    reach: [agents.example.com, 10.20.0.0/16]\n"
 CAPABILITIES = {
     "tools": ["fetch_ohlcv"],
     "resources": ["binance_api"],
@@ -108,3 +111,28 @@ async def opened(folder: Path, time, fake: Fake | None = None, **world: Any) -> 
     async with running(folder, time, fake, fake, **world) as service:
         await time.advance()
         yield Open(service)
+
+
+async def written(store: Store) -> None:
+    """Return when the thread that writes has done all it was told before: it does one thing at a time."""
+    await store.forget([])
+
+
+def get(desk: Open, path: str, query: str = "") -> dict:
+    document = desk.service.find("GET", path, query.encode())
+    assert document.status == 200
+    return json.loads(document.body)
+
+
+class Names:
+    """A DNS of the tests' own."""
+
+    def __init__(self, **records: set[str]) -> None:
+        self.records = {name.replace("_", "."): found for name, found in records.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str) -> frozenset[str]:
+        self.asked.append(host)
+        if host not in self.records:
+            raise NotFound
+        return frozenset(self.records[host])

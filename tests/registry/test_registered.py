@@ -1,136 +1,23 @@
-"""Agents that registered, in a whole service: on every face, through silence and restarts, and as they come and go."""
+"""Agents that registered, in a whole service: through silence and restarts, and as they come and go."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from pallas_contract.probe import Result
-from pallas_registry import mcp_tools
-from pallas_registry.discovery import Endpoint
 from pallas_registry.registration.ledger import Registration
 from pallas_registry.registration.reach import Reach
-from pallas_registry.registration.store import Memory, Store
+from pallas_registry.registration.store import Memory
 from pallas_registry.registration.store import opened as file_of
-from pallas_registry.resolver import NotFound
 
-from .made_up import Fake, states
-from .said import CAPABILITIES, REGISTRATION, Open, admit, beat, leave, opened, register
-from .test_official import fits
+from .made_up import states
+from .said import REACH, REGISTRATION, Names, Open, admit, beat, get, leave, opened, register, written
 
 pytestmark = pytest.mark.usefixtures("no_threads")
-
-REACH = REGISTRATION + "    reach: [agents.example.com, 10.20.0.0/16]\n"
-
-
-@pytest.fixture
-async def desk(folder: Path, time) -> AsyncIterator[Open]:
-    admit(folder)
-    async with opened(folder, time) as found:
-        yield found
-
-
-async def written(store: Store) -> None:
-    """Return when the thread that writes has done all it was told before: it does one thing at a time."""
-    await store.forget([])
-
-
-def get(desk: Open, path: str, query: str = "") -> dict:
-    document = desk.service.find("GET", path, query.encode())
-    assert document.status == 200
-    return json.loads(document.body)
-
-
-async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time) -> None:
-    about = {"title": "Features", "description": "Makes features", "version": "2.1.0", "url": "https://x.example/mcp"}
-    await desk.ask(register(**about))
-    await time.advance()
-    abilities = {**CAPABILITIES, "heartbeat_interval": 60.0, "registeredAt": "2026-03-12T10:00:00Z"}
-
-    seed = get(desk, "/.well-known/mcp/server.json")["servers"][2]
-    assert seed["server"] == {
-        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-        "name": "com.example.project/feature-extractor",
-        "title": "Features",
-        "description": "Makes features",
-        "version": "2.1.0",
-        "remotes": [{"type": "streamable-http", "url": "https://x.example/mcp"}],
-    }
-    assert seed["_meta"]["io.pallas-kit/health"] == {"status": "ok"}
-    assert seed["_meta"]["io.pallas-kit/registration"] == abilities
-
-    entry = get(desk, "/v0.1/servers", "search=features")["servers"][0]
-    fits(entry, "ServerResponse")
-    assert entry["_meta"]["io.pallas-kit/registration"] == abilities
-    catalog = get(desk, "/.well-known/ai-catalog.json")
-    assert [each["displayName"] for each in catalog["entries"]] == ["Harper", "Tech Research", "Features"]
-    fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
-
-    shown = desk.service.shown("run")
-    page = shown.page().decode()
-    assert '<code>feature_extractor</code> <span class="mark">registered</span>' in page
-    assert "due every 1 min" in page
-    metrics = (await shown.metrics.scrape(""))[0].decode()
-    assert 'pallas_agent_health{agent="feature_extractor"} 1.0' in metrics
-    assert 'pallas_registry_heartbeat_age_seconds{agent="feature_extractor"} 0.0' in metrics
-    assert "pallas_registry_registered_agents 1.0" in metrics
-    found = mcp_tools.call("find_agent", {"query": "OHLCV"}, shown.look)["structuredContent"]["agents"]
-    assert [(each["name"], each["registered"], each["tools"]) for each in found] == [
-        ("feature_extractor", True, ["fetch_ohlcv"])
-    ]
-    assert len(get(desk, "/prometheus/targets")) == 2, "it is not probed, so nobody knows where its metrics are"
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=110)
-
-
-async def test_whatever_is_taken_in_fits_the_official_schemas(desk: Open, time) -> None:
-    wanted = st.fixed_dictionaries(
-        {},
-        optional={
-            "title": TEXT,
-            "description": TEXT,
-            "version": TEXT,
-            "url": st.from_regex(r"https?://[!-~]{1,80}", fullmatch=True),
-        },
-    )
-    said: list[dict] = [{"title": " ", "version": " "}, {"url": "http://a/%7B%7D?x=$"}, {"description": "x " * 240}]
-
-    @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-    @given(more=wanted)
-    def collect(more: dict) -> None:
-        said.append(more)
-
-    collect()
-    taken = 0
-    for more in said:
-        time.seconds += 1
-        if (await desk.ask(register(**more))).status == 200:
-            taken += 1
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            fits(get(desk, "/v0.1/servers"), "ServerList")
-            fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
-            fits(get(desk, "/.well-known/ai-catalog.json"), "Catalog")
-            assert desk.service.shown("run").page()
-    assert taken > 20
-
-
-async def test_an_agent_without_an_address_fits_the_official_schema_too(desk: Open, time) -> None:
-    await desk.ask(register())
-    await time.advance()
-    entry = get(desk, "/v0.1/servers", "search=feature")["servers"][0]
-    fits(entry, "ServerResponse")
-    assert "remotes" not in entry["server"]
-    assert get(desk, "/.well-known/mcp/server.json")["servers"][2]["server"]["remotes"] == []
 
 
 async def test_silence_is_seen_and_a_heartbeat_heals(desk: Open, time) -> None:
@@ -353,122 +240,6 @@ async def test_what_cannot_be_kept_is_not_acknowledged(folder: Path, time, tmp_p
             store._connection.execute("DROP TABLE registrations")
             assert await desk.code(register()) == (503, -32015)
             assert await desk.code(beat()) == (404, -32012)
-
-
-class Names:
-    """A DNS of the tests' own."""
-
-    def __init__(self, **records: set[str]) -> None:
-        self.records = {name.replace("_", "."): found for name, found in records.items()}
-        self.asked: list[str] = []
-
-    async def __call__(self, host: str) -> frozenset[str]:
-        self.asked.append(host)
-        if host not in self.records:
-            raise NotFound
-        return frozenset(self.records[host])
-
-
-async def test_an_agent_is_probed_where_the_file_allows_and_the_worse_word_counts(folder: Path, time) -> None:
-    admit(folder, REACH)
-    names = Names(agents_example_com={"203.0.113.5", "169.254.169.254", "127.0.0.1"})
-    url = "https://agents.example.com/mcp"
-    async with opened(folder, time, resolve=names) as desk:
-        answers = desk.service._world.check.__self__.answers
-        answers[Endpoint(url, "203.0.113.5")] = Result("degraded", "db slow", name="whoever")
-        await desk.ask(register(url=url))
-        await time.advance()
-        assert states(desk.service)["feature-extractor"] == ("degraded", "db slow")
-        assert desk.service._board.endpoints("feature_extractor") == (Endpoint(url, "203.0.113.5"),)
-        (target,) = [
-            each for each in get(desk, "/prometheus/targets") if each["labels"]["agent"] == "feature_extractor"
-        ]
-        assert target == {
-            "targets": ["203.0.113.5:443"],
-            "labels": {"fleet": "demo", "agent": "feature_extractor", "__scheme__": "https"},
-        }
-        answers[Endpoint(url, "203.0.113.5")] = Result("ok", name="whoever")
-        await time.advance(5)
-        assert states(desk.service)["feature-extractor"] == ("ok", "")
-        await desk.ask(register(url=url, description="again"))
-        await time.advance()
-        assert states(desk.service)["feature-extractor"] == ("ok", ""), "saying it again makes nothing unknown"
-        await time.advance(120)
-        assert states(desk.service)["feature-extractor"][0] == "degraded"
-        del names.records["agents.example.com"]
-        await time.advance(10)
-        state, reason = states(desk.service)["feature-extractor"]
-        assert (state, reason.split(";")[0]) == ("error", "name not found")
-        asked = len(names.asked)
-        await desk.ask(register())
-        await time.advance(30)
-        assert states(desk.service)["feature-extractor"] == ("ok", ""), "without an address only its word counts"
-        assert len(names.asked) == asked
-
-
-async def test_agents_outside_that_hang_do_not_delay_those_of_the_file(folder: Path, time) -> None:
-    """More addresses than are probed at once accept and never answer; that harper is gone shows within an interval."""
-    admit(folder, REACH)
-
-    class Hanging(Fake):
-        hung = 0
-
-        async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
-            if "agents.example.com" in endpoint.url:
-                self.hung += 1
-                await asyncio.Event().wait()
-            return await super().check(endpoint, before)
-
-    fake, names = Hanging(), Names(agents_example_com={f"10.20.1.{number}" for number in range(200)})
-    async with opened(folder, time, fake, resolve=names) as desk:
-        await desk.ask(register(url="http://agents.example.com/mcp"))
-        await time.advance(10)
-        assert fake.hung == 16
-        fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
-        await time.advance(5)
-        assert states(desk.service)["harper"] == ("error", "connection refused")
-
-
-@pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.99.0.1/mcp", "http://[fe80::1]/mcp"])
-async def test_an_address_out_of_bounds_is_refused(folder: Path, time, url: str) -> None:
-    admit(folder, REACH)
-    async with opened(folder, time, resolve=Names()) as desk:
-        reply = await desk.ask(register(url=url))
-        assert (reply.status, reply.message["error"]["data"]["problems"][0]["field"]) == (400, "url")
-
-
-async def test_a_name_that_leads_out_of_bounds_is_shown_and_not_asked(folder: Path, time) -> None:
-    admit(folder, REACH)
-    async with opened(folder, time, resolve=Names(evil_example={"10.99.0.1"})) as desk:
-        await desk.ask(register(url="http://evil.example/mcp"))
-        await time.advance(10)
-        state, reason = states(desk.service)["feature-extractor"]
-        assert (state, reason) == ("error", "its addresses are not among those that registry.registration.reach allows")
-        assert desk.service._board.endpoints("feature_extractor") == ()
-
-
-async def test_an_address_is_published_and_not_asked_where_the_file_allows_none(desk: Open, time) -> None:
-    await desk.ask(register(url="http://169.254.169.254/mcp"))
-    await time.advance(30)
-    assert states(desk.service)["feature-extractor"] == ("ok", "")
-    assert desk.service._board.endpoints("feature_extractor") == ()
-
-
-async def test_a_new_reach_begins_and_ends_the_probing(folder: Path, time) -> None:
-    admit(folder)
-    file, url = folder / "agents.yaml", "http://10.20.0.7/mcp"
-    before = file.read_text()
-    names = Names()
-    names.records["10.20.0.7"] = {"10.20.0.7"}
-    async with opened(folder, time, resolve=names) as desk:
-        desk.service._world.check.__self__.answers[Endpoint(url, "10.20.0.7")] = Result("error", "connection refused")
-        await desk.ask(register(url=url))
-        file.write_text(before + "    reach: [10.20.0.0/16]\n")
-        await time.advance(5)
-        assert states(desk.service)["feature-extractor"] == ("error", "connection refused")
-        file.write_text(before)
-        await time.advance(5)
-        assert states(desk.service)["feature-extractor"] == ("ok", "")
 
 
 class Recorder:
