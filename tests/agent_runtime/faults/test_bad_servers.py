@@ -147,3 +147,17 @@ async def test_a_server_that_goes_bad_fails_its_calls_and_no_other(scout: Scout,
     scout.wires[mood].turn("")
     await scout.until("ok")
     assert (await scout.ask(era, f"use {mood}__search x"))[0] == "got found x"
+
+
+async def test_servers_that_hang_together_hold_a_turn_up_for_one_deadline(scout: Scout) -> None:
+    """A new instance connects every server before a probe has noticed; two that hang do not have 5 s each."""
+    for wire in scout.wires.values():
+        wire.turn("")
+    await scout.until("ok")
+    await scout.just_probed()
+    for mood in ("drip", "headers"):
+        scout.wires[mood].turn("silent")
+    text, failed, _ = await scout.ask(MODERN, "use headers__search x", META_SECONDS="0.5")
+    assert (text, failed) == ("no answer before the task's deadline: x/scout", True)
+    text, failed, _ = await scout.ask(MODERN, "use silent__search x", META_SECONDS="8")
+    assert (text, failed) == ("got found x", False)
