@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pallas_contract import names, source
 from pallas_contract.problems import Problem, Refused, Where
@@ -17,6 +18,9 @@ VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^
 
 PROVIDERS = ("anthropic", "openai")
 """Those whose keys and models are checked at start (seed 001, Startup Preflight)."""
+
+NO_PORT = "has no valid port"
+"""What `flaw` says of a port that nobody can listen on."""
 
 OFFLINE_PROVIDERS = frozenset({"passthrough", "playback", "silent", "slow"})
 """fast-agent's built-in models that call nobody."""
@@ -162,8 +166,27 @@ def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
         if not isinstance(entry.get("headers") or {}, Mapping):
             found.append(tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names"))
         url = entry.get("url")
+        if isinstance(url, str) and not VARIABLE.search(url) and flaw(url) == NO_PORT:
+            found.append(tree.problem("mcp", "servers", name, "url", message=NO_PORT, hint="1 to 65535, or none"))
         urls[name] = url if isinstance(url, str) else None
     return urls
+
+
+def flaw(url: str) -> str:
+    """What is wrong with a URL of a provider or server, empty when nothing is; without the URL, which may hold a key.
+
+    Libraries do not check the port, and the event loop takes 70000 for 4464.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "is no URL"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "is no URL"
+    try:
+        return NO_PORT if parts.port == 0 else ""
+    except ValueError:
+        return NO_PORT
 
 
 def _variables(tree: Source) -> Iterator[tuple[str, Where]]:

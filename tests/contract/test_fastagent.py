@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pallas_contract import fastagent
 
 
@@ -58,3 +60,14 @@ def test_a_server_may_stand_in_either_file_and_the_secrets_have_the_last_word(tm
         "atlas": "fastagent.secrets.yaml:4:13 mcp.servers.atlas.url",
         "tool": "fastagent.secrets.yaml:5:12 mcp.servers.tool.url",
     }
+
+
+@pytest.mark.parametrize("port", ["70000", "0", "-1", "x"])
+def test_a_port_that_is_none_is_refused_in_either_file_and_the_url_not_shown(tmp_path: Path, port: str) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {{a: {{url: 'http://s3cret:{port}/mcp'}}}}}}\n")
+    (tmp_path / "fastagent.secrets.yaml").write_text("mcp: {servers: {b: {url: 'http://x:${PORT}/mcp'}}}\n")
+    _, (found,) = fastagent.load(tmp_path)
+    assert (str(found.where), found.message) == (
+        "fastagent.config.yaml:1:21 mcp.servers.a.url",
+        "has no valid port",
+    )

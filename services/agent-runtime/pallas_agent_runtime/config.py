@@ -10,10 +10,9 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from pallas_agent_runtime import variables
-from pallas_contract import names
+from pallas_contract import fastagent, names
 from pallas_contract.problems import Problem, Where, refuse_errors
 from pallas_contract.source import Source
 
@@ -95,7 +94,7 @@ def _address(
     if provider not in ADDRESSES:
         return
     url, variable = url_of(data, provider, environ), ADDRESSES[provider]
-    if not url or not (wrong := flaw(url)):
+    if not url or not (wrong := fastagent.flaw(url)):
         return
     message, hint = wrong, "write https://HOST/v1 or http://HOST:PORT/v1"
     for tree in filter(None, (secrets, config)):
@@ -110,23 +109,6 @@ def url_of(data: Mapping[str, Any], provider: str, environ: Mapping[str, str]) -
     section = data.get(provider) or {}
     written = variables.expand(str(section.get("base_url") or ""), environ)
     return written or environ.get(ADDRESSES[provider], "")
-
-
-def flaw(url: str) -> str:
-    """What is wrong with the address of a provider, empty when nothing is; without the address, which may hold a key.
-
-    Libraries do not check the port, and the event loop takes 70000 for 4464.
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "is no URL"
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "is no URL"
-    try:
-        return "has no valid port" if parts.port == 0 else ""
-    except ValueError:
-        return "has no valid port"
 
 
 def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str], notes: list[str]) -> None:

@@ -12,6 +12,7 @@ import httpx
 
 from pallas_agent_runtime import config
 from pallas_agent_runtime.preflight import Provider
+from pallas_contract import fastagent
 
 TIMEOUT = 5.0
 """Seconds per provider (seed 001)."""
@@ -30,7 +31,7 @@ def client() -> httpx.AsyncClient:
 
 async def check(http: httpx.AsyncClient, provider: Provider) -> str:
     """The reason a provider cannot be used, empty when it can. One request, `TIMEOUT` in all; never raises."""
-    if flaw := config.flaw(provider.base_url):
+    if flaw := fastagent.flaw(provider.base_url):
         return f"base_url {flaw}"  # not asked: uvloop takes port 70000 for 4464, and the key would go there
     try:
         async with asyncio.timeout(TIMEOUT):
