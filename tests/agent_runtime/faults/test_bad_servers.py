@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ class Scout:
     def __init__(self, toolkit: Any, folder: Any, wires: dict[str, Any], closed: int) -> None:
         self._until, self.wires = toolkit.until, wires
         self.listen: Callable[[], object]
-        """Have somebody listen at the closed port."""
+        """Have somebody listen at the closed port, from now on."""
         ports = {name: wire.port for name, wire in wires.items()} | {CLOSED: closed}
         servers = {
             name: {"url": f"http://127.0.0.1:{port}/mcp", "read_timeout_seconds": BOUND} for name, port in ports.items()
@@ -46,6 +47,13 @@ class Scout:
             "fastagent.config.yaml": {"default_model": "openai.m", "mcp": {"servers": servers}},
         }
         self.agents = toolkit.Agents(folder)
+
+    async def well(self) -> None:
+        """All servers are good, and that is known."""
+        for wire in self.wires.values():
+            wire.turn("")
+        self.listen()
+        await self.until("ok")
 
     def page(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.agents.get("scout", "/healthz")[1])
@@ -96,7 +104,7 @@ def scout(toolkit: Any, parts: Any, tmp_path_factory: pytest.TempPathFactory) ->
         stack.callback(made.agents.close)
         made.agents.start("scout")
         made.agents.wait("scout")
-        made.listen = lambda: stack.enter_context(parts.Wire(argos.port).open(closed))
+        made.listen = cache(lambda: stack.enter_context(parts.Wire(argos.port).open(closed)))
         yield made
 
 
@@ -112,10 +120,7 @@ async def test_no_server_stops_the_start_and_each_comes_back(scout: Scout) -> No
             text, _, lines = await scout.ask(era, f"use {server}__search x")
             assert text.startswith(f"got Tool '{server}__search' is not available.")
             assert not [line for line in lines if line and line.startswith(server)]
-    for wire in scout.wires.values():
-        wire.turn("")
-    scout.listen()
-    await scout.until("ok")
+    await scout.well()
     for era in ERAS:
         for server in (CLOSED, *MOODS):
             text, failed, lines = await scout.ask(era, f"use {server}__search x")
@@ -127,9 +132,7 @@ async def test_no_server_stops_the_start_and_each_comes_back(scout: Scout) -> No
 @pytest.mark.parametrize("mood", MOODS)
 async def test_a_server_that_goes_bad_fails_its_calls_and_no_other(scout: Scout, mood: str, era: str) -> None:
     """The connection was there before; a call ends with the server's bound, or with the caller's deadline if sooner."""
-    for wire in scout.wires.values():
-        wire.turn("")
-    await scout.until("ok")
+    await scout.well()
     other = next(name for name in reversed(MOODS) if name != mood)
     assert (await scout.ask(era, f"use {mood}__search x"))[0] == "got found x"
     await scout.just_probed()
@@ -151,9 +154,7 @@ async def test_a_server_that_goes_bad_fails_its_calls_and_no_other(scout: Scout,
 
 async def test_servers_that_hang_together_hold_a_turn_up_for_one_deadline(scout: Scout) -> None:
     """A new instance connects every server before a probe has noticed; two that hang do not have 5 s each."""
-    for wire in scout.wires.values():
-        wire.turn("")
-    await scout.until("ok")
+    await scout.well()
     await scout.just_probed()
     for mood in ("drip", "headers"):
         scout.wires[mood].turn("silent")
