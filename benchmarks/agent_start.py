@@ -113,7 +113,10 @@ def _url(port: int) -> str:
 
 
 def _docker(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["docker", *arguments], check=check, capture_output=True, text=True)
+    done = subprocess.run(["docker", *arguments], check=False, capture_output=True, text=True)
+    if check and done.returncode:
+        raise RuntimeError(f"docker {arguments[0]}: {done.stderr.strip()}")
+    return done
 
 
 def _answers(url: str) -> bool:

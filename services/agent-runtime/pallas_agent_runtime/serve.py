@@ -17,7 +17,7 @@ import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import config, delegation, listening, mcp_server, telemetry, web
+from pallas_agent_runtime import collecting, config, delegation, listening, mcp_server, telemetry, web
 from pallas_agent_runtime.access.arrangement import arrange
 from pallas_agent_runtime.access.onward import may_go_on
 from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
@@ -163,6 +163,7 @@ async def _answer(
                     listening.start(listener)
                 pages.ready = True
                 address = f"{settings.host}:{settings.port}"
+                collecting.as_usual()
                 log.info("ready", address=address, tools=[tool.name for tool in surface.tools])
                 serving = asyncio.create_task(server.serve(sockets))
                 await stop.asked.wait()
