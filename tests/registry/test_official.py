@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 
 from pallas_contract import documents, official
 from pallas_contract.fleet import Agent, Fleet, Icon
@@ -18,13 +19,28 @@ from pallas_registry.catalogue import PATH, Catalogue
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.verdict import Verdict
 
-SCHEMA = json.loads((Path(__file__).parent / "official" / "registry.schema.json").read_text())
+OFFICIAL = Path(__file__).parent / "official"
+STRICTER = json.loads((OFFICIAL / "registry.schema.json").read_text())
+API = json.loads((OFFICIAL / "openapi.json").read_text())
+SERVER = json.loads((OFFICIAL / "server.schema.json").read_text())
 CATALOG = "/.well-known/ai-catalog.json"
 
 
 def fits(document: object, definition: str) -> None:
-    schema = {"$ref": f"#/$defs/{definition}", **SCHEMA}
-    Draft202012Validator(schema, format_checker=FormatChecker()).validate(document)
+    """Raises where `document` is not what the official API, server.json's schema and our stricter one call so."""
+    judges = [Draft202012Validator({"$ref": f"#/$defs/{definition}", **STRICTER}, format_checker=FormatChecker())]
+    if definition in API["components"]["schemas"]:
+        schema = {"$ref": f"#/components/schemas/{definition}", **API}
+        judges.append(Draft202012Validator(schema, format_checker=FormatChecker()))
+    for judge in judges:
+        judge.validate(document)
+    for server in servers(document):
+        Draft7Validator(SERVER, format_checker=FormatChecker()).validate(server)
+
+
+def servers(document: Any) -> list[object]:
+    listed = document.get("servers", [document]) if isinstance(document, dict) else []
+    return [entry["server"] for entry in listed if "server" in entry]
 
 
 def get(catalogue: Catalogue, path: str, query: str = "") -> dict:
