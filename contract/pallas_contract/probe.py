@@ -31,12 +31,18 @@ from pallas_contract.talk import (
     as_texts,
 )
 
-__all__ = ["LEGACY", "MODERN", "TIMEOUT", "Bound", "Result", "Target", "probe"]
+__all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Result", "Target", "patience", "probe"]
 
 _LEGACY_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", LEGACY})
 
 TIMEOUT = 3.0
 """Seconds for a whole probe, all its requests together (seed 000: 3 seconds per downstream probe)."""
+PAUSE = 0.25
+"""Seconds between a failed probe and its confirmation."""
+CONFIRM_TIMEOUT = 1.0
+"""Least seconds that a confirmation is given; `patience` gives who is always slow more."""
+SLOWER = 1.5
+"""By how much a confirmation may take longer than the answer before."""
 _NO_SUCH_TOOL = (-32601, -32602)
 """JSON-RPC: unknown method (a server without tools), invalid parameters (a server without this tool)."""
 
@@ -99,6 +105,12 @@ async def probe(
             return result
         finally:
             await talk.leave()
+
+
+def patience(before: Result | None) -> float:
+    """Seconds that a confirmation may take: as long as it took when all was well, and half of it more."""
+    usual = before.latency if before is not None else 0.0
+    return min(max(CONFIRM_TIMEOUT, SLOWER * usual), TIMEOUT)
 
 
 async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result:

@@ -19,12 +19,6 @@ log = structlog.get_logger(__name__)
 INTERVAL = 5.0
 """Seconds between two rounds of probes."""
 
-PAUSE = 0.25
-"""Seconds between a failed probe of a server that was there and its confirmation, as in the registry."""
-
-CONFIRM_TIMEOUT, SLOWER = 1.0, 1.5
-"""Least seconds that a confirmation is given, and by how much it may take longer than the answer before."""
-
 HANGING = 1.0
 """Seconds after which a probe that found nothing is taken for a server that hangs."""
 
@@ -95,8 +89,8 @@ class Downstream:
         era = before.result.era if before else ""
         result = await self._ask(target, era, probe.TIMEOUT)
         if not result.reachable and before and before.result.reachable:
-            await self._sleep(PAUSE)
-            again = await self._ask(target, era, _patience(before.result))
+            await self._sleep(probe.PAUSE)
+            again = await self._ask(target, era, probe.patience(before.result))
             result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
             event = log.info if result.reachable else log.warning
@@ -108,11 +102,6 @@ class Downstream:
             return await self._probe(target, era=era, timeout=timeout)
         except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
             return Result("error", type(error).__name__)
-
-
-def _patience(before: Result) -> float:
-    """Seconds that a confirmation may take: a server that always takes seconds is given them."""
-    return min(max(CONFIRM_TIMEOUT, SLOWER * before.latency), probe.TIMEOUT)
 
 
 def combine(

@@ -23,12 +23,6 @@ YOUNG = 0.5
 MOST = 1024
 """Probes under way in all: each has a connection."""
 CONFIRMATIONS = 2
-CONFIRM_TIMEOUT = 1.0
-"""Least seconds that a confirmation is given; `patience` gives an agent more that is always slow."""
-SLOWER = 1.5
-"""By how much a confirmation may take longer than the answer before."""
-PAUSE = 0.25
-"""Seconds between a failed probe and its confirmation."""
 TOOLS_EVERY = 60.0
 """Seconds between two questions for the tools of one replica: they change with a release, not with the weather."""
 
@@ -81,8 +75,8 @@ class Prober:
         if first.state != "error" or (before is not None and before.state == "error"):
             return first
         for _ in range(CONFIRMATIONS):
-            await self._sleep(PAUSE)
-            again = await self._once(target, era, patience(before))
+            await self._sleep(probe.PAUSE)
+            again = await self._once(target, era, probe.patience(before))
             if again.state != "error":
                 return again
         return first
@@ -94,12 +88,6 @@ class Prober:
         except Exception as error:
             _log.exception("a probe failed by itself", url=target.url, address=target.address)
             return Result("error", f"the probe failed by itself: {type(error).__name__}", era)
-
-
-def patience(before: Result | None) -> float:
-    """Seconds that a confirmation may take: as long as an agent needed when it was well, and half of it more."""
-    usual = before.latency if before is not None else 0.0
-    return min(max(CONFIRM_TIMEOUT, SLOWER * usual), probe.TIMEOUT)
 
 
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]
