@@ -50,13 +50,14 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     except Refused as refused:
         config, said = Config(), refused.problems
     shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
-    secrets = entries.inside(folder, [*shared, *_secret_places(fleet, tree)])
+    places = _secret_places(fleet, tree)
+    secrets = entries.inside(folder, [*shared, *places])
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(entries.entries(folder, hidden)))
     own_image = fleet.image.agent is not None  # it may bring its own modules along
     found += [*warnings, *said, *code.missing(fleet, tree, folder, lambda _: own_image)]
-    found += _secret_files(fleet, tree, folder, shared)
-    found += _secrets_in_code(fleet, tree, secrets)
+    mounted = {file: Where(file) for file in shared} | places
+    found += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, places, secrets)]
     found += [
         *_servers(fleet, config),
         *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config, tree)),
@@ -65,7 +66,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         *_telemetry(fleet, tree),
         *_variables(config, folder, environ, fleet),
     ]
-    closed = [*_unreadable(folder, project.entries), *_closed_secrets(fleet, tree, folder, shared)]
+    closed = [*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)]
     return Loaded(fleet, config, project, folder, refuse_errors(found), closed)
 
 
@@ -87,12 +88,12 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
     )
 
 
-def _secrets_in_code(fleet: Fleet, tree: Source, secrets: Mapping[str, str]) -> Iterator[Problem]:
+def _secrets_in_code(fleet: Fleet, places: Mapping[str, Where], secrets: Mapping[str, str]) -> Iterator[Problem]:
     """Secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
     modules = [*(agent.module for agent in fleet.agents.values()), *(item.module for item in fleet.services.values())]
     tops = {module.partition(".")[0] for module in modules if module}
     tops |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
-    for file, where in _secret_places(fleet, tree).items():
+    for file, where in places.items():
         top = secrets.get(file, "").partition("/")[0]
         if top in tops:
             message = f"{file} lies in `{top}`, which holds code that every container gets"
@@ -109,15 +110,13 @@ def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
             yield Problem(Where(shown), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 
 
-def _secret_files(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
-    places = {file: Where(file) for file in shared} | _secret_places(fleet, tree)
+def _missing_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
     for file, where in places.items():
         if not (folder / file).is_file():
             yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
 
 
-def _closed_secrets(fleet: Fleet, tree: Source, folder: Path, shared: tuple[str, ...]) -> Iterator[Problem]:
-    places = {file: Where(file) for file in shared} | _secret_places(fleet, tree)
+def _closed_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
     for file, where in places.items():
         path = folder / file
         if path.is_file() and not path.stat().st_mode & 0o004:
