@@ -313,11 +313,8 @@ def chain(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ch
         }
         for name in LEVELS:
             files[f"{name}.yaml"] = {"type": "agent", "name": name, "instruction": "x", "servers": servers[name]}
-        started = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("chain"), files))
-        stack.callback(started.close)
-        for name in LEVELS:
-            started.start(name)
-        started.wait(*LEVELS)
+        folder = toolkit.write_files(tmp_path_factory.mktemp("chain"), files)
+        started = stack.enter_context(toolkit.running(folder, *LEVELS))
         yield Chain(started, model, argos, wire)
 
 

@@ -43,13 +43,8 @@ def scout(toolkit: Any, wire: Any, model: Any, tmp_path_factory: pytest.TempPath
         },
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
-    agents = toolkit.Agents(toolkit.write_files(tmp_path_factory.mktemp("hanging"), files))
-    try:
-        agents.start("scout")
-        agents.wait("scout")
+    with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("hanging"), files), "scout") as agents:
         yield agents
-    finally:
-        agents.close()
 
 
 def page(agents: Any) -> dict[str, Any]:

@@ -32,13 +32,8 @@ def agent(toolkit: Any, folder: Any, active: str, urls: dict[str, str]) -> Itera
         "fastagent.config.yaml": {"default_model": MODELS[active]},
         ".env": keys,
     }
-    agents = toolkit.Agents(toolkit.write_files(folder, files))
-    try:
-        agents.start("scout")
-        agents.wait("scout")
+    with toolkit.running(toolkit.write_files(folder, files), "scout") as agents:
         yield agents
-    finally:
-        agents.close()
 
 
 def checked(toolkit: Any, agents: Any, *names: str) -> dict[str, Any]:
