@@ -13,7 +13,7 @@ import pytest
 
 from pallas_contract.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
+from pallas_registry.discovery.dns import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pallas_registry.registration.desk import Reply
+from pallas_registry.discovery.resolver import NotFound
+from pallas_registry.registration.rpc import Reply
 from pallas_registry.registration.store import Store
-from pallas_registry.resolver import NotFound
 from pallas_registry.service import Service
 
 from .made_up import Fake, running

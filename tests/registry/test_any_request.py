@@ -15,9 +15,9 @@ from schemathesis import GenerationMode
 
 from pallas_contract.probe import Result
 from pallas_registry import settings as environment
-from pallas_registry.app import create_app
-from pallas_registry.discovery import Endpoint, Sighting, Tell
+from pallas_registry.discovery.dns import Endpoint, Sighting, Tell
 from pallas_registry.fleet_file import Follower
+from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
 
 from .test_official import API

@@ -6,17 +6,17 @@ import httpx
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.app import Shown, create_app
-from pallas_registry.board import Board
-from pallas_registry.catalogue import PATH
-from pallas_registry.discovery import Endpoint, Sighting
-from pallas_registry.events import Streams
-from pallas_registry.history import Change, History
-from pallas_registry.metrics import Metrics
-from pallas_registry.overview import Overview
-from pallas_registry.prebuilt import Document, Prebuilt, matches, refusal
-from pallas_registry.recheck import Busy
-from pallas_registry.verdict import Verdict
+from pallas_registry.catalogue.publisher import PATH
+from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.http.app import Shown, create_app
+from pallas_registry.http.events import Streams
+from pallas_registry.http.metrics import Metrics
+from pallas_registry.probing.recheck import Busy
+from pallas_registry.serving.documents import Document, Prebuilt, matches, refusal
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import Change, History
+from pallas_registry.state.status import Verdict
+from pallas_registry.status_page.overview import Overview
 
 A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
 

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.board import Board, Replica
-from pallas_registry.discovery import Endpoint, Sighting
-from pallas_registry.history import Change
+from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.state.agents import Board, Replica
+from pallas_registry.state.history import Change
 
 A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
 OK, REFUSED = Result("ok"), Result("error", "connection refused")

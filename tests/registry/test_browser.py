@@ -18,9 +18,9 @@ import uvicorn
 
 from pallas_contract.probe import Result
 from pallas_registry import settings
-from pallas_registry.app import create_app
-from pallas_registry.discovery import NOT_FOUND, Endpoint, Sighting
+from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
+from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
 
 playwright = pytest.importorskip("playwright.async_api")

@@ -11,10 +11,10 @@ import pytest
 
 from pallas_contract.documents import OFFICIAL_META
 from pallas_registry import fleet_file
-from pallas_registry.catalogue import Catalogue
+from pallas_registry.catalogue.publisher import Catalogue
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.prebuilt import Document
-from pallas_registry.verdict import NOT_PROBED, Verdict
+from pallas_registry.serving.documents import Document
+from pallas_registry.state.status import NOT_PROBED, Verdict
 
 
 @pytest.fixture

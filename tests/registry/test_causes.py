@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_registry.causes import Root, mentions, roots
-from pallas_registry.verdict import NOT_PROBED, Verdict
+from pallas_registry.state.root_cause import Root, mentions, roots
+from pallas_registry.state.status import NOT_PROBED, Verdict
 
 DEPENDS = {
     "harper": ["tech_research", "engineering"],

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pallas_registry import discovery
-from pallas_registry.discovery import NOT_FOUND, STALE, UNRESOLVED, Dns, Endpoint, Listed, Sighting
-from pallas_registry.resolver import LIMIT, NotFound, Unresolved
+from pallas_registry.discovery import dns as dns_discovery
+from pallas_registry.discovery.dns import NOT_FOUND, STALE, UNRESOLVED, Dns, Endpoint, Listed, Sighting
+from pallas_registry.discovery.resolver import LIMIT, NotFound, Unresolved
 
 HARPER = "http://harper:8080/mcp"
 
@@ -77,13 +77,13 @@ async def test_waiting_for_a_turn_is_not_a_resolver_that_fails() -> None:
 
 async def test_a_resolver_that_answers_nothing_is_not_asked_for_thousands_of_names() -> None:
     resolver = Resolver(registry=[Unresolved])
-    agents = [f"a{number}" for number in range(3 * discovery.TOGETHER)]
+    agents = [f"a{number}" for number in range(3 * dns_discovery.TOGETHER)]
     for agent in agents:
         resolver.set(agent, Unresolved)
     found = await look(dns(resolver), *agents)
     assert set(found.values()) == {Sighting(problem=UNRESOLVED, unsure=True)}
     assert len(found) == len(agents)
-    assert len(resolver.asked) == discovery.TOGETHER + 1
+    assert len(resolver.asked) == dns_discovery.TOGETHER + 1
 
 
 async def test_losing_a_name_takes_two_confirmations() -> None:
@@ -131,7 +131,7 @@ async def test_a_resolver_that_is_down_keeps_the_last_known_set() -> None:
 
 
 async def test_a_look_up_that_hangs_is_given_up(monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "TIMEOUT", 0.01)
+    monkeypatch.setattr(dns_discovery, "TIMEOUT", 0.01)
 
     async def hang(host: str) -> frozenset[str]:
         await asyncio.Event().wait()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-from pallas_registry.drawing import HEIGHT, MOST, WIDTH, draw
-from pallas_registry.overview import Node
+from pallas_registry.status_page.graph_layout import HEIGHT, MOST, WIDTH, draw
+from pallas_registry.status_page.overview import Node
 
 
 def nodes(*names: str, **states: str) -> list[Node]:

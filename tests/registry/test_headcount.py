@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint, Sighting
-from pallas_registry.headcount import PATIENCE, Headcount
-from pallas_registry.verdict import Verdict, judge
+from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.replica_count import PATIENCE, Headcount
+from pallas_registry.state.status import Verdict, judge
 
 from .made_up import Fake, running, states
 

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from pallas_registry.events import Streams
-from pallas_registry.history import Change, History
+from pallas_registry.http.events import Streams
+from pallas_registry.state.history import Change, History
 
 
 def change(time, number: int, agent: str = "harper") -> Change:

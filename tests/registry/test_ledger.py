@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_registry.registration import messages
-from pallas_registry.registration.ledger import Ledger, Registration, expiry
+from pallas_registry.registration.leases import Ledger, Registration, expiry
 from pallas_registry.registration.messages import Heartbeat, Register
 
 from .said import SEED, beat

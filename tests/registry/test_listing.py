@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_registry.listing import Listed, Listing
+from pallas_registry.catalogue.registry_api import Listed, Listing
 
 START = datetime(2026, 3, 12, 10, tzinfo=UTC)
 

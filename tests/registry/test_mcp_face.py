@@ -16,14 +16,16 @@ from mcp import Client
 
 from pallas_contract import probe
 from pallas_contract.probe import Result
-from pallas_registry import fleet_file, mcp_face, overview
-from pallas_registry.app import create_app
-from pallas_registry.board import Board
-from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry import fleet_file
+from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
-from pallas_registry.history import History
+from pallas_registry.http.app import create_app
+from pallas_registry.mcp import server as mcp_server
 from pallas_registry.service import Service, World
 from pallas_registry.settings import read
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import History
+from pallas_registry.status_page import overview
 
 MODERN = "2026-07-28"
 BARE = {"io.modelcontextprotocol/protocolVersion": MODERN}
@@ -89,7 +91,7 @@ async def test_other_sites_and_methods_and_sizes(url: str) -> None:
     async with httpx.AsyncClient() as client:
         assert (await client.post(url, headers={"origin": "http://evil.example"}, json={})).status_code == 403
         assert (await client.get(url)).status_code == (await client.delete(url)).status_code == 405
-        assert (await client.post(url, content=b"x" * (mcp_face.LIMIT + 1))).status_code == 413
+        assert (await client.post(url, content=b"x" * (mcp_server.LIMIT + 1))).status_code == 413
         rebound = {"origin": "http://evil.example:80", "host": "evil.example:80"}
         assert (await client.post(url, headers=rebound, json={})).status_code == 403
         own = {"origin": url.removesuffix("/mcp")}
@@ -113,7 +115,7 @@ def ask(folder: Path, time):
     def run(method: str, params: object = None, **headers: str) -> tuple[int, dict]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method} | ({"params": params} if params is not None else {})
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        status, reply = mcp_face.answer(named, json.dumps(message).encode(), look)
+        status, reply = mcp_server.answer(named, json.dumps(message).encode(), look)
         return status, reply
 
     return run
@@ -171,7 +173,7 @@ def test_space_around_a_header_is_not_part_of_it(ask) -> None:
     ],
 )
 def test_origins(origin: str | None, refused: bool) -> None:
-    assert mcp_face.foreign(origin, ("registry", "registry:*", "plain")) is refused
+    assert mcp_server.foreign(origin, ("registry", "registry:*", "plain")) is refused
 
 
 def test_an_unknown_version_is_told_which_are_known(ask) -> None:
@@ -200,7 +202,7 @@ def test_initialize_agrees_on_a_version(ask, asked: object) -> None:
     ],
 )
 def test_what_is_no_request(body: bytes, code: int) -> None:
-    status, reply = mcp_face.answer({}, body, lambda: None)
+    status, reply = mcp_server.answer({}, body, lambda: None)
     assert (status, reply["error"]["code"]) == (400, code)
 
 

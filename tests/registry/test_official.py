@@ -15,9 +15,9 @@ from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 from pallas_contract import documents, official
 from pallas_contract.fleet import Agent, Fleet, Icon
 from pallas_registry import fleet_file
-from pallas_registry.catalogue import PATH, Catalogue
+from pallas_registry.catalogue.publisher import PATH, Catalogue
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.verdict import Verdict
+from pallas_registry.state.status import Verdict
 
 OFFICIAL = Path(__file__).parent / "official"
 STRICTER = json.loads((OFFICIAL / "registry.schema.json").read_text())

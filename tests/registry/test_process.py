@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from pallas_registry.__main__ import main
-from pallas_registry.catalogue import PATH
+from pallas_registry.catalogue.publisher import PATH
 
 from .processes import DEADLINE, free_port, registry, until
 

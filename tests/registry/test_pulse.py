@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from pallas_registry import discovery
-from pallas_registry.discovery import Dns, Endpoint, Sighting
-from pallas_registry.pulse import PERIOD, STALLS, TOLERANCE, Pulse
+from pallas_registry.discovery import dns
+from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
+from pallas_registry.probing.stall_clock import PERIOD, STALLS, TOLERANCE, Pulse
 from pallas_registry.registration.reach import Outside, Reach
 
 from .made_up import states
@@ -149,13 +149,13 @@ async def test_a_deadline_is_one_where_the_loop_runs() -> None:
 
 async def starved(_host: str) -> frozenset[str]:
     """An answer that is there in time, for a registry that is not."""
-    stopped(3 * discovery.TIMEOUT)
+    stopped(3 * dns.TIMEOUT)
     await asyncio.sleep(0.01)
     return frozenset({"10.20.0.2"})
 
 
 async def test_names_are_looked_up_by_its_deadline(monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "TIMEOUT", 0.5)
+    monkeypatch.setattr(dns, "TIMEOUT", 0.5)
     monkeypatch.setattr("pallas_registry.registration.reach.TIMEOUT", 0.5)
     pulse, found = Pulse(), {}
     pulse.start()

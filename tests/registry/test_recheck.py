@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
-from pallas_registry.recheck import CONCURRENCY, Busy, Recheck
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.probing.recheck import CONCURRENCY, Busy, Recheck
 
 ENDPOINTS = [Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in range(40)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_registry.registration.ledger import Registration
+from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import Memory
 from pallas_registry.registration.store import opened as file_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pallas_registry import mcp_tools
+from pallas_registry.mcp import tools as mcp_tools
 
 from .said import CAPABILITIES, Open, get, register
 from .test_official import fits

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
+from pallas_registry.discovery.dns import Endpoint
 
 from .made_up import Fake, states
 from .said import REACH, Names, Open, admit, get, opened, register

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pallas_registry.app import create_app
+from pallas_registry.http.app import create_app
 
 from .said import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 

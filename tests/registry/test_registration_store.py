@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pallas_registry.registration import messages, store
-from pallas_registry.registration.ledger import Registration
+from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.messages import Register
 from pallas_registry.registration.store import CannotStore, opened
 

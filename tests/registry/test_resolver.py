@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pallas_registry.resolver import NotFound, Resolver, Unresolved
+from pallas_registry.discovery.resolver import NotFound, Resolver, Unresolved
 
 
 def entries(*addresses: str) -> list:

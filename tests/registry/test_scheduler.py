@@ -12,8 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.probing.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from pallas_contract.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery import NOT_FOUND, Endpoint, Tell
+from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Tell
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 

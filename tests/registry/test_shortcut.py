@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pallas_contract.bounded import BoundedProtocol
-from pallas_registry import shortcut
-from pallas_registry.prebuilt import Document, Prebuilt
+from pallas_registry.serving import fast_path
+from pallas_registry.serving.documents import Document, Prebuilt
 
 PATH = "/catalogue"
 DOCUMENT = Document(b'{"servers":[]}')
@@ -59,7 +59,7 @@ def world() -> World:
 @pytest.fixture
 async def server(world: World) -> AsyncIterator[int]:
     """The port it listens on."""
-    config = uvicorn.Config(world, http=shortcut.protocol(world.kept), lifespan="off", log_config=None, ws="none")
+    config = uvicorn.Config(world, http=fast_path.protocol(world.kept), lifespan="off", log_config=None, ws="none")
     config.load()
     state = uvicorn.server.ServerState()
     state.default_headers = [(b"date", b"today")]
@@ -172,7 +172,7 @@ async def test_what_is_made_when_asked_for_is_made_once(world: World, server: in
 @pytest.mark.parametrize("way", ["short", "long"])
 @pytest.mark.parametrize("asks", [PLAIN, asked(), PLAIN.replace(PATH.encode(), b"/echo/a?search=b")])
 async def test_who_asks_without_waiting_delays_nobody(world: World, asks: bytes, way: str) -> None:
-    kind = shortcut.protocol(world.kept) if way == "short" else BoundedProtocol
+    kind = fast_path.protocol(world.kept) if way == "short" else BoundedProtocol
     flood, other = Line(kind, world), Line(kind, world)
     flood.protocol.data_received(asks * 5000)
     other.protocol.data_received(asked("/echo/me", '"old"'))
@@ -197,7 +197,7 @@ async def test_all_that_is_asked_without_waiting_is_answered_in_turn(world: Worl
 
 
 async def test_no_more_is_read_than_waits(world: World) -> None:
-    line = Line(shortcut.protocol(world.kept), world)
+    line = Line(fast_path.protocol(world.kept), world)
     line.protocol.data_received(PLAIN * 1000)
     while len(line.answers) < 900:
         assert not line.reading
@@ -208,7 +208,7 @@ async def test_no_more_is_read_than_waits(world: World) -> None:
 
 
 async def test_after_a_refusal_nothing_is_parsed(world: World) -> None:
-    line = Line(shortcut.protocol(world.kept), world)
+    line = Line(fast_path.protocol(world.kept), world)
     await line.hear(PLAIN + b"no HTTP\r\n\r\n" + PLAIN * 1000)
     assert (len(line.answers), line.closed, line.reading) == (2, True, True)
 
@@ -322,7 +322,7 @@ def test_no_reader_can_tell_which_way_an_answer_came(said: list[bytes], cuts: li
         found = []
         for short in (True, False):
             world = World()
-            line = Line(shortcut.protocol(world.kept) if short else BoundedProtocol, world)
+            line = Line(fast_path.protocol(world.kept) if short else BoundedProtocol, world)
             for number, piece in enumerate(said):
                 if piece == CHANGE:
                     same = world.documents[PATH] is DOCUMENT
@@ -340,7 +340,7 @@ def test_no_reader_can_tell_which_way_an_answer_came(said: list[bytes], cuts: li
 
 @pytest.mark.parametrize("request_", [PLAIN, asked()], ids=["whole", "unchanged"])
 async def test_who_does_not_read_is_not_written_to(world: World, request_: bytes) -> None:
-    line = Line(shortcut.protocol(world.kept), world)
+    line = Line(fast_path.protocol(world.kept), world)
     await line.hear(request_)
     first = bytes(line.written)
     line.protocol.pause_writing()
@@ -358,7 +358,7 @@ async def test_who_goes_on_asking_is_kept_and_who_falls_silent_is_not(world: Wor
         timers.append((now[0] + delay, callback))
         return SimpleNamespace(cancel=lambda: None)
 
-    line = Line(shortcut.protocol(world.kept), world, SimpleNamespace(time=lambda: now[0], call_later=call_later))
+    line = Line(fast_path.protocol(world.kept), world, SimpleNamespace(time=lambda: now[0], call_later=call_later))
     for now[0] in (0.0, 2.0, 4.0):
         await line.hear(asked())
     assert [due for due, _ in timers] == [5.0], "answers given again set no timer"

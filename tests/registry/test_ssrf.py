@@ -17,10 +17,10 @@ import pytest
 
 from pallas_contract.probe import Result
 from pallas_registry import settings
-from pallas_registry.app import create_app
-from pallas_registry.discovery import Dns, Endpoint, Sighting
+from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
-from pallas_registry.scheduler import Prober
+from pallas_registry.http.app import create_app
+from pallas_registry.probing.scheduler import Prober
 from pallas_registry.service import Service, World
 
 from .faults import misbehaving as bad

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry import fleet_file, overview, status_page
-from pallas_registry.board import Board
-from pallas_registry.discovery import Endpoint, Sighting
+from pallas_registry import fleet_file
+from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.history import History
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import History
+from pallas_registry.status_page import overview
+from pallas_registry.status_page import page as status_page_page
 
 A, B = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2))
 R = Endpoint("http://tech-research:8080/mcp", "10.0.0.3")
@@ -34,7 +36,7 @@ class World:
     def text(self) -> str:
         """What a reader without JavaScript reads, spaces made equal."""
         reader = _Text()
-        reader.feed(status_page.render(self.view()))
+        reader.feed(status_page_page.render(self.view()))
         return re.sub(r"\s+", " ", " ".join(reader.said))
 
 
@@ -115,7 +117,7 @@ def test_nothing_becomes_html(world: World) -> None:
     world = World(Loaded(fleet.model_copy(update=update), None), world.time)
     world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
     world.board.report("harper", world.board.endpoints("harper")[0], Result("error", EVIL, EVIL, 0, EVIL, EVIL))
-    page = status_page.render(world.view())
+    page = status_page_page.render(world.view())
     assert page.count("<script") == 1, "its own"
     assert "alert(1)" in page
 
@@ -139,8 +141,8 @@ def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
         world.board.report(name, where, Result("error", "root: unreachable" if blames else "connection refused"))
     text = world.text()
     assert "601 of 601 down" in text
-    assert f"and {501 - status_page.MOST_TROUBLES} more" in text
-    assert f"and {101 - status_page.MOST_SUFFERING} more because of the same" in text
+    assert f"and {501 - status_page_page.MOST_TROUBLES} more" in text
+    assert f"and {101 - status_page_page.MOST_SUFFERING} more because of the same" in text
 
 
 async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
@@ -150,7 +152,7 @@ async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
         rendered.append(1)
         return world.view()
 
-    page = status_page.StatusPage(gather, version=lambda: version[0], clock=world.time.clock)
+    page = status_page_page.StatusPage(gather, version=lambda: version[0], clock=world.time.clock)
     for _ in range(5):
         page.html()
     assert len(rendered) == 1
@@ -163,7 +165,7 @@ async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
 
 
 def test_its_assets_are_its_own() -> None:
-    for path, document in status_page.assets().items():
+    for path, document in status_page_page.assets().items():
         assert path.startswith("/static/")
         without_namespace = document.body.replace(b"http://www.w3.org/2000/svg", b"")
         assert b"//cdn" not in document.body
@@ -175,4 +177,4 @@ def test_its_assets_are_its_own() -> None:
     ("seconds", "span"), [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3600, "1 h"), (86400 * 3, "3 d")]
 )
 def test_spans(seconds: float, span: str) -> None:
-    assert status_page._span(seconds) == span
+    assert status_page_page._span(seconds) == span

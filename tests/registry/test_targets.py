@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pallas_registry import targets
-from pallas_registry.discovery import Endpoint
+from pallas_registry.catalogue import prometheus_sd
+from pallas_registry.discovery.dns import Endpoint
 
 
 def test_every_replica_is_a_target_under_its_agents_name() -> None:
@@ -14,7 +14,7 @@ def test_every_replica_is_a_target_under_its_agents_name() -> None:
         "research": [Endpoint("http://127.0.0.1:8202/mcp")],
         "gone": [],
     }
-    document = targets.document("demo", where, where.__getitem__)
+    document = prometheus_sd.document("demo", where, where.__getitem__)
     assert json.loads(document.body) == [
         {"targets": ["10.0.0.1:8080", "[fd00::1]:8080"], "labels": {"fleet": "demo", "agent": "harper"}},
         {"targets": ["127.0.0.1:8202"], "labels": {"fleet": "demo", "agent": "research"}},

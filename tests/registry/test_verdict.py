@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.probe import LEGACY, MODERN, Result
-from pallas_registry.discovery import Endpoint, Sighting
-from pallas_registry.verdict import Verdict, judge
+from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.state.status import Verdict, judge
 
 A, B, C = (Endpoint("http://tech-research:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
 OK = Result("ok", era=MODERN, name="tech-research", version="1.0")

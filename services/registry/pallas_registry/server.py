@@ -14,13 +14,13 @@ import structlog
 import uvicorn
 
 from pallas_contract.probe import probe
-from pallas_registry import descriptors, shortcut
-from pallas_registry.app import create_app
 from pallas_registry.fleet_file import Follower, Loaded
-from pallas_registry.pulse import Pulse
+from pallas_registry.http.app import create_app
+from pallas_registry.probing.scheduler import MOST, Prober
+from pallas_registry.probing.stall_clock import Pulse
 from pallas_registry.registration.store import Store
-from pallas_registry.scheduler import MOST, Prober
 from pallas_registry.service import Service, World
+from pallas_registry.serving import fast_path, fd_limit
 from pallas_registry.settings import Settings
 
 GRACE = 1
@@ -60,12 +60,12 @@ async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener
     pulse = Pulse()
     pulse.start()
     prober = Prober(partial(probe, clock=pulse.clock, bound=pulse.timeout), clock=pulse.clock)
-    world = World(store=store, most=descriptors.affordable(MOST), check=prober.check, pulse=pulse)
+    world = World(store=store, most=fd_limit.affordable(MOST), check=prober.check, pulse=pulse)
     service = Service(settings, loaded, follower, world)
     app = create_app(service.shown(run=secrets.token_hex(4)))
     config = uvicorn.Config(
         app,
-        http=shortcut.protocol(service.kept),
+        http=fast_path.protocol(service.kept),
         lifespan="off",
         log_config=None,
         log_level="warning",

@@ -14,27 +14,29 @@ import structlog
 from pallas_contract import launch
 from pallas_contract.probe import Result
 from pallas_contract.problems import Refused
-from pallas_registry import overview, status_page, targets
-from pallas_registry.app import Shown
-from pallas_registry.board import Board
-from pallas_registry.catalogue import Catalogue
-from pallas_registry.discovery import Discovery, Dns, Endpoint, Listed, Resolve, Sighting, Sleep
-from pallas_registry.events import Streams
+from pallas_registry.catalogue import prometheus_sd
+from pallas_registry.catalogue.publisher import Catalogue
+from pallas_registry.discovery.dns import Discovery, Dns, Endpoint, Listed, Resolve, Sighting, Sleep
+from pallas_registry.discovery.replica_count import Headcount
+from pallas_registry.discovery.resolver import Resolver
 from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
-from pallas_registry.headcount import Headcount
-from pallas_registry.history import Change, History
-from pallas_registry.metrics import Metrics
-from pallas_registry.prebuilt import Document
-from pallas_registry.pulse import Pulse
-from pallas_registry.recheck import Recheck
-from pallas_registry.registration.desk import Desk
+from pallas_registry.http.app import Shown
+from pallas_registry.http.events import Streams
+from pallas_registry.http.metrics import Metrics
+from pallas_registry.probing.recheck import Recheck
+from pallas_registry.probing.scheduler import MOST, Check, Prober, Scheduler
+from pallas_registry.probing.stall_clock import Pulse
 from pallas_registry.registration.reach import Outside
 from pallas_registry.registration.registrar import TICK, Registrar
+from pallas_registry.registration.rpc import Desk
 from pallas_registry.registration.store import Memory, Store
-from pallas_registry.resolver import Resolver
-from pallas_registry.scheduler import MOST, Check, Prober, Scheduler
+from pallas_registry.serving.documents import Document
 from pallas_registry.settings import Settings
-from pallas_registry.verdict import Verdict
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import Change, History
+from pallas_registry.state.status import Verdict
+from pallas_registry.status_page import overview
+from pallas_registry.status_page import page as status_page_page
 
 PATIENCE = 5.0
 """Seconds after which the registry is ready though not every agent has been probed."""
@@ -109,14 +111,14 @@ class Service:
             clock=world.clock,
         )
         self._headcount = Headcount(self._wanted, clock=world.clock)
-        self._others = status_page.assets()
+        self._others = status_page_page.assets()
         self._targets_of = -1
         self._use(loaded)
         self._renew()
 
     def shown(self, run: str) -> Shown:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
-        page = status_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
+        page = status_page_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
         streams = Streams(self.history, run=run)
         look, hosts, register = partial(self._overview, None), self._hosts, self._desk.answer
         return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts, register)
@@ -203,7 +205,9 @@ class Service:
         fleet = self._loaded.fleet
         if self._targets_of != self._board.moves:
             self._targets_of = self._board.moves
-            self._others[targets.PATH] = targets.document(fleet.name, self._board.agents, self._board.endpoints)
+            self._others[prometheus_sd.PATH] = prometheus_sd.document(
+                fleet.name, self._board.agents, self._board.endpoints
+            )
         self.history.ring()
 
     def _overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:

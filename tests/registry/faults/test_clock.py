@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import Prober
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.probing.scheduler import Prober
 
 from ..made_up import Fake, running, states
 

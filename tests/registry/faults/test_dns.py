@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract import names
-from pallas_registry.discovery import STALE
+from pallas_registry.discovery.dns import STALE
 
 from . import loopback_dns
 from . import misbehaving as bad

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import pytest
 
-from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import Prober
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.probing.scheduler import Prober
 
 from . import misbehaving as bad
 from .ground import BACK, HUNG, INTERVAL, REFUSED, Change, Ground, Program, addresses, fleet, watched

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from urllib.parse import urlsplit
 
 from pallas_contract.probe import Bound
-from pallas_registry.discovery import (
+from pallas_registry.discovery.dns import (
     CONFIRMATIONS,
     NOT_FOUND,
     PAUSE,
@@ -22,7 +22,7 @@ from pallas_registry.discovery import (
     Sleep,
     forbidden,
 )
-from pallas_registry.resolver import NotFound, Unresolved
+from pallas_registry.discovery.resolver import NotFound, Unresolved
 
 NOT_ALLOWED = "its addresses are not among those that registry.registration.reach allows"
 

@@ -11,14 +11,14 @@ import structlog
 
 from pallas_contract import names, registering
 from pallas_contract.fleet import Fleet
-from pallas_registry.discovery import Sighting
+from pallas_registry.discovery.dns import Sighting
 from pallas_registry.registration import errors, tokens
 from pallas_registry.registration.errors import Refusal
-from pallas_registry.registration.ledger import Forgiven, Ledger, Registration, expiry, none_forgiven
+from pallas_registry.registration.leases import Forgiven, Ledger, Registration, expiry, none_forgiven
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import CannotStore, Store
-from pallas_registry.verdict import Verdict
+from pallas_registry.state.status import Verdict
 
 TICK = 1.0
 """Seconds between two looks at who has been silent."""

@@ -17,7 +17,7 @@ import structlog
 from pallas_contract.health import timestamp
 from pallas_registry.registration import messages
 from pallas_registry.registration.errors import Refusal
-from pallas_registry.registration.ledger import Registration
+from pallas_registry.registration.leases import Registration
 
 _APPLICATION, _FORMAT = 0x70_61_6C_6C, 1
 """`PRAGMA application_id` ("pall") and `user_version`: whose file it is, and how it is laid out."""

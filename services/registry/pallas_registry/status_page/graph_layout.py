@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pallas_registry.overview import Node
+from pallas_registry.status_page.overview import Node
 
 WIDTH, HEIGHT = 192, 46
 _GAP_X, _GAP_Y, _MARGIN = 72, 18, 12

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import Check, Report
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.probing.scheduler import Check, Report
 
 SPACING = 1.0
 """Least seconds between the starts of two rechecks."""

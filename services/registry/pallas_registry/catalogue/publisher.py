@@ -10,11 +10,11 @@ from typing import Any
 
 from pallas_contract import cards, documents, launch, names, official
 from pallas_contract.health import timestamp
+from pallas_registry.catalogue.registry_api import Listed, Listing
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.listing import Listed, Listing
-from pallas_registry.prebuilt import Document
-from pallas_registry.registration.ledger import Registration
-from pallas_registry.verdict import Verdict
+from pallas_registry.registration.leases import Registration
+from pallas_registry.serving.documents import Document
+from pallas_registry.state.status import Verdict
 
 PATH = "/.well-known/mcp/server.json"
 CARDS = "/server-cards/"

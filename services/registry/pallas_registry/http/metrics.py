@@ -13,8 +13,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from pallas_contract import __version__
 from pallas_contract.health import GAUGE, State
-from pallas_registry.board import Board
-from pallas_registry.history import Change
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import Change
 
 _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 """Seconds; a probe ends after 3, and says goodbye to a session in one more."""

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.probe import Bound
-from pallas_registry import resolver
-from pallas_registry.resolver import NotFound, Unresolved
+from pallas_registry.discovery import resolver
+from pallas_registry.discovery.resolver import NotFound, Unresolved
 
 TIMEOUT = 2.0
 """Seconds one look-up may take before it counts as failed."""

@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 from pallas_contract import documents, launch, names
 from pallas_contract.health import State
-from pallas_registry.board import Board, Replica
-from pallas_registry.causes import Root, mentions, roots
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.history import Change, History
-from pallas_registry.registration.ledger import Ledger, Registration
-from pallas_registry.verdict import WORST_FIRST, Verdict
+from pallas_registry.registration.leases import Ledger, Registration
+from pallas_registry.state.agents import Board, Replica
+from pallas_registry.state.history import Change, History
+from pallas_registry.state.root_cause import Root, mentions, roots
+from pallas_registry.state.status import WORST_FIRST, Verdict
 
 MOST_ROWS = 500
 """Agents on the page."""

@@ -15,8 +15,8 @@ import structlog
 
 from pallas_registry.registration import errors, messages
 from pallas_registry.registration.errors import Refusal
-from pallas_registry.registration.ledger import DEGRADED_AFTER, ERROR_AFTER, Registration, expiry
-from pallas_registry.registration.limits import Limit
+from pallas_registry.registration.leases import DEGRADED_AFTER, ERROR_AFTER, Registration, expiry
+from pallas_registry.registration.rate_limit import Limit
 from pallas_registry.registration.registrar import Registrar
 from pallas_registry.registration.tokens import Tokens
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from pallas_registry.discovery import Endpoint
-from pallas_registry.prebuilt import Document
+from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.serving.documents import Document
 
 PATH = "/prometheus/targets"
 

@@ -15,14 +15,16 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
 from pallas_contract import __version__
-from pallas_registry import described, events, mcp_face, status_page
-from pallas_registry.events import Streams
-from pallas_registry.metrics import Metrics
-from pallas_registry.overview import Overview
-from pallas_registry.prebuilt import Document, Find, Prebuilt
-from pallas_registry.recheck import Busy
-from pallas_registry.registration.desk import Reply
-from pallas_registry.verdict import Verdict
+from pallas_registry.http import events, openapi
+from pallas_registry.http.events import Streams
+from pallas_registry.http.metrics import Metrics
+from pallas_registry.mcp import server as mcp_server
+from pallas_registry.probing.recheck import Busy
+from pallas_registry.registration.rpc import Reply
+from pallas_registry.serving.documents import Document, Find, Prebuilt
+from pallas_registry.state.status import Verdict
+from pallas_registry.status_page import page as status_page_page
+from pallas_registry.status_page.overview import Overview
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
 
@@ -64,11 +66,11 @@ def create_app(shown: Shown) -> ASGIApp:
     def description() -> Document:
         """Made when first asked for: most registries never are."""
         schema = app.openapi()
-        schema["paths"] |= described.paths()
+        schema["paths"] |= openapi.paths()
         return Document(json.dumps(schema, ensure_ascii=False).encode())
 
     def find(method: str, path: str, query: bytes) -> Document | None:
-        return description() if path == described.PATH else shown.find(method, path, query)
+        return description() if path == openapi.PATH else shown.find(method, path, query)
 
     return Prebuilt(app, find)
 
@@ -113,7 +115,7 @@ def _probes(app: FastAPI, shown: Shown) -> None:
 def _people(app: FastAPI, shown: Shown) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> Response:
-        return Response(shown.page(), media_type="text/html", headers=status_page.HEADERS)
+        return Response(shown.page(), media_type="text/html", headers=status_page_page.HEADERS)
 
     @app.get(events.PATH, tags=["people"], response_class=Response, responses=_EVENTS)
     async def follow(last_event_id: Annotated[str, Header()] = "") -> Response:
@@ -141,21 +143,21 @@ def _people(app: FastAPI, shown: Shown) -> None:
 
 
 def _agents(app: FastAPI, shown: Shown) -> None:
-    @app.post(mcp_face.PATH, include_in_schema=False)
+    @app.post(mcp_server.PATH, include_in_schema=False)
     async def mcp(request: Request) -> Response:
-        if mcp_face.foreign(request.headers.get("origin"), shown.hosts()):
+        if mcp_server.foreign(request.headers.get("origin"), shown.hosts()):
             raise HTTPException(403, "not for pages of other sites")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > mcp_face.LIMIT:
-                raise HTTPException(413, f"a request has at most {mcp_face.LIMIT // 1024} KiB")
+            if len(body) > mcp_server.LIMIT:
+                raise HTTPException(413, f"a request has at most {mcp_server.LIMIT // 1024} KiB")
         if reply := await shown.register(request.headers, bytes(body)):
             headers = dict(reply.headers)
             if reply.message is None:
                 return Response(status_code=reply.status, headers=headers)
             return JSONResponse(reply.message, status_code=reply.status, headers=headers)
-        status, message = mcp_face.answer(request.headers, bytes(body), shown.look)
+        status, message = mcp_server.answer(request.headers, bytes(body), shown.look)
         return JSONResponse(message, status_code=status) if message is not None else Response(status_code=status)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from pallas_registry.discovery import Sighting
+from pallas_registry.discovery.dns import Sighting
 
 PATIENCE = 60.0
 """Seconds for which fewer may be found than are wanted: a replica that starts or moves is no reason for a change."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pallas_contract import names
-from pallas_registry.verdict import Verdict
+from pallas_registry.state.status import Verdict
 
 _WELL = frozenset({"ok", "unknown"})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pallas_contract import health
 from pallas_contract.health import Health, Status
-from pallas_registry.overview import Overview, Row
+from pallas_registry.status_page.overview import Overview, Row
 
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _NAMED = 20

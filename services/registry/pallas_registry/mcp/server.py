@@ -12,8 +12,8 @@ from typing import Any
 
 from pallas_contract import __version__
 from pallas_contract.talk import LEGACY, MODERN
-from pallas_registry import mcp_tools
-from pallas_registry.overview import Overview
+from pallas_registry.mcp import tools as mcp_tools
+from pallas_registry.status_page.overview import Overview
 
 PATH = "/mcp"
 LIMIT = 64 * 1024

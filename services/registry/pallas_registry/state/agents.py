@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint, Sighting
-from pallas_registry.history import Change
-from pallas_registry.verdict import NOT_PROBED, Verdict, judge, together
+from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.state.history import Change
+from pallas_registry.state.status import NOT_PROBED, Verdict, judge, together
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from jinja2.runtime import Context
 
 from pallas_contract import __version__
 from pallas_contract.health import State, timestamp
-from pallas_registry import drawing
-from pallas_registry.overview import Overview
-from pallas_registry.prebuilt import Document
+from pallas_registry.serving.documents import Document
+from pallas_registry.status_page import graph_layout
+from pallas_registry.status_page.overview import Overview
 
 FRESH = 1.0
 """Seconds a rendered page is served to everybody."""
@@ -40,7 +40,7 @@ _WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unkn
 
 def assets() -> dict[str, Document]:
     """Path -> document of everything the page loads."""
-    folder = files("pallas_registry") / "page"
+    folder = files("pallas_registry.status_page") / "assets"
     found = {
         "/static/page.css": Document((folder / "page.css").read_bytes(), "text/css; charset=utf-8"),
         "/static/page.js": Document((folder / "page.js").read_bytes(), "text/javascript; charset=utf-8"),
@@ -78,9 +78,9 @@ def render(view: Overview) -> str:
         worst=_worst(view),
         troubles=list(view.troubles.items())[:MOST_TROUBLES],
         suffering=MOST_SUFFERING,
-        drawing=drawing.draw(view.nodes, view.edges),
-        width=drawing.WIDTH,
-        height=drawing.HEIGHT,
+        drawing=graph_layout.draw(view.nodes, view.edges),
+        width=graph_layout.WIDTH,
+        height=graph_layout.HEIGHT,
         symbols=SYMBOLS,
         kit=__version__,
     )
@@ -88,7 +88,9 @@ def render(view: Overview) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=PackageLoader("pallas_registry", "page"), autoescape=True, undefined=StrictUndefined)
+    made = Environment(
+        loader=PackageLoader("pallas_registry.status_page", "assets"), autoescape=True, undefined=StrictUndefined
+    )
     made.filters |= {
         "iso": timestamp,
         "clock": lambda moment: moment.strftime("%H:%M:%S UTC"),

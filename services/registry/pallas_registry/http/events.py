@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from pallas_registry.history import History, News
+from pallas_registry.state.history import History, News
 
 PATH = "/events"
 KEEP_ALIVE = 15.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pallas_contract import cards
-from pallas_registry import catalogue, listing, targets
+from pallas_registry.catalogue import prometheus_sd, publisher, registry_api
 
 PATH = "/openapi.json"
 
@@ -54,9 +54,9 @@ def paths() -> dict[str, Any]:
     anything, groups = {"type": "object"}, {"type": "array", "items": {"type": "object"}}
     seed = "The MCP server schema with the state of each agent in `_meta` (seed 000, section 1)."
     return {
-        catalogue.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),
+        publisher.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),
         cards.CATALOG_PATH: _get("catalogue", "The AI catalogue", anything, kind=cards.CATALOG_TYPE),
-        f"{catalogue.CARDS}{{slug}}": _get(
+        f"{publisher.CARDS}{{slug}}": _get(
             "catalogue",
             "The server card of an agent",
             anything,
@@ -64,12 +64,12 @@ def paths() -> dict[str, Any]:
             parameters=[_path("slug")],
             missing=True,
         ),
-        targets.PATH: _get("probes", "Prometheus HTTP service discovery", groups),
-        listing.PATH: _get("registry API", "List servers", _LIST, parameters=_FILTERS, bad=True),
-        f"{listing.PATH}/{{serverName}}/versions": _get(
+        prometheus_sd.PATH: _get("probes", "Prometheus HTTP service discovery", groups),
+        registry_api.PATH: _get("registry API", "List servers", _LIST, parameters=_FILTERS, bad=True),
+        f"{registry_api.PATH}/{{serverName}}/versions": _get(
             "registry API", "All versions of a server", _LIST, parameters=[_NAME, _DELETED], bad=True, missing=True
         ),
-        f"{listing.PATH}/{{serverName}}/versions/{{version}}": _get(
+        f"{registry_api.PATH}/{{serverName}}/versions/{{version}}": _get(
             "registry API",
             "One version of a server, or `latest`",
             _SERVER,
@@ -85,7 +85,7 @@ _FILTERS: list[dict[str, Any]] = [
     {
         "name": "limit",
         "in": "query",
-        "schema": {"type": "integer", "minimum": 1, "maximum": listing.MOST, "default": listing.LIMIT},
+        "schema": {"type": "integer", "minimum": 1, "maximum": registry_api.MOST, "default": registry_api.LIMIT},
     },
     {
         "name": "search",

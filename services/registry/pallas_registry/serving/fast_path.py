@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pallas_contract.bounded import BoundedProtocol
-from pallas_registry.prebuilt import Document, matches
+from pallas_registry.serving.documents import Document, matches
 
 REMEMBERED = 2048
 """Most bytes of a request that a connection remembers."""

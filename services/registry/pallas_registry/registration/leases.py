@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pallas_contract.health import timestamp
 from pallas_registry.registration.messages import Heartbeat, Register
-from pallas_registry.verdict import Verdict
+from pallas_registry.state.status import Verdict
 
 DEGRADED_AFTER, ERROR_AFTER = 2, 4
 """Intervals of silence until an agent is degraded, and until it is in error: one lost heartbeat flips nothing."""

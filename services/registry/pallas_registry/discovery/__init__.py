@@ -1,0 +1,1 @@
+"""Where the agents are: addresses by DNS, or as they were handed over."""

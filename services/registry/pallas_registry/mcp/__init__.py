@@ -1,0 +1,1 @@
+"""The registry as an MCP server of its own."""

@@ -1,0 +1,1 @@
+"""What is known of each agent, what follows from it, and what happened."""

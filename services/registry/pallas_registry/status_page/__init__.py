@@ -1,0 +1,1 @@
+"""The page for people, rendered from what is known."""
