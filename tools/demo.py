@@ -26,7 +26,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pallas_agent_runtime.local.process import dies_with, lines
+from pallas_agent_runtime.local.child import dies_with, lines
 from pallas_contract import check, documents, http, launch, names
 from pallas_contract.fleet import Fleet
 

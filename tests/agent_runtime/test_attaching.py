@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime.engine.attaching import attach
+from pallas_agent_runtime.engine.connect import attach
 
 
 class Skipping(asyncio.SelectorEventLoop):

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pallas_agent_runtime import delegation, questions
-from pallas_contract import bounded
+from pallas_agent_runtime.calls import arguments as calls_arguments
+from pallas_agent_runtime.calls import delegation
+from pallas_service.http import protocol
 
 pytestmark = pytest.mark.slow
 
@@ -265,8 +266,8 @@ def refused(arguments: dict[str, Any], meta: dict[str, Any]) -> str:
     """What the agent has to say to a call that it must not answer; empty for all others."""
     try:
         delegation.arrived(meta, "hostile/scout")
-        questions.parse(arguments, MAX_BODY)
-    except (delegation.BadTask, questions.BadArgument) as error:
+        calls_arguments.parse(arguments, MAX_BODY)
+    except (delegation.BadTask, calls_arguments.BadArgument) as error:
         return str(error)
     return ""
 
@@ -296,7 +297,7 @@ def test_no_odd_credential_opens_a_protected_agent(agent: Any, shown: str) -> No
 @pytest.mark.parametrize("name", ["scout", "guarded"])
 def test_headers_beyond_the_limit_are_refused(agent: Any, name: str) -> None:
     with httpx2.Client(timeout=30) as http:
-        response = http.get(agent.url(name), headers={"authorization": "Bearer " + "A" * bounded.HEAD})
+        response = http.get(agent.url(name), headers={"authorization": "Bearer " + "A" * protocol.HEAD})
         assert response.status_code == 431
         assert http.get(agent.url(name, "/livez")).status_code == 200
 

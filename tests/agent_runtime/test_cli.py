@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import structlog
 
-from pallas_agent_runtime import cli, listening, logs, serve
+from pallas_agent_runtime import cli, log_levels, serve
+from pallas_service.http import sockets as http_sockets
 
 FLEET = "name: demo\nagents:\n  jarvis: {module: agents.jarvis, port: 8201}\n"
 
@@ -27,7 +28,7 @@ def _restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for key in [key for key in environ if key.startswith(("PALLAS_", "OPENAI_"))]:
         monkeypatch.delenv(key)
     monkeypatch.chdir(tmp_path)
-    levels = {logging.getLogger(name): logging.getLogger(name).level for name in ("", *logs._LEVELS)}
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in ("", *log_levels._LEVELS)}
     handlers = logging.getLogger().handlers[:]
     yield
     structlog.reset_defaults()
@@ -93,20 +94,20 @@ def test_an_address_in_use_is_found_before_fast_agent_is_imported(
 
 def test_an_address_that_is_not_ours(toolkit: Any) -> None:
     with (
-        pytest.raises(listening.CannotListen, match=r"cannot listen on 203\.0\.113\.1:80: "),
-        listening.bound("203.0.113.1", 80),
+        pytest.raises(http_sockets.CannotListen, match=r"cannot listen on 203\.0\.113\.1:80: "),
+        http_sockets.bound("203.0.113.1", 80),
     ):
         pass
     with (
-        pytest.raises(listening.CannotListen, match=r"cannot listen on \[2001:db8::1\]:80: "),
-        listening.bound("2001:db8::1", 80),
+        pytest.raises(http_sockets.CannotListen, match=r"cannot listen on \[2001:db8::1\]:80: "),
+        http_sockets.bound("2001:db8::1", 80),
     ):
         pass
 
 
 def test_nobody_is_kept_waiting_by_an_address_that_does_not_answer_yet(toolkit: Any) -> None:
     port = toolkit.free_port()
-    with listening.bound("127.0.0.1", port), pytest.raises(ConnectionRefusedError):
+    with http_sockets.bound("127.0.0.1", port), pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
@@ -115,13 +116,13 @@ def test_names_of_the_host_replace_the_address_and_admit_no_other(
 ) -> None:
     known = {"from.a": ["127.0.0.2"], "from.b": ["127.0.0.3", "203.0.113.1"]}
     rows = {name: [(0, 0, 0, "", (address, 0)) for address in found] for name, found in known.items()}
-    monkeypatch.setattr(listening.socket, "getaddrinfo", lambda name, *_, **__: rows[name])
-    with listening.bound("0.0.0.0", toolkit.free_port(), ["from.a", "from.b"]) as sockets:
+    monkeypatch.setattr(http_sockets.socket, "getaddrinfo", lambda name, *_, **__: rows[name])
+    with http_sockets.bound("0.0.0.0", toolkit.free_port(), ["from.a", "from.b"]) as sockets:
         assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
 
 def test_an_address_lost_among_other_tasks_is_still_told() -> None:
-    lost = listening.CannotListen("cannot listen on x")
+    lost = http_sockets.CannotListen("cannot listen on x")
     group = BaseExceptionGroup("tasks", [ValueError(), BaseExceptionGroup("more", [lost])])
     assert serve._cannot_listen(group) is lost
     assert serve._cannot_listen(BaseExceptionGroup("tasks", [ValueError()])) is None
@@ -130,8 +131,8 @@ def test_an_address_lost_among_other_tasks_is_still_told() -> None:
 def test_a_name_that_is_not_known_is_told(toolkit: Any) -> None:
     said = r"cannot listen on from\.nobody\.invalid:\d+: the name is not known"
     with (
-        pytest.raises(listening.CannotListen, match=said),
-        listening.bound("0.0.0.0", toolkit.free_port(), ["from.nobody.invalid"]),
+        pytest.raises(http_sockets.CannotListen, match=said),
+        http_sockets.bound("0.0.0.0", toolkit.free_port(), ["from.nobody.invalid"]),
     ):
         pass
 

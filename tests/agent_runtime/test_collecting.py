@@ -7,13 +7,13 @@ import sys
 
 SAID = """
 import gc
-from pallas_agent_runtime import collecting
+from pallas_agent_runtime import gc_tuning
 
 usual = gc.get_threshold()
-collecting.seldom()
+gc_tuning.seldom()
 assert gc.get_threshold()[0] > 10 * usual[0]
 kept = [[] for _ in range(1000)]
-collecting.as_usual()
+gc_tuning.as_usual()
 assert gc.get_threshold() == usual
 assert gc.get_freeze_count() > 1000
 """

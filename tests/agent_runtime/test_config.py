@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime import config
+from pallas_agent_runtime.config import fastagent_yaml
 from pallas_contract import source
 from pallas_contract.problems import Refused
 
@@ -17,12 +17,12 @@ def build(
     provider: str = "passthrough",
     peers: dict[str, str] | None = None,
     environ: dict[str, str] | None = None,
-) -> config.Built:
+) -> fastagent_yaml.Built:
     trees = [
         source.parse(text, name=name) if text else None
         for text, name in ((written, "fastagent.config.yaml"), (secrets, "fastagent.secrets.yaml"))
     ]
-    return config.build(trees[0], trees[1], provider, peers or {}, environ or {})
+    return fastagent_yaml.build(trees[0], trees[1], provider, peers or {}, environ or {})
 
 
 def test_the_runtime_has_the_last_word_on_terminal_files_and_history() -> None:
@@ -111,7 +111,7 @@ def test_the_base_url_has_a_default() -> None:
 
 @pytest.mark.parametrize(
     ("environ", "section"),
-    [({}, {"api_key": config.NO_KEY}), ({"ANTHROPIC_API_KEY": "k"}, {})],
+    [({}, {"api_key": fastagent_yaml.NO_KEY}), ({"ANTHROPIC_API_KEY": "k"}, {})],
 )
 def test_without_any_key_the_agent_still_starts(environ: dict[str, str], section: dict[str, Any]) -> None:
     assert build(provider="anthropic", environ=environ).data["anthropic"] == section
@@ -128,7 +128,7 @@ mcp:
 """
     environ = {"HOST": "argos", "KEY": "k"}
     data = build(written, environ=environ).data
-    assert list(config.endpoints(data, environ)) == [
+    assert list(fastagent_yaml.endpoints(data, environ)) == [
         ("argos", "http://argos/mcp", {"X-Key": "k"}),
         ("gitea", "http://gitea/mcp", {"Authorization": "Bearer k"}),
         ("own", "http://own/mcp", {"authorization": "mine"}),
@@ -139,11 +139,11 @@ def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_other
     written = "mcp: {servers: {b: {url: 'http://b/mcp', access_token: old, headers: {authorization: old, X: y}}}}"
     tree = source.parse(written, name="fastagent.config.yaml")
     peers, environ = {"b": "http://b/mcp", "c": "http://c/mcp"}, {"PALLAS_CALL_B_TOKEN": "secret"}
-    data = config.build(tree, None, "", peers, environ, {"b": "PALLAS_CALL_B_TOKEN"}).data
+    data = fastagent_yaml.build(tree, None, "", peers, environ, {"b": "PALLAS_CALL_B_TOKEN"}).data
     assert data["mcp"]["servers"]["b"]["headers"] == {"X": "y", "Authorization": "Bearer ${PALLAS_CALL_B_TOKEN}"}
     assert "secret" not in str(data)
     assert "old" not in str(data)
-    assert list(config.endpoints(data, environ)) == [
+    assert list(fastagent_yaml.endpoints(data, environ)) == [
         ("b", "http://b/mcp", {"X": "y", "Authorization": "Bearer secret"}),
         ("c", "http://c/mcp", {}),
     ]

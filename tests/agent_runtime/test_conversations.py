@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pallas_agent_runtime.conversations import Conversations, MemoryStore, key, surplus, whose
+from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, key, surplus, whose
 
 
 @dataclass

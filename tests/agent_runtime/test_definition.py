@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from fast_agent.llm.model_database import ModelDatabase
 
-from pallas_agent_runtime import config, serve, settings
+from pallas_agent_runtime import serve
+from pallas_agent_runtime.config import fastagent_yaml, settings
 from pallas_agent_runtime.engine import load, register_model
 from pallas_contract import check, source
 from pallas_contract.fastagent import Capabilities
@@ -27,7 +28,7 @@ def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "argv", ["pallas", "--agent", "jarvis"])
     monkeypatch.setenv("FAST_AGENT_HOME", "")
     before = set(sys.modules)
-    with serve.home(config.build(None, None, "passthrough", {"argos": "http://x/mcp"}, {}).data):
+    with serve.home(fastagent_yaml.build(None, None, "passthrough", {"argos": "http://x/mcp"}, {}).data):
         yield
     for name in set(sys.modules) - before:
         if name.split(".")[0].startswith("made_"):

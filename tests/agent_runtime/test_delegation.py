@@ -13,8 +13,8 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
 from opentelemetry import baggage
 from opentelemetry.propagate import get_global_textmap, set_global_textmap
 
-from pallas_agent_runtime import delegation
-from pallas_agent_runtime.delegation import DEPTH, ID, PATH, SECONDS, BadTask, TooFar
+from pallas_agent_runtime.calls import delegation
+from pallas_agent_runtime.calls.delegation import DEPTH, ID, PATH, SECONDS, BadTask, TooFar
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from pallas_agent_runtime import draining
-from pallas_agent_runtime.draining import Stop, background, drain
+from pallas_service.http import shutdown
+from pallas_service.http.shutdown import Stop, background, drain
 
 
 class Calls:
@@ -41,7 +41,7 @@ async def test_it_waits_for_open_calls_until_told_again(event: str) -> None:
 
 
 async def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draining, "GRACE", 0.0)
+    monkeypatch.setattr(shutdown, "GRACE", 0.0)
     calls = Calls()
     await (await calls.start())
     assert calls.aborted
@@ -96,7 +96,7 @@ async def test_a_head_without_end_is_refused(head: tuple[bytes, bytes]) -> None:
         while (await receive()).get("more_body"):
             pass
 
-    server, sent, loop = draining.HttpServer(app), 0, asyncio.get_running_loop()
+    server, sent, loop = shutdown.HttpServer(app), 0, asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as caller:
         serving = asyncio.create_task(server.serve([listener]))
         caller.setblocking(False)
@@ -116,7 +116,7 @@ async def test_space_around_a_header_is_not_part_of_it() -> None:
     async def app(scope, receive, send) -> None:
         await PlainTextResponse(Request(scope).headers["mcp-name"])(scope, receive, send)
 
-    server = draining.HttpServer(app)
+    server = shutdown.HttpServer(app)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(server.serve([listener]))
         reader, writer = await asyncio.open_connection(*listener.getsockname())

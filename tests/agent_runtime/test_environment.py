@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime import environment
+from pallas_agent_runtime.config import environment
 from pallas_contract import check, source
 from pallas_contract.problems import Refused
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from pallas_agent_runtime.hanging_up import HungUp, attended
+from pallas_service.http.disconnect import HungUp, attended
 
 
 class Line:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime.health import Downstream, combine
+from pallas_agent_runtime.health.downstream import Downstream, combine
 from pallas_contract.probe import Result, Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

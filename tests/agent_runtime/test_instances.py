@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pallas_agent_runtime.instances import Instances
+from pallas_agent_runtime.engine.pool import Instances
 
 
 class Shop:

@@ -11,7 +11,7 @@ from fast_agent import LlmStopReason, PromptMessageExtended
 from mcp_types import Annotations, CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
 
 from pallas_agent_runtime.engine import from_json, to_json
-from pallas_agent_runtime.engine.kept import Kept, kept
+from pallas_agent_runtime.engine.message_copy import Kept, kept
 
 
 def text(words: str = "hi", **more: Any) -> TextContent:

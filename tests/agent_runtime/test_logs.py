@@ -11,7 +11,7 @@ import pytest
 import structlog
 from opentelemetry import trace
 
-from pallas_agent_runtime import logs
+from pallas_agent_runtime import log_levels
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _restored() -> Iterator[None]:
 
 def test_our_own_news_and_the_troubles_of_others() -> None:
     stream = io.StringIO()
-    logs.configure("harper", "json", stream)
+    log_levels.configure("harper", "json", stream)
     structlog.get_logger("pallas_agent_runtime.serve").info("ready", address="0.0.0.0:8080")
     logging.getLogger("mcp.server").info("new session 0123")
     logging.getLogger("mcp.server").warning("trouble")
@@ -43,7 +43,7 @@ def test_our_own_news_and_the_troubles_of_others() -> None:
 
 def test_a_line_names_the_trace_it_belongs_to_also_where_nothing_is_recorded() -> None:
     stream = io.StringIO()
-    logs.configure("harper", "json", stream)
+    log_levels.configure("harper", "json", stream)
     log = structlog.get_logger("pallas_agent_runtime.x")
     with trace.use_span(trace.NonRecordingSpan(trace.SpanContext(1, 2, is_remote=True))):
         log.info("inside")

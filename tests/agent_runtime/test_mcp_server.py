@@ -14,10 +14,11 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry
 
-from pallas_agent_runtime import settings, web
+from pallas_agent_runtime.calls.arguments import Question
+from pallas_agent_runtime.config import settings
 from pallas_agent_runtime.mcp_server import Surface
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.questions import Question
+from pallas_agent_runtime.web import app as web_app
 from pallas_contract import check, names, source
 from pallas_contract.health import Health
 
@@ -141,7 +142,7 @@ STATELESS = {
 async def test_a_session_is_the_conversation_of_its_own_calls_and_not_of_what_an_agent_passes_on() -> None:
     made, agent, metrics = surface()
     tree = source.parse(str({"name": "demo", "agents": {"x": {"module": "a.x", "port": 8201}}}), name="agents.yaml")
-    manager = web.session_manager(
+    manager = web_app.session_manager(
         made.server(metrics), settings.resolve(check.parse(tree), tree, "x", Path("/project"), {})
     )
     transport = httpx.ASGITransport(StreamableHTTPASGIApp(manager))

@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from pallas_agent_runtime import config, provider_check
-from pallas_agent_runtime.preflight import Outcome, Preflight, Provider, providers
+from pallas_agent_runtime.config import fastagent_yaml
+from pallas_agent_runtime.health import provider_check
+from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider, providers
 
 
 def active(name: Any = "openai", **changes: Any) -> Provider:
@@ -66,7 +67,7 @@ def raising(error: Exception) -> Any:
         (active("anthropic"), httpx.Response(404), "model 'm' not found"),
         (active("anthropic"), httpx.Response(403), "API key rejected (HTTP 403)"),
         (active("anthropic", key=""), httpx.Response(200), "no API key"),
-        (active(key="", base_url=config.OPENAI_BASE_URL), models("m"), "no API key"),
+        (active(key="", base_url=fastagent_yaml.OPENAI_BASE_URL), models("m"), "no API key"),
     ],
 )
 async def test_the_reason_is_fit_for_a_tooltip(provider: Provider, respond: Any, reason: str) -> None:
@@ -93,12 +94,12 @@ async def test_what_is_asked_of_anthropic(model: str, asked: str, base_url: str)
     ("data", "default_model", "environ", "found"),
     [
         ({}, "passthrough", {}, []),
-        ({}, "openai.m", {}, [Provider("openai", config.OPENAI_BASE_URL, "", "m", True)]),
+        ({}, "openai.m", {}, [Provider("openai", fastagent_yaml.OPENAI_BASE_URL, "", "m", True)]),
         (
-            {"openai": {"api_key": config.NO_KEY}},
+            {"openai": {"api_key": fastagent_yaml.NO_KEY}},
             "openai.m",
             {},
-            [Provider("openai", config.OPENAI_BASE_URL, "", "m", True)],
+            [Provider("openai", fastagent_yaml.OPENAI_BASE_URL, "", "m", True)],
         ),
         (
             {"openai": {"api_key": "${K}", "base_url": "${U:http://d/v1/}"}},

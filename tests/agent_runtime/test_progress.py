@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fast_agent import RequestParams
 
-from pallas_agent_runtime.progress import Progress
+from pallas_agent_runtime.calls.progress import Progress
 
 Line = tuple[float, float | None, str]
 

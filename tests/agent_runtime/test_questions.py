@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pallas_agent_runtime import questions
-from pallas_agent_runtime.questions import BadArgument, Image, Question
+from pallas_agent_runtime.calls import arguments as calls_arguments
+from pallas_agent_runtime.calls.arguments import BadArgument, Image, Question
 
 DATA = base64.b64encode(b"picture").decode()
 LIMIT = 1000
@@ -18,9 +18,9 @@ IMAGE = {"data": DATA, "mime_type": "image/png"}
 
 
 def test_what_is_right_is_taken_over() -> None:
-    parsed = questions.parse({"message": "", "images": [IMAGE], "session_id": "s"}, LIMIT)
+    parsed = calls_arguments.parse({"message": "", "images": [IMAGE], "session_id": "s"}, LIMIT)
     assert parsed == Question("", (Image(DATA, "image/png"),), "s")
-    assert questions.parse({"message": "x", "images": None, "session_id": None}, LIMIT) == Question("x")
+    assert calls_arguments.parse({"message": "x", "images": None, "session_id": None}, LIMIT) == Question("x")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_right_is_taken_over() -> None:
 )
 def test_what_is_wrong_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(BadArgument) as bad:
-        questions.parse(arguments, LIMIT)
+        calls_arguments.parse(arguments, LIMIT)
     assert str(bad.value) == message
 
 
@@ -60,7 +60,7 @@ def test_what_is_wrong_is_named(arguments: dict[str, Any], message: str) -> None
 def test_what_is_too_large_is_named(limit: int, named: str) -> None:
     arguments = {"message": "ää", "images": [IMAGE, IMAGE]}
     try:
-        questions.parse(arguments, limit)
+        calls_arguments.parse(arguments, limit)
         said = ""
     except BadArgument as bad:
         said = str(bad)
@@ -80,7 +80,7 @@ _image = st.dictionaries(st.sampled_from(["data", "mime_type", "x"]), _value)
 def test_nothing_but_a_bad_argument_is_ever_raised(arguments: dict[str, Any]) -> None:
     named = "images", "session_id"
     try:
-        question = questions.parse(arguments, LIMIT)
+        question = calls_arguments.parse(arguments, LIMIT)
     except BadArgument as bad:
         said = str(bad)
     else:

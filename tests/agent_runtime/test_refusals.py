@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from pallas_agent_runtime.refusals import AT_ONCE, SMALL, Refusals
+from pallas_agent_runtime.web.body_limits import AT_ONCE, SMALL, Refusals
 
 LIMIT = 1 << 20
 

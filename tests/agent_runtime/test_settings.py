@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime import settings
+from pallas_agent_runtime.config import settings
 from pallas_contract import check, source
 from pallas_contract.problems import Refused
 

@@ -15,8 +15,8 @@ from fast_agent import PromptMessageExtended
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
 
 from pallas_agent_runtime import engine
-from pallas_agent_runtime.conversations import key
-from pallas_agent_runtime.sqlite_store import CannotStore, SqliteStore, connect, opened
+from pallas_agent_runtime.conversations.sqlite import CannotStore, SqliteStore, connect, opened
+from pallas_agent_runtime.conversations.store import key
 
 Said = PromptMessageExtended
 Make = Callable[..., SqliteStore[Said]]

@@ -12,13 +12,14 @@ import pytest
 from mcp.server import Server
 from starlette.applications import Starlette
 
-from pallas_agent_runtime import settings, web
-from pallas_agent_runtime.access.gate import Gate
-from pallas_agent_runtime.health import Downstream, combine
+from pallas_agent_runtime.config import settings
+from pallas_agent_runtime.health.downstream import Downstream, combine
+from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.preflight import Outcome, Preflight, Provider
+from pallas_agent_runtime.web import app as web_app
 from pallas_contract import check, source
 from pallas_contract.probe import Result, Target
+from pallas_service.access.gate import Gate
 
 Headers = dict[str, str]
 
@@ -39,7 +40,7 @@ class Page:
         metrics = Metrics("jarvis", ["jarvis"])
         current = lambda: combine(self.downstream.unreachable(), "", failure, NOW)  # noqa: E731
         metrics.watch(current, self.downstream, self.preflight)
-        self.pages = web.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
+        self.pages = web_app.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
 
     async def check(self, provider: Provider) -> str:
         return ""
@@ -130,8 +131,8 @@ async def test_a_protected_agent_looks_at_host_and_origin_before_any_token(heade
 
     page = Page()
     gate = Gate(Nobody(), "http://localhost:8201/mcp", "https://id.example")
-    manager = web.session_manager(Server("x"), page.settings)
-    transport = httpx.ASGITransport(web.app(manager, page.pages, 100, gate))
+    manager = web_app.session_manager(Server("x"), page.settings)
+    transport = httpx.ASGITransport(web_app.app(manager, page.pages, 100, gate))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8201") as http:
         reply = await http.post("/mcp", json={}, headers={"authorization": "Bearer guess", **headers})
     assert reply.status_code == status

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from pallas_contract import logs
+from pallas_service import logging as service_logging
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def _lines(stream: io.StringIO) -> list[dict[str, str]]:
 
 def test_json_lines_carry_time_level_event_first_then_what_is_bound() -> None:
     stream = io.StringIO()
-    logs.configure("json", stream=stream, agent="harper")
+    service_logging.configure("json", stream=stream, agent="harper")
     structlog.get_logger().info("started", port=8080, who="ü")
     (line,) = _lines(stream)
     assert list(line) == ["timestamp", "level", "event", "agent", "port", "who"]
@@ -39,7 +39,7 @@ def test_json_lines_carry_time_level_event_first_then_what_is_bound() -> None:
 
 def test_lines_of_libraries_look_the_same_and_name_their_logger() -> None:
     stream = io.StringIO()
-    logs.configure("json", stream=stream, agent="harper")
+    service_logging.configure("json", stream=stream, agent="harper")
     logging.getLogger("uvicorn.error").warning("listening on %d", 8080)
     logging.getLogger("noisy").debug("not shown")
     (line,) = _lines(stream)
@@ -53,7 +53,7 @@ def test_lines_of_libraries_look_the_same_and_name_their_logger() -> None:
 
 def test_a_traceback_stays_in_its_line() -> None:
     stream = io.StringIO()
-    logs.configure("json", stream=stream)
+    service_logging.configure("json", stream=stream)
     try:
         raise KeyError("lost")
     except KeyError:
@@ -66,14 +66,14 @@ def test_a_traceback_stays_in_its_line() -> None:
 
 def test_what_json_cannot_say_is_shown_as_text() -> None:
     stream = io.StringIO()
-    logs.configure("json", stream=stream)
+    service_logging.configure("json", stream=stream)
     structlog.get_logger().info("odd", value={1, 2} - {2})
     assert _lines(stream)[0]["value"] == "{1}"
 
 
 def test_text_is_for_people_and_hides_local_variables() -> None:
     stream = io.StringIO()
-    logs.configure("text", stream=stream, agent="harper")
+    service_logging.configure("text", stream=stream, agent="harper")
 
     def fail(password: str) -> None:
         raise ValueError(f"wrong length {len(password)}")
@@ -89,8 +89,8 @@ def test_text_is_for_people_and_hides_local_variables() -> None:
 
 def test_configuring_again_replaces_the_way_out() -> None:
     first, second = io.StringIO(), io.StringIO()
-    logs.configure("json", stream=first)
-    logs.configure("anything else means json", stream=second)
+    service_logging.configure("json", stream=first)
+    service_logging.configure("anything else means json", stream=second)
     structlog.get_logger().info("once")
     assert first.getvalue() == ""
     assert _lines(second)[0]["event"] == "once"

@@ -13,9 +13,9 @@ import uvicorn
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pallas_contract.bounded import BoundedProtocol
 from pallas_registry.serving import fast_path
 from pallas_registry.serving.documents import Document, Prebuilt
+from pallas_service.http.protocol import BoundedProtocol
 
 PATH = "/catalogue"
 DOCUMENT = Document(b'{"servers":[]}')

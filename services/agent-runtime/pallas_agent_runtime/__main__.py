@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from pallas_agent_runtime import collecting
+from pallas_agent_runtime import gc_tuning
 
 if __name__ == "__main__":
-    collecting.seldom()
+    gc_tuning.seldom()
 
     from pallas_agent_runtime.cli import main
 

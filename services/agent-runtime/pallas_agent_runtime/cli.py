@@ -37,16 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _agent(path: Path, name: str) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from pallas_agent_runtime import listening, logs, preparation, serve  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_service.http import sockets  # noqa: PLC0415 - `pallas --help` needs none of it
 
-    prepared = preparation.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
-    logs.configure(name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
+    prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    log_levels.configure(name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
     _tell(prepared.warnings)
     for note in prepared.config.notes:
         structlog.get_logger(__name__).warning("configuration", note=note)
     try:
         serve.run(prepared)
-    except listening.CannotListen as failure:
+    except sockets.CannotListen as failure:
         sys.stderr.write(f"pallas: {failure}\n")
         return EXIT_WORLD
     return 0

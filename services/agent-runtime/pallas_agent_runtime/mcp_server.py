@@ -16,16 +16,18 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from structlog.contextvars import bound_contextvars
 
-from pallas_agent_runtime import conversations, delegation, questions
-from pallas_agent_runtime.access.callers import Caller, caller
-from pallas_agent_runtime.delegation import BadTask, Task, TooFar
-from pallas_agent_runtime.hanging_up import HungUp, attended
-from pallas_agent_runtime.progress import Report
-from pallas_agent_runtime.questions import BadArgument, Question
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.calls import arguments as calls_arguments
+from pallas_agent_runtime.calls import delegation
+from pallas_agent_runtime.calls.arguments import BadArgument, Question
+from pallas_agent_runtime.calls.delegation import BadTask, Task, TooFar
+from pallas_agent_runtime.calls.progress import Report
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.conversations import store
 from pallas_agent_runtime.telemetry import spans
 from pallas_contract import health, names
 from pallas_contract.health import Health
+from pallas_service.access.caller import Caller, caller
+from pallas_service.http.disconnect import HungUp, attended
 
 log = structlog.get_logger(__name__)
 
@@ -109,7 +111,7 @@ class Surface:
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
         """The agent's answer within the time the task has left, retries of the model included."""
         task.check(self._settings.max_depth)
-        question = questions.parse(arguments, self._settings.max_body)
+        question = calls_arguments.parse(arguments, self._settings.max_body)
         key = self._key(ctx, question.handle)
         wanted = ctx.meta is not None and ctx.meta.get("progress_token") is not None
         report = ctx.session.report_progress if wanted else None
@@ -157,7 +159,7 @@ class Surface:
         own = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not delegation.depth(ctx.meta)
         session = headers.get("mcp-session-id") if own else None
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
-        return conversations.key(named, whose, verified is not None) if named else None
+        return store.key(named, whose, verified is not None) if named else None
 
 
 def tools(settings: Settings) -> list[t.Tool]:
@@ -177,7 +179,7 @@ def offered(settings: Settings) -> frozenset[str]:
 
 
 def _asking(name: str, description: str) -> t.Tool:
-    return t.Tool(name=name, description=description, input_schema=questions.SCHEMA)
+    return t.Tool(name=name, description=description, input_schema=calls_arguments.SCHEMA)
 
 
 def _health_tool() -> t.Tool:

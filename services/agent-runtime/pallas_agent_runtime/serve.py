@@ -17,19 +17,23 @@ import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import collecting, config, delegation, listening, mcp_server, telemetry, web
-from pallas_agent_runtime.access.arrangement import arrange
-from pallas_agent_runtime.access.onward import may_go_on
-from pallas_agent_runtime.conversations import Conversations, MemoryStore, Message, Store
-from pallas_agent_runtime.draining import LAST_WORDS, HttpServer, Stop, background, drain
-from pallas_agent_runtime.health import Downstream, combine
+from pallas_agent_runtime import gc_tuning, mcp_server, telemetry
+from pallas_agent_runtime.access.build import arrange
+from pallas_agent_runtime.access.forward_policy import may_go_on
+from pallas_agent_runtime.calls import delegation
+from pallas_agent_runtime.config import fastagent_yaml
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, Message, Store
+from pallas_agent_runtime.health.downstream import Downstream, combine
+from pallas_agent_runtime.health.preflight import preflight
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.preflight import preflight
-from pallas_agent_runtime.preparation import Prepared
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.prepare import Prepared
+from pallas_agent_runtime.web import app as web_app
 from pallas_contract import names
 from pallas_contract.health import Health
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_service.http import sockets as http_sockets
+from pallas_service.http.shutdown import LAST_WORDS, HttpServer, Stop, background, drain
 
 if TYPE_CHECKING:
     from pallas_agent_runtime.engine import Engine
@@ -47,7 +51,7 @@ def run(prepared: Prepared) -> None:
     settings = prepared.settings
     os.chdir(settings.project)  # relative paths of fast-agent's files start there
     with (
-        listening.bound(settings.host, settings.port, settings.listen_on) as sockets,
+        http_sockets.bound(settings.host, settings.port, settings.listen_on) as sockets,
         home(prepared.config.data),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
@@ -57,9 +61,9 @@ def run(prepared: Prepared) -> None:
             raise _cannot_listen(group) or group from None
 
 
-def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> listening.CannotListen | None:
+def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> http_sockets.CannotListen | None:
     for error in group.exceptions:
-        if isinstance(error, listening.CannotListen):
+        if isinstance(error, http_sockets.CannotListen):
             return error
         if isinstance(error, BaseExceptionGroup) and (found := _cannot_listen(error)):
             return found
@@ -67,7 +71,7 @@ def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> listening.Cannot
 
 
 @contextlib.contextmanager
-def home(data: config.Data) -> Iterator[Path]:
+def home(data: fastagent_yaml.Data) -> Iterator[Path]:
     """A private folder with the configuration, as the home of fast-agent; /tmp is all a container can write to."""
     with tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         path = Path(folder, "fast-agent.yaml")
@@ -117,12 +121,12 @@ def _store[M: Message](
     if settings.conversations is None or not settings.remembers:
         yield MemoryStore(weigh)
         return
-    from pallas_agent_runtime import sqlite_store  # noqa: PLC0415 - a megabyte, for those who asked for the file
+    from pallas_agent_runtime.conversations import sqlite  # noqa: PLC0415 - a megabyte, for those who asked for the file
 
     with contextlib.ExitStack() as stack:
         try:
-            kept = stack.enter_context(sqlite_store.opened(settings.conversations, settings.name, dump, parse))
-        except sqlite_store.CannotStore as failure:
+            kept = stack.enter_context(sqlite.opened(settings.conversations, settings.name, dump, parse))
+        except sqlite.CannotStore as failure:
             raise Refused([Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure))]) from None
         yield kept
 
@@ -154,16 +158,16 @@ async def _answer(
         surface = mcp_server.Surface(settings, engine, current, failures)
         metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
         metrics.watch(current, downstream, checks)
-        pages = web.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
-        manager = web.session_manager(surface.server(metrics), settings)
+        pages = web_app.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
+        manager = web_app.session_manager(surface.server(metrics), settings)
         async with background(downstream.run(), checks.run(), *guard.background()):
             async with manager.run():
-                server = HttpServer(web.app(manager, pages, settings.max_body, guard.gate))
+                server = HttpServer(web_app.app(manager, pages, settings.max_body, guard.gate))
                 for listener in sockets:
-                    listening.start(listener)
+                    http_sockets.start(listener)
                 pages.ready = True
                 address = f"{settings.host}:{settings.port}"
-                collecting.as_usual()
+                gc_tuning.as_usual()
                 log.info("ready", address=address, tools=[tool.name for tool in surface.tools])
                 serving = asyncio.create_task(server.serve(sockets))
                 await stop.asked.wait()

@@ -51,10 +51,10 @@ def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socke
     import structlog  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
 
-    from pallas_contract import logs  # noqa: PLC0415
     from pallas_registry.server import serve  # noqa: PLC0415
+    from pallas_service import logging  # noqa: PLC0415
 
-    logs.configure(chosen.log_format, service="registry")
+    logging.configure(chosen.log_format, service="registry")
     log = structlog.get_logger()
     for warning in loaded.warnings:
         log.warning("fleet file", problem=str(warning))

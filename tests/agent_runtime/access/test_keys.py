@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime.access import keys
-from pallas_agent_runtime.access.keys import Keys
+from pallas_service.access import jwks
+from pallas_service.access.jwks import Keys
 
 
 class Source:
@@ -56,7 +56,7 @@ async def test_a_new_key_is_found_after_the_pause_and_made_up_ones_are_no_flood(
     source.issuer.rotate()
     assert await asyncio.gather(*(known.find(f"made-up-{i}") for i in range(50))) == [None] * 50
     assert source.asked == 1
-    source.now += keys.PAUSE
+    source.now += jwks.PAUSE
     found = await asyncio.gather(*(known.find(source.newest) for _ in range(50)))
     assert all(found)
     assert source.asked == 2
@@ -67,7 +67,7 @@ async def test_keys_outlive_a_source_that_is_away_for_an_hour_at_most(source: So
     known = source.keys()
     await known.find(source.newest)
     source.fails = True
-    source.now += keys.TRUSTED
+    source.now += jwks.TRUSTED
     assert await known.find(source.newest)
     assert known.problem == ""
     source.now += 1
@@ -82,8 +82,8 @@ async def test_a_token_without_a_key_id_means_the_only_key(source: Source) -> No
 
 
 async def test_over_http_only_200_is_an_answer(issuer: Any) -> None:
-    fetch = keys.from_url(f"{issuer.url}/jwks")
-    assert [key.id for key in keys.parse(await fetch())] == list(issuer.keys)
+    fetch = jwks.from_url(f"{issuer.url}/jwks")
+    assert [key.id for key in jwks.parse(await fetch())] == list(issuer.keys)
     issuer.broken = True
     with pytest.raises(ValueError, match="HTTP 500"):
         await fetch()
@@ -96,7 +96,7 @@ async def test_over_http_only_200_is_an_answer(issuer: Any) -> None:
 )
 def test_what_is_no_key_set_is_refused(document: bytes) -> None:
     with pytest.raises(ValueError, match="not a JWK set"):
-        keys.parse(document)
+        jwks.parse(document)
 
 
 @pytest.mark.parametrize("left", [[], [{"kty": "oct", "k": "c2VjcmV0"}]], ids=["none", "none that is usable"])
@@ -104,7 +104,7 @@ async def test_a_set_without_a_usable_key_takes_the_old_ones_back_at_once(source
     known = source.keys()
     old = source.newest
     assert await known.find(old)
-    source.now += keys.PAUSE
+    source.now += jwks.PAUSE
     source.answer = {"keys": left}
     assert await known.find("made-up") is None  # makes it look
     assert await known.find(old) is None
@@ -114,7 +114,7 @@ async def test_a_set_without_a_usable_key_takes_the_old_ones_back_at_once(source
 async def test_what_is_no_key_set_leaves_the_old_ones(source: Source) -> None:
     known = source.keys()
     await known.find(source.newest)
-    source.now += keys.PAUSE
+    source.now += jwks.PAUSE
     source.answer = {"error": "try later"}
     assert await known.find("made-up") is None
     assert await known.find(source.newest)
@@ -125,4 +125,4 @@ def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:
     issuer.rotate()
     (data,) = issuer.jwks()["keys"]
     others = [{**data, "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0"}, {"kty": "made-up"}, 7]
-    assert len(keys.parse(json.dumps({"keys": [*others, data]}).encode())) == 1
+    assert len(jwks.parse(json.dumps({"keys": [*others, data]}).encode())) == 1

@@ -15,10 +15,10 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pallas_agent_runtime.access.callers import Caller
 from pallas_agent_runtime.engine import Forwarding
 from pallas_agent_runtime.engine import forwarding as module
 from pallas_contract.probe import Target
+from pallas_service.access.caller import Caller
 
 CALLER = Caller("alice", "alice", "the-token-of-alice")
 PATIENCE = 20.0

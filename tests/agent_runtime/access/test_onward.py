@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pallas_agent_runtime import settings
-from pallas_agent_runtime.access.callers import Caller
-from pallas_agent_runtime.access.onward import may_go_on
+from pallas_agent_runtime.access.forward_policy import may_go_on
+from pallas_agent_runtime.config import settings
 from pallas_contract import check, source
+from pallas_service.access.caller import Caller
 
 FLEET = """\
 name: x

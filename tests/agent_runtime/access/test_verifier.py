@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.access import tokens
-from pallas_agent_runtime.access.keys import Keys
 from pallas_agent_runtime.access.tokens import StaticTokens
-from pallas_agent_runtime.access.verifier import LEEWAY, Trust, Verifier
 from pallas_contract import check, source
 from pallas_contract.problems import Refused
+from pallas_service.access.jwks import Keys
+from pallas_service.access.verifier import LEEWAY, Trust, Verifier
 
 MINE = "https://agents.example/research"
 UI, OPS = "ui-0123456789abcdef", "ops-0123456789abcdef"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from pallas_agent_runtime import provider_check
-from pallas_agent_runtime.preflight import Provider
+from pallas_agent_runtime.health import provider_check
+from pallas_agent_runtime.health.preflight import Provider
 
 
 def provider(name: Any, url: str, model: str = "m", key: str = "sk-test") -> Provider:

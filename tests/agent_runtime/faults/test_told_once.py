@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 
-from pallas_agent_runtime.health import Downstream
-from pallas_agent_runtime.preflight import Preflight, Provider
+from pallas_agent_runtime.health.downstream import Downstream
+from pallas_agent_runtime.health.preflight import Preflight, Provider
 from pallas_contract.probe import Result, Target
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pallas_agent_runtime.local.keeper import Timing
-from pallas_agent_runtime.local.members import Member
-from pallas_agent_runtime.local.screen import Screen
+from pallas_agent_runtime.local.console import Screen
+from pallas_agent_runtime.local.programs import Member
+from pallas_agent_runtime.local.restarts import Timing
 from pallas_agent_runtime.local.supervisor import Supervisor
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pallas_agent_runtime.local import ports
-from pallas_agent_runtime.local.members import members
+from pallas_agent_runtime.local.programs import members
 from pallas_agent_runtime.local.supervisor import main, missing_parts
 from pallas_contract import check, launch
 from pallas_contract.problems import Refused

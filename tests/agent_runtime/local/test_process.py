@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pallas_agent_runtime.local.members import Member
-from pallas_agent_runtime.local.process import lines, spawn
+from pallas_agent_runtime.local.child import lines, spawn
+from pallas_agent_runtime.local.programs import Member
 
 SUPERVISOR = """
 import asyncio, os, pathlib
-from pallas_agent_runtime.local.members import Member
-from pallas_agent_runtime.local.process import spawn
+from pallas_agent_runtime.local.programs import Member
+from pallas_agent_runtime.local.child import spawn
 
 async def main():
     command = ("/bin/sh", "-c", "echo $$; exec sleep 60")

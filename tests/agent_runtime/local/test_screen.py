@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pallas_agent_runtime.local.screen import LastingConsole, Screen
+from pallas_agent_runtime.local.console import LastingConsole, Screen
 
 
 def shown(*, terminal: bool, env: dict[str, str] | None = None) -> str:

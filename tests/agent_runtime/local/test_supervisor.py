@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from pallas_agent_runtime.local import supervisor
-from pallas_agent_runtime.local.keeper import Timing
+from pallas_agent_runtime.local.restarts import Timing
 from pallas_contract import check
 
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from pallas_agent_runtime import telemetry
-from pallas_agent_runtime.telemetry import discreet, export, spans
+from pallas_agent_runtime.telemetry import export, redact, spans
 
 METHODS, NAMES = frozenset({"tools/call", "ping"}), frozenset({"harper", "get_health"})
 CALL = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "harper"}
@@ -58,18 +58,18 @@ def test_what_a_library_puts_into_a_span_stays_here_unless_it_is_known() -> None
         "gen_ai.request.model": "m",
     }
     done = {"gen_ai.operation.name": "chat"}
-    sent = finished(discreet.chooser(METHODS, NAMES, content=False), "openai.chat x", SpanKind.CLIENT, said | done)
+    sent = finished(redact.chooser(METHODS, NAMES, content=False), "openai.chat x", SpanKind.CLIENT, said | done)
     assert (sent.name, dict(sent.attributes or {})) == ("chat m", {"gen_ai.request.model": "m", **done})
 
 
 def test_the_opt_in_is_for_what_is_said_and_not_for_headers() -> None:
     said = {"gen_ai.headers": "Bearer x", "gen_ai.input.messages": "x" * 999, "gen_ai.operation.name": "chat"}
-    sent = finished(discreet.chooser(METHODS, NAMES, content=True), "x", SpanKind.CLIENT, said)
+    sent = finished(redact.chooser(METHODS, NAMES, content=True), "x", SpanKind.CLIENT, said)
     assert dict(sent.attributes or {}) == {key: said[key] for key in said if key != "gen_ai.headers"}
 
 
 def test_of_an_error_only_its_kind_is_told() -> None:
-    sent = finished(discreet.chooser(METHODS, NAMES, content=True), "x", SERVER, CALL, failure="secret")
+    sent = finished(redact.chooser(METHODS, NAMES, content=True), "x", SERVER, CALL, failure="secret")
     (event,) = sent.events
     assert (event.name, dict(event.attributes or {})) == ("exception", {"exception.type": "ValueError"})
     assert (sent.status.status_code, sent.status.description) == (StatusCode.ERROR, None)
@@ -85,7 +85,7 @@ def test_of_an_error_only_its_kind_is_told() -> None:
     ],
 )
 def test_names_that_callers_make_up_are_not_told_apart(said: dict[str, Any], name: str) -> None:
-    sent = finished(discreet.chooser(METHODS, NAMES, content=True), "made up", SERVER, said)
+    sent = finished(redact.chooser(METHODS, NAMES, content=True), "made up", SERVER, said)
     assert sent.name == name
     assert "made" not in str(sent.attributes)
     assert "jsonrpc.request.id" not in (sent.attributes or {})
@@ -93,7 +93,7 @@ def test_names_that_callers_make_up_are_not_told_apart(said: dict[str, Any], nam
 
 def test_a_call_to_another_server_names_the_tool() -> None:
     said = {"mcp.method.name": "tools/call"}
-    sent = finished(discreet.chooser(METHODS, NAMES, content=False), "MCP send tools/call find", SpanKind.CLIENT, said)
+    sent = finished(redact.chooser(METHODS, NAMES, content=False), "MCP send tools/call find", SpanKind.CLIENT, said)
     assert sent.name == "tools/call find"
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pallas_agent_runtime import environment
+from pallas_agent_runtime.config import environment
 from pallas_contract import access, names
 from pallas_contract.fleet import Fleet
 from pallas_contract.problems import Problem, refuse_errors

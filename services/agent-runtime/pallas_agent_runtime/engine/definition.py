@@ -11,8 +11,8 @@ from fast_agent.llm.model_database import ModelDatabase, ModelParameters
 from fast_agent.ui.console import console
 from pydantic import ValidationError
 
-from pallas_agent_runtime import usercode
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.engine import user_code
 from pallas_contract import names
 from pallas_contract.fastagent import OFFLINE_PROVIDERS, Capabilities
 from pallas_contract.problems import Problem, Refused, Where
@@ -64,7 +64,7 @@ def _check_configuration() -> None:
 
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
-    module = usercode.load_module(settings, name)
+    module = user_code.load_module(settings, name)
     fast = getattr(module, "fast", None)
     if isinstance(fast, FastAgent):
         return fast
@@ -79,14 +79,14 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
     if not path.is_file():
         hint = f"create it in {settings.project}, or correct the path"
         raise Refused([settings.tree.problem(*place, message=f"no such file: {card}", hint=hint)])
-    with usercode.importable(settings.project):
+    with user_code.importable(settings.project):
         app = FastAgent(settings.name, parse_cli_args=False, quiet=True)
         try:
             app.load_agents(path)
         except FastAgentError:
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
-            message = f"{card} cannot be read: {usercode.reason(error)}"
+            message = f"{card} cannot be read: {user_code.reason(error)}"
             raise Refused([settings.tree.problem(*place, message=message)]) from None
     return app
 

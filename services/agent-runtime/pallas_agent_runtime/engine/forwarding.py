@@ -20,9 +20,9 @@ from fastmcp.tools import FunctionTool, ToolResult
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from pallas_agent_runtime.access.callers import Caller
-from pallas_agent_runtime.progress import Progress
+from pallas_agent_runtime.calls.progress import Progress
 from pallas_contract.probe import Target
+from pallas_service.access.caller import Caller
 
 log = structlog.get_logger(__name__)
 

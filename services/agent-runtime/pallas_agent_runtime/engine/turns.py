@@ -15,16 +15,16 @@ from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessag
 from fast_agent.core.exceptions import FastAgentError
 from mcp_types import ImageContent, PromptMessage, TextContent
 
-from pallas_agent_runtime.access.callers import Caller
-from pallas_agent_runtime.conversations import Conversations, Transcript
-from pallas_agent_runtime.engine import attaching
+from pallas_agent_runtime.calls.arguments import Question
+from pallas_agent_runtime.calls.progress import Progress, Report
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.conversations.store import Conversations, Transcript
+from pallas_agent_runtime.engine import connect
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.kept import kept
-from pallas_agent_runtime.instances import Instances
-from pallas_agent_runtime.progress import Progress, Report
-from pallas_agent_runtime.questions import Question
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.engine.message_copy import kept
+from pallas_agent_runtime.engine.pool import Instances
+from pallas_service.access.caller import Caller
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Engine:
         loaded: Loaded,
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
-        choose: attaching.Choose,
+        choose: connect.Choose,
         forwarding: Forwarding,
         limit: int = LIMIT,
     ) -> None:
@@ -147,7 +147,7 @@ class Engine:
             own = agents[self._loaded.target]
             if unseen := _unseen(own, agents, question):
                 return _Answer(unseen, failed=True)
-            await attaching.attach(app, self._forwarding.servers, self._choose)
+            await connect.attach(app, self._forwarding.servers, self._choose)
             for name, messages in transcript.items():
                 if name in agents:
                     _resume(agents[name], messages)

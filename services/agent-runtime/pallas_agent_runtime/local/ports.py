@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable
 
-from pallas_agent_runtime.local.members import Member
+from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
 from pallas_contract.problems import Problem
 from pallas_contract.source import Source

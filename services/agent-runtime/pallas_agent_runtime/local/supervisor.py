@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from pallas_agent_runtime.local import ports
-from pallas_agent_runtime.local.keeper import Check, Keeper, Timing
-from pallas_agent_runtime.local.members import Member, members
-from pallas_agent_runtime.local.process import Spawn, spawn
-from pallas_agent_runtime.local.screen import OWN_NAME, LastingConsole, Screen
+from pallas_agent_runtime.local.child import Spawn, spawn
+from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
+from pallas_agent_runtime.local.programs import Member, members
+from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
 from pallas_contract import access, check, code, fastagent
 from pallas_contract.__main__ import check as answers
 from pallas_contract.fleet import Fleet

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import structlog
 
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -23,9 +23,9 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
+from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.metrics import METHODS
-from pallas_agent_runtime.settings import Settings
-from pallas_agent_runtime.telemetry import discreet
+from pallas_agent_runtime.telemetry import redact
 from pallas_contract import __version__, health
 from pallas_contract.fastagent import OFFLINE_PROVIDERS
 
@@ -112,7 +112,7 @@ def exporting(settings: Settings, provider: str, tools: frozenset[str]) -> Itera
     """Record spans inside and send them; `provider` is the prefix of the model whose requests are recorded too."""
     content = settings.trace_content
     os.environ["TRACELOOP_TRACE_CONTENT"] = str(content).lower()  # so that nothing is collected that is dropped anyway
-    tracers = _provider(settings, discreet.chooser(METHODS, tools, content=content))
+    tracers = _provider(settings, redact.chooser(METHODS, tools, content=content))
     trace.set_tracer_provider(tracers)
     try:
         instrument(provider, tracers)

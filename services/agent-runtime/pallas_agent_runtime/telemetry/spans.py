@@ -15,7 +15,7 @@ from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from structlog.typing import EventDict, WrappedLogger
 
-from pallas_agent_runtime.delegation import Task
+from pallas_agent_runtime.calls.delegation import Task
 
 TASK, DEPTH, PATH = "pallas.task.id", "pallas.task.depth", "pallas.task.path"
 ARGUMENTS, RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pallas_contract.bounded import BoundedProtocol
 from pallas_registry.serving.documents import Document, matches
+from pallas_service.http.protocol import BoundedProtocol
 
 REMEMBERED = 2048
 """Most bytes of a request that a connection remembers."""

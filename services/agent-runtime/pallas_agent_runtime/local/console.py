@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
-from pallas_agent_runtime.local.keeper import Keeper, Level, State
+from pallas_agent_runtime.local.restarts import Keeper, Level, State
 
 OWN_NAME = "pallas"
 _COLOURS = ("cyan", "green", "yellow", "blue", "magenta", "bright_cyan", "bright_green", "bright_blue")

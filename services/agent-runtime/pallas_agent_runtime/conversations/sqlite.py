@@ -14,7 +14,7 @@ from pathlib import Path
 
 import structlog
 
-from pallas_agent_runtime.conversations import IDLE, LIMIT, TOTAL, Transcript, surplus
+from pallas_agent_runtime.conversations.store import IDLE, LIMIT, TOTAL, Transcript, surplus
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from io import RawIOBase
 from typing import Protocol
 
-from pallas_agent_runtime.local.members import Member
+from pallas_agent_runtime.local.programs import Member
 
 Heard = Callable[[str], None]
 """Takes one line of output, without its end."""

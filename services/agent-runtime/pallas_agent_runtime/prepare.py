@@ -7,11 +7,12 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pallas_agent_runtime import config, environment, preflight, settings
 from pallas_agent_runtime.access import tokens
-from pallas_agent_runtime.config import Built
-from pallas_agent_runtime.preflight import Provider
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config import environment, fastagent_yaml, settings
+from pallas_agent_runtime.config.fastagent_yaml import Built
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.health import preflight
+from pallas_agent_runtime.health.preflight import Provider
 from pallas_contract import access, check, fastagent, names, source
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.probe import Target
@@ -55,7 +56,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     declared, problems = fastagent.load(project)
     warnings += refuse_errors([*problems, *access.not_called(fleet, name, declared, tree)])
     own = settings.resolve(fleet, tree, name, project, environ)
-    built = config.build(
+    built = fastagent_yaml.build(
         _tree(project / names.CONFIG_FILE),
         _tree(environment.choose(names.SECRETS_FILE, project, secrets)),
         declared.provider,
@@ -73,7 +74,8 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         provider=declared.provider,
         providers=tuple(preflight.providers(built.data, model, environ)),
         endpoints={
-            server: Target(url, headers=headers) for server, url, headers in config.endpoints(built.data, environ)
+            server: Target(url, headers=headers)
+            for server, url, headers in fastagent_yaml.endpoints(built.data, environ)
         },
         warnings=tuple(warnings),
         keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_agent_runtime.access.gate import Gate
 from pallas_agent_runtime.access.tokens import StaticTokens
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config.settings import Settings
 from pallas_contract import access
 from pallas_contract.access_keys import Jwt
+from pallas_service.access.gate import Gate
 
 if TYPE_CHECKING:
-    from pallas_agent_runtime.access.keys import Keys
+    from pallas_service.access.jwks import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | Non
     if not access.protected(settings.fleet, settings.name):
         return Arrangement()
     # 5 MB of PyJWT and cryptography, for those who need them
-    from pallas_agent_runtime.access.verifier import Trust, Verifier  # noqa: PLC0415
+    from pallas_service.access.verifier import Trust, Verifier  # noqa: PLC0415
 
     resource = access.resource(settings.fleet, settings.name, settings.placement)
     static = StaticTokens(tokens)
@@ -54,6 +54,6 @@ def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | Non
 
 
 def _keys(jwt: Jwt, keys_file: Path | None) -> Keys:
-    from pallas_agent_runtime.access.keys import Keys, from_file, from_url  # noqa: PLC0415
+    from pallas_service.access.jwks import Keys, from_file, from_url  # noqa: PLC0415
 
     return Keys(from_url(jwt.jwks_url) if jwt.jwks_url else from_file(keys_file or Path(str(jwt.jwks_file))))

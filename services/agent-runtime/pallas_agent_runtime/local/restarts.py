@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pallas_agent_runtime.local.members import Member
-from pallas_agent_runtime.local.process import Child, Spawn
+from pallas_agent_runtime.local.child import Child, Spawn
+from pallas_agent_runtime.local.programs import Member
 
 State = Literal["waiting", "starting", "ready", "late", "down", "refused", "stopped"]
 """`late`: runs, but does not answer yet; `down`: ended, about to start again; `refused`: ended for good."""

@@ -6,7 +6,7 @@ import logging
 from typing import TextIO
 
 from pallas_agent_runtime.telemetry import spans
-from pallas_contract import logs
+from pallas_service import logging as service_logging
 
 _LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR, "opentelemetry": logging.CRITICAL}
 """Everything else from WARNING up; fast-agent's warnings quote what tools answered, and OpenTelemetry complains of a
@@ -15,7 +15,7 @@ lost collector with every batch, where `telemetry` says it once."""
 
 def configure(agent: str, fmt: str, stream: TextIO | None = None) -> None:
     """Log to `stream` (stdout) in the house format, each line with the agent's name."""
-    logs.configure(fmt, stream=stream, extra=[spans.ids], agent=agent)
+    service_logging.configure(fmt, stream=stream, extra=[spans.ids], agent=agent)
     logging.getLogger().setLevel(logging.WARNING)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)

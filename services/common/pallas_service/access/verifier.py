@@ -12,8 +12,8 @@ import structlog
 from jwt.exceptions import PyJWTError
 from mcp.server.auth.provider import AccessToken
 
-from pallas_agent_runtime.access.keys import Keys
 from pallas_agent_runtime.access.tokens import StaticTokens
+from pallas_service.access.jwks import Keys
 
 LEEWAY = 30.0
 """Seconds by which two clocks may differ."""

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from pydantic import ValidationError
 
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config.settings import Settings
 from pallas_contract.problems import Refused
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pallas_agent_runtime import variables
+from pallas_agent_runtime.config import interpolation
 from pallas_contract import fastagent, names
 from pallas_contract.problems import Problem, Where, refuse_errors
 from pallas_contract.source import Source
@@ -72,8 +72,8 @@ def build(
 
 def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: list[Problem], notes: list[str]) -> Data:
     """The data of one file without what cannot be expanded."""
-    drop: set[variables.Path_] = set()
-    for path, variable in variables.unset(tree.data, environ):
+    drop: set[interpolation.Path_] = set()
+    for path, variable in interpolation.unset(tree.data, environ):
         if path[-1] == "base_url":  # every provider has a default of its own
             drop.add(path)
         elif path[0] == provider:
@@ -83,7 +83,7 @@ def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: l
             notes.append(f"{tree.where(*path)}: the variable {variable} is not set; the setting is left out")
             if path[-1] != "url":  # a server without a URL is no server; with this one it is an unreachable one
                 drop.add(path)
-    data: Data = variables.without(tree.data, frozenset(drop))
+    data: Data = interpolation.without(tree.data, frozenset(drop))
     return data
 
 
@@ -107,7 +107,7 @@ def _address(
 def url_of(data: Mapping[str, Any], provider: str, environ: Mapping[str, str]) -> str:
     """The address of a provider that `ADDRESSES` knows, expanded; empty when none is given."""
     section = data.get(provider) or {}
-    written = variables.expand(str(section.get("base_url") or ""), environ)
+    written = interpolation.expand(str(section.get("base_url") or ""), environ)
     return written or environ.get(ADDRESSES[provider], "")
 
 
@@ -162,11 +162,11 @@ def endpoints(data: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[t
     for name, entry in data["mcp"]["servers"].items():
         if isinstance(entry.get("url"), str):
             written = entry.get("headers") or {}
-            headers = {key: variables.expand(str(value), environ) for key, value in written.items()}
+            headers = {key: interpolation.expand(str(value), environ) for key, value in written.items()}
             token = entry.get("access_token")
             if isinstance(token, str) and "authorization" not in {key.lower() for key in headers}:
-                headers["Authorization"] = f"Bearer {variables.expand(token, environ)}"
-            yield name, variables.expand(entry["url"], environ), headers
+                headers["Authorization"] = f"Bearer {interpolation.expand(token, environ)}"
+            yield name, interpolation.expand(entry["url"], environ), headers
 
 
 def _section(data: Data, key: str) -> Data:

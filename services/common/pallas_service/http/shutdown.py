@@ -13,7 +13,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
-from pallas_contract.bounded import BoundedProtocol
+from pallas_service.http.protocol import BoundedProtocol
 
 log = structlog.get_logger(__name__)
 

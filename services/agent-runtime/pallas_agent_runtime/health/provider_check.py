@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import httpx
 
-from pallas_agent_runtime import config
-from pallas_agent_runtime.preflight import Provider
+from pallas_agent_runtime.config import fastagent_yaml
+from pallas_agent_runtime.health.preflight import Provider
 from pallas_contract import fastagent
 
 TIMEOUT = 5.0
@@ -57,7 +57,7 @@ async def _anthropic(http: httpx.AsyncClient, provider: Provider) -> str:
 
 async def _openai(http: httpx.AsyncClient, provider: Provider) -> str:
     """A server of one's own needs no key: its model list says whether it is there."""
-    if not provider.key and provider.base_url == config.OPENAI_BASE_URL:
+    if not provider.key and provider.base_url == fastagent_yaml.OPENAI_BASE_URL:
         return "no API key"
     headers = {"authorization": f"Bearer {provider.key}"} if provider.key else {}
     status, body = await _get(http, f"{provider.base_url}/models", headers)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import structlog
 
-from pallas_agent_runtime import config, variables
+from pallas_agent_runtime.config import fastagent_yaml, interpolation
 
 log = structlog.get_logger(__name__)
 
@@ -60,12 +60,12 @@ def providers(data: Mapping[str, Any], default_model: str, environ: Mapping[str,
     prefix, _, model = default_model.partition(".")
     model = model.partition("?")[0]
     found: list[Provider] = []
-    defaults: dict[Name, str] = {"anthropic": ANTHROPIC_BASE_URL, "openai": config.OPENAI_BASE_URL}
+    defaults: dict[Name, str] = {"anthropic": ANTHROPIC_BASE_URL, "openai": fastagent_yaml.OPENAI_BASE_URL}
     for name, default in defaults.items():
         section = data.get(name) or {}
-        key = variables.expand(str(section.get("api_key") or environ.get(config.KEYS[name], "")), environ)
-        key = "" if key == config.NO_KEY else key
-        url = config.url_of(data, name, environ) or default
+        key = interpolation.expand(str(section.get("api_key") or environ.get(fastagent_yaml.KEYS[name], "")), environ)
+        key = "" if key == fastagent_yaml.NO_KEY else key
+        url = fastagent_yaml.url_of(data, name, environ) or default
         if key or name == prefix:
             found.append(Provider(name, url.rstrip("/"), key, model if name == prefix else "", name == prefix))
     return found
@@ -78,7 +78,7 @@ async def preflight(checked: Sequence[Provider]) -> AsyncIterator[Preflight]:
         yield Preflight((), _never)
         return
     # An HTTP client and the certificates it trusts are 5 MB, which an agent without a provider need not hold.
-    from pallas_agent_runtime import provider_check  # noqa: PLC0415
+    from pallas_agent_runtime.health import provider_check  # noqa: PLC0415
 
     async with provider_check.client() as http:
         yield Preflight(checked, partial(provider_check.check, http))

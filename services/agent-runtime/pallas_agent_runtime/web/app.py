@@ -17,15 +17,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pallas_agent_runtime.access.gate import Gate
-from pallas_agent_runtime.health import Downstream
+from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.health.downstream import Downstream
+from pallas_agent_runtime.health.preflight import Preflight
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.preflight import Preflight
-from pallas_agent_runtime.refusals import Refusals
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.web.body_limits import Refusals
 from pallas_contract import cards, documents, names, official
 from pallas_contract.fastagent import Capabilities
 from pallas_contract.health import Health
+from pallas_service.access.gate import Gate
 
 SLACK = 64 << 10
 """Bytes of a request body beside the message and the images."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pallas_agent_runtime.access.callers import Caller
-from pallas_agent_runtime.settings import Settings
+from pallas_agent_runtime.config.settings import Settings
 from pallas_contract import access
+from pallas_service.access.caller import Caller
 
 
 def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool:

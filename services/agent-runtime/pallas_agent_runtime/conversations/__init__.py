@@ -1,0 +1,1 @@
+"""Transcripts between the turns of a caller, in memory or in a file."""

@@ -1,0 +1,1 @@
+"""Who calls: tokens checked before anything of MCP is read."""

@@ -1,0 +1,1 @@
+"""Serving HTTP: sockets, limits of the protocol, callers that hang up, the end of the process."""
