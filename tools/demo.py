@@ -27,8 +27,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pallas_agent_runtime.local.child import dies_with, lines
-from pallas_contract import check, documents, http, launch, names
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.documents import server_json
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.launch import addresses
+from pallas_contract.probe import http_client
+from pallas_contract.validate import load
 
 CONFIG = Path(__file__).parent.parent / "examples" / "02-pallas" / names.AGENTS_FILE
 QUESTION = "Why does every agent get a container of its own?"
@@ -88,14 +92,14 @@ async def pallas(console: Console) -> AsyncIterator[Pallas]:
 async def catalogue(registry: str) -> list[dict[str, Any]]:
     """The registry's entries; none while it does not answer."""
     try:
-        reply = await http.request("GET", f"{registry}/.well-known/mcp/server.json")
+        reply = await http_client.request("GET", f"{registry}/.well-known/mcp/server.json")
         return json.loads(reply.body)["servers"]
-    except (http.Unreachable, ValueError, KeyError):
+    except (http_client.Unreachable, ValueError, KeyError):
         return []
 
 
 def state(entry: dict[str, Any]) -> str:
-    return entry["_meta"][documents.HEALTH_META]["status"]
+    return entry["_meta"][server_json.HEALTH_META]["status"]
 
 
 async def until_ok(running: Pallas, fleet: Fleet, registry: str) -> list[dict[str, Any]]:
@@ -148,15 +152,15 @@ def registry_table(entries: list[dict[str, Any]]) -> Table:
 
 async def demonstrate(console: Console, *, once: bool) -> int:
     """The whole show. Returns the exit code."""
-    fleet, _, _ = check.load(CONFIG)
-    registry = f"http://{launch.LOOPBACK}:{fleet.registry_port}"
+    fleet, _, _ = load.load(CONFIG)
+    registry = f"http://{addresses.LOOPBACK}:{fleet.registry_port}"
     began = time.monotonic()
     console.print(f"[bold]pallas[/] starts {len(fleet.agents)} agents and {len(fleet.services)} stand-in services")
     async with pallas(console) as running:
         entries = await until_ok(running, fleet, registry)
         console.print(f"\n[bold]all ok[/] after {time.monotonic() - began:.0f} s. Asking harper: {QUESTION}")
         began, progress = time.monotonic(), list[str]()
-        answer = await ask(console, launch.mcp_url(fleet, "harper", "local"), progress)
+        answer = await ask(console, addresses.mcp_url(fleet, "harper", "local"), progress)
         console.print(Panel(Text(answer), title=f"harper, after {time.monotonic() - began:.1f} s", title_align="left"))
         console.print(f"[bold]registry[/] {registry}/.well-known/mcp/server.json")
         console.print(registry_table(entries))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.method import servers
-from pallas_contract.talk import CLIENT, META, MODERN
+from pallas_contract.probe.session import CLIENT, META, MODERN
 
 NAME = "hello"
 HI = {"message": "hi"}

@@ -20,7 +20,7 @@ import uvloop
 from benchmarks.method.agents import PLAIN
 from benchmarks.method.servers import cpu_seconds
 from benchmarks.method.side_by_side import LOAD, Sample
-from pallas_contract.talk import CLIENT, LEGACY, META, MODERN
+from pallas_contract.probe.session import CLIENT, LEGACY, META, MODERN
 
 TURNS = 10
 CONNECTIONS = 8

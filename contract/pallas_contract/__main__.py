@@ -10,7 +10,8 @@ import asyncio
 import sys
 import time
 
-from pallas_contract import http, names, probe
+from pallas_contract import names
+from pallas_contract.probe import http_client, probe
 
 PAUSE = 1.0
 """Seconds between two attempts while waiting."""
@@ -23,10 +24,10 @@ async def check(url: str, *, deep: bool = False) -> str:
         return "" if result.reachable else result.reason
     try:
         async with asyncio.timeout(probe.TIMEOUT):
-            reply = await http.request("GET", url, enough=lambda _: True)
+            reply = await http_client.request("GET", url, enough=lambda _: True)
     except TimeoutError:
         return f"no answer in {probe.TIMEOUT:g} s"
-    except (http.Unreachable, ValueError) as error:
+    except (http_client.Unreachable, ValueError) as error:
         return str(error)
     return "" if reply.status == 200 else f"HTTP {reply.status}"
 

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import typer
 import yaml
 
-from pallas_contract import __version__, names, probe
+from pallas_contract import __version__, names
+from pallas_contract.probe import probe
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_gen import chart, delivery, manifests, network, output, parity, project, schema, subnets
 from pallas_gen import compose as compose_target

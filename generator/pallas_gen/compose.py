@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract import names
-from pallas_contract.fleet import Resources
+from pallas_contract.fleet.model import Resources
 from pallas_gen import subnets, yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
-from pallas_contract.fleet import Resources as Limits
+from pallas_contract.fleet.model import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen import yaml_out
 from pallas_gen.delivery import Delivery

@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from pallas_contract import launch, names
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.launch import addresses
 from pallas_gen import yaml_out
 
 SCRAPE, ALERTS, DASHBOARD = map(PurePosixPath, ("prometheus.yaml", "alerts.yaml", "dashboard.json"))
@@ -32,7 +33,7 @@ def render(fleet: Fleet, source: str) -> dict[PurePosixPath, str]:
 
 def scrape(fleet: Fleet) -> dict[str, Any]:
     """A Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
-    registry = launch.public_url(fleet, names.REGISTRY, fleet.registry_port)
+    registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
     url = urlsplit(registry)
     target = {"targets": [url.netloc], "labels": {"fleet": fleet.name}}
     beyond = {"scheme": url.scheme, "metrics_path": f"{url.path}/metrics"} if fleet.public_url else {}

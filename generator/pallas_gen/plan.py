@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pallas_contract import __version__, access, launch, names
-from pallas_contract.fastagent import OFFLINE_PROVIDERS, Config
-from pallas_contract.fleet import Fleet, Resources
-from pallas_contract.written import SecretFile
+from pallas_contract import __version__, names
+from pallas_contract.fleet.base import SecretFile
+from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Config
+from pallas_contract.fleet.model import Fleet, Resources
+from pallas_contract.launch import addresses, credentials, program
 
 Kind = Literal["agent", "service", "registry"]
 
@@ -97,7 +98,7 @@ class Workload:
 
     def url_for_others(self) -> str:
         """What a probe in another container asks."""
-        return self.health_url.replace(launch.LOOPBACK, self.host, 1)
+        return self.health_url.replace(addresses.LOOPBACK, self.host, 1)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Plan:
 
 
 def build_plan(fleet: Fleet, config: Config, project: Project) -> Plan:
-    """Decide everything that agents.yaml leaves open. `fleet` must have passed `pallas_contract.graph.problems`."""
+    """Decide everything that agents.yaml leaves open. `fleet` must have passed `validate.graph_rules`."""
     agents = [_agent(fleet, config, project, name) for name in fleet.agents]
     services = [_service(fleet, name) for name in fleet.services]
     workloads = sorted([*agents, *services, _registry(fleet, project)], key=lambda item: item.host)
@@ -156,25 +157,25 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
     agent = fleet.agent(name)
     peers = sorted(agent.depends_on)
     shared = [Secret(file, file) for file in project.secret_files]
-    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | launch.agent_env(fleet, name, "container")
+    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.agent_env(fleet, name, "container")
     return Workload(
         name=name,
         host=names.slug(name),
         kind="agent",
         image=agent_image(fleet),
-        command=tuple(launch.agent_command(name)),
+        command=tuple(program.agent_command(name)),
         env=env,
-        health_url=launch.health_url(fleet, name, "container"),
+        health_url=addresses.health_url(fleet, name, "container"),
         health_paths=(names.LIVE_PATH, names.READY_PATH),
         waits_for=tuple(names.slug(peer) for peer in peers if agent.depends_on[peer].required),
         calls=tuple(names.slug(peer) for peer in peers),
-        published=(launch.bind_address(agent.publish), agent.port) if agent.publish else None,
+        published=(addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
         public_url=_public_url(fleet, names.slug(name), agent.publish),
         replicas=agent.replicas or 1,
         stateless=agent.instance_scope == "request",
-        state=launch.keeps_conversations(fleet, name),
+        state=program.keeps_conversations(fleet, name),
         resources=agent.resources or Resources(),
-        secrets=(*shared, *_secrets({**agent.secrets, **access.files(fleet, name)})),
+        secrets=(*shared, *_secrets({**agent.secrets, **credentials.files(fleet, name)})),
         needs_code=fleet.image.code == "mounted",
         egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
         collector=_collector(fleet),
@@ -191,10 +192,10 @@ def _service(fleet: Fleet, name: str) -> Workload:
         host=names.slug(name),
         kind="service",
         image=agent_image(fleet),
-        command=tuple(launch.service_command(fleet, name)),
-        env=launch.service_env(fleet, name, "container"),
-        health_url=launch.health_url(fleet, name, "container"),
-        health_paths=(launch.MODELS_PATH, launch.MODELS_PATH) if service.provides == "openai" else None,
+        command=tuple(program.service_command(fleet, name)),
+        env=program.service_env(fleet, name, "container"),
+        health_url=addresses.health_url(fleet, name, "container"),
+        health_paths=(addresses.MODELS_PATH, addresses.MODELS_PATH) if service.provides == "openai" else None,
         resources=service.resources,
         secrets=_secrets(service.secrets),
         needs_code=fleet.image.code == "mounted",
@@ -206,18 +207,18 @@ def _service(fleet: Fleet, name: str) -> Workload:
 def _registry(fleet: Fleet, project: Project) -> Workload:
     publish, registration = fleet.registry.publish, fleet.registry.registration
     tokens = registration.tokens if registration else {}
-    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | launch.registry_env(fleet, "container")
+    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.registry_env(fleet, "container")
     return Workload(
         name=names.REGISTRY,
         host=names.REGISTRY,
         kind="registry",
         image=fleet.image.registry or f"pallas-registry:{__version__}",
-        command=tuple(launch.registry_command()),
+        command=tuple(program.registry_command()),
         env=env,
-        health_url=f"http://{launch.LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}",
+        health_url=f"http://{addresses.LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}",
         health_paths=(names.LIVE_PATH, names.READY_PATH),
         calls=tuple(sorted(names.slug(name) for name in fleet.agents)),
-        published=(launch.bind_address(publish), fleet.registry_port) if publish else None,
+        published=(addresses.bind_address(publish), fleet.registry_port) if publish else None,
         public_url=_public_url(fleet, names.REGISTRY, publish),
         resources=fleet.registry.resources,
         secrets=tuple(Secret(names.registration_secret(name), _plain(tokens[name].file)) for name in sorted(tokens)),
@@ -229,7 +230,7 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
 
 
 def _public_url(fleet: Fleet, host: str, publish: bool | str | None) -> str:
-    return launch.public_url(fleet, host, 0) if fleet.public_url and publish else ""
+    return addresses.public_url(fleet, host, 0) if fleet.public_url and publish else ""
 
 
 def _collector(fleet: Fleet) -> Collector | None:

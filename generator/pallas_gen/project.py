@@ -9,11 +9,15 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pallas_contract import access, check, code, fastagent, names
-from pallas_contract.fastagent import Config
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import credentials
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.source import Source
+from pallas_contract.validate import access_rules, code_rules
+from pallas_contract.validate import load as validate_load
 from pallas_gen import entries
 from pallas_gen.plan import Project
 
@@ -44,7 +48,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     """
     found: list[Problem] = []
     folder = path.resolve().parent
-    fleet, tree, warnings = check.load(path)
+    fleet, tree, warnings = validate_load.load(path)
     try:
         config, said = fastagent.load(folder)
     except Refused as refused:
@@ -55,12 +59,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(entries.entries(folder, hidden)))
     own_image = fleet.image.agent is not None  # it may bring its own modules along
-    found += [*warnings, *said, *code.missing(fleet, tree, folder, lambda _: own_image)]
+    found += [*warnings, *said, *code_rules.missing(fleet, tree, folder, lambda _: own_image)]
     mounted = {file: Where(file) for file in shared} | places
     found += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, places, secrets)]
     found += [
         *_servers(fleet, config),
-        *(problem for name in fleet.agents for problem in access.not_called(fleet, name, config, tree)),
+        *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_telemetry(fleet, tree),
@@ -77,8 +81,8 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
         for name, member in members.items():
             places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
     for name in fleet.agents:
-        written = access.places(fleet, name)
-        places |= {secret.file: tree.where(*written[key]) for key, secret in access.files(fleet, name).items()}
+        written = credentials.places(fleet, name)
+        places |= {secret.file: tree.where(*written[key]) for key, secret in credentials.files(fleet, name).items()}
     registration = fleet.registry.registration
     at = ("registry", "registration", "tokens")
     return (

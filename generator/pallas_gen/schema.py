@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet.model import Fleet
 from pallas_gen.values import Values
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import fastagent_yaml
-from pallas_contract import source
+from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 
 

@@ -13,9 +13,10 @@ from fast_agent.llm.model_database import ModelDatabase
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml, settings
 from pallas_agent_runtime.engine import load, register_model
-from pallas_contract import check, source
-from pallas_contract.fastagent import Capabilities
+from pallas_contract.fleet import source
+from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Refused
+from pallas_contract.validate import load as validate_load
 
 HEAD = "from fast_agent import FastAgent\nfast = FastAgent('X')\n"
 AGENT = "@fast.agent(name='{}', instruction='x', servers={}, default={})\nasync def {}(): ...\n"
@@ -37,7 +38,7 @@ def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def own(folder: Path, **agent: Any) -> settings.Settings:
     tree = source.parse(str({"name": "demo", "agents": {"jarvis": {"port": 8201, **agent}}}), name="agents.yaml")
-    return settings.resolve(check.parse(tree), tree, "jarvis", folder, {})
+    return settings.resolve(validate_load.parse(tree), tree, "jarvis", folder, {})
 
 
 def defined(*agents: tuple[str, list[str], bool]) -> str:

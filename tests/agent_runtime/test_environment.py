@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import environment
-from pallas_contract import check, source
+from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
+from pallas_contract.validate import load
 
 FLEET: dict[str, Any] = {
     "name": "demo",
@@ -22,7 +23,7 @@ FLEET: dict[str, Any] = {
 def fill(folder: Path, environ: dict[str, str], jarvis: dict[str, Any] | None = None) -> dict[str, str]:
     agents = {"jarvis": {**FLEET["agents"]["jarvis"], **(jarvis or {})}}
     tree = source.parse(str({**FLEET, "agents": agents}), name="agents.yaml")
-    environment.fill(check.parse(tree), tree, "jarvis", folder, environ, folder / "secrets")
+    environment.fill(load.parse(tree), tree, "jarvis", folder, environ, folder / "secrets")
     return environ
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.health.downstream import Downstream, combine
-from pallas_contract.probe import Result, Target
+from pallas_contract.probe.probe import Result, Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

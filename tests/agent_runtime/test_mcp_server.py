@@ -19,8 +19,10 @@ from pallas_agent_runtime.config import settings
 from pallas_agent_runtime.mcp_server import Surface
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web import app as web_app
-from pallas_contract import check, names, source
-from pallas_contract.health import Health
+from pallas_contract import names
+from pallas_contract.documents.health import Health
+from pallas_contract.fleet import source
+from pallas_contract.validate import load
 
 
 class Refusal(Exception):
@@ -51,7 +53,7 @@ HEALTH = Health("degraded", datetime(2026, 3, 12, 15, 42, tzinfo=UTC), "Unreacha
 def surface(name: str = "tech_research", scope: str = "connection") -> tuple[Surface, Pretended, Metrics]:
     data = {"name": "demo", "agents": {name: {"module": "agents.x", "port": 8201, "instance_scope": scope}}}
     tree = source.parse(str(data), name="agents.yaml")
-    own = settings.resolve(check.parse(tree), tree, name, Path("/project"), {})
+    own = settings.resolve(load.parse(tree), tree, name, Path("/project"), {})
     agent = Pretended()
     made = Surface(own, agent, lambda: HEALTH, (Refusal,))
     return made, agent, Metrics(name, [tool.name for tool in made.tools])
@@ -143,7 +145,7 @@ async def test_a_session_is_the_conversation_of_its_own_calls_and_not_of_what_an
     made, agent, metrics = surface()
     tree = source.parse(str({"name": "demo", "agents": {"x": {"module": "a.x", "port": 8201}}}), name="agents.yaml")
     manager = web_app.session_manager(
-        made.server(metrics), settings.resolve(check.parse(tree), tree, "x", Path("/project"), {})
+        made.server(metrics), settings.resolve(load.parse(tree), tree, "x", Path("/project"), {})
     )
     transport = httpx.ASGITransport(StreamableHTTPASGIApp(manager))
     headers = {"accept": "application/json, text/event-stream"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pallas_contract import http, probe
-from pallas_contract.probe import LEGACY, MODERN, Target
+from pallas_contract.probe import http_client, probe
+from pallas_contract.probe.probe import LEGACY, MODERN, Target
 
 pytestmark = pytest.mark.slow
 
@@ -43,14 +43,14 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 async def test_a_thousand_probes_leave_nothing_behind(agent: Any, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions: list[str] = []
-    request = http.Client.request
+    request = http_client.Client.request
 
-    async def noted(self: http.Client, *args: Any, **options: Any) -> http.Reply:
+    async def noted(self: http_client.Client, *args: Any, **options: Any) -> http_client.Reply:
         reply = await request(self, *args, **options)
         sessions.extend(filter(None, [reply.headers.get("mcp-session-id")]))
         return reply
 
-    monkeypatch.setattr(http.Client, "request", noted)
+    monkeypatch.setattr(http_client.Client, "request", noted)
     url = agent.url("scout")
 
     async def probes(count: int) -> None:
@@ -78,7 +78,7 @@ async def known(url: str, session: str) -> int:
         "mcp-session-id": session,
         "mcp-protocol-version": LEGACY,
     }
-    reply = await http.request("POST", url, headers=headers, body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    reply = await http_client.request("POST", url, headers=headers, body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     return reply.status
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import settings
-from pallas_contract import check, source
+from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
+from pallas_contract.validate import load
 
 FLEET = """
 name: demo
@@ -23,7 +24,7 @@ services:
 
 def resolve(name: str, environ: dict[str, str]) -> settings.Settings:
     tree = source.parse(FLEET, name="agents.yaml")
-    fleet = check.parse(tree)
+    fleet = load.parse(tree)
     settings.check_name(fleet, tree, name)
     return settings.resolve(fleet, tree, name, Path("/project"), environ)
 

@@ -17,8 +17,9 @@ from pallas_agent_runtime.health.downstream import Downstream, combine
 from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web import app as web_app
-from pallas_contract import check, source
-from pallas_contract.probe import Result, Target
+from pallas_contract.fleet import source
+from pallas_contract.probe.probe import Result, Target
+from pallas_contract.validate import load
 from pallas_service.access.gate import Gate
 
 Headers = dict[str, str]
@@ -32,7 +33,7 @@ class Page:
     def __init__(self, failure: str = "") -> None:
         data = {"name": "demo", "agents": {"jarvis": {"module": "agents.x", "port": 8201}}}
         tree = source.parse(str(data), name="agents.yaml")
-        self.settings = own = settings.resolve(check.parse(tree), tree, "jarvis", Path("/project"), {})
+        self.settings = own = settings.resolve(load.parse(tree), tree, "jarvis", Path("/project"), {})
         self.now = 10.0
         self.downstream = Downstream({"argos": Target("http://argos/mcp")}, self.probe, clock=lambda: self.now)
         self.preflight = Preflight([], self.check, clock=lambda: self.now)

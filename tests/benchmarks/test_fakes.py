@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.method import fleet
 from benchmarks.method.names import Names
-from pallas_contract.probe import Target, probe
+from pallas_contract.probe.probe import Target, probe
 
 
 @pytest.mark.slow

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_contract import access, check, graph, source
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet import source
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.launch import credentials
+from pallas_contract.validate import graph_rules, load
 
 FLEET = """\
 name: x
@@ -19,25 +21,27 @@ agents:
 
 
 def parse(text: str) -> Fleet:
-    return check.parse(source.parse(text, name="agents.yaml"))
+    return load.parse(source.parse(text, name="agents.yaml"))
 
 
 def problems(text: str) -> list[str]:
     tree = source.parse(text, name="agents.yaml")
-    return [f"{found.where.field}: {found.message}" for found in graph.problems(check.parse(tree), tree)]
+    return [f"{found.where.field}: {found.message}" for found in graph_rules.problems(load.parse(tree), tree)]
 
 
 def test_callers_of_the_fleet_and_of_the_agent_add_up() -> None:
     fleet = parse(FLEET)
     assert sorted(fleet.agent("research").access.tokens) == ["harper", "ui"]
     assert sorted(fleet.agent("harper").access.tokens) == ["ui"]
-    assert [access.protected(fleet, name) for name in fleet.agents] == [True, True, False]
+    assert [credentials.protected(fleet, name) for name in fleet.agents] == [True, True, False]
     assert not problems(FLEET)
 
 
 def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
     fleet = parse(FLEET)
-    files = {name: {key: secret.file for key, secret in access.files(fleet, name).items()} for name in fleet.agents}
+    files = {
+        name: {key: secret.file for key, secret in credentials.files(fleet, name).items()} for name in fleet.agents
+    }
     assert files["harper"] == {
         "access.ui": "s/ui",
         "access.jwks.json": "keys.json",
@@ -45,17 +49,17 @@ def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
     }
     assert sorted(files["research"]) == ["access.harper", "access.jwks.json", "access.ui"]
     assert files["open"] == {}
-    assert {name: access.files(fleet, name).keys() for name in fleet.agents} == {
-        name: access.places(fleet, name).keys() for name in fleet.agents
+    assert {name: credentials.files(fleet, name).keys() for name in fleet.agents} == {
+        name: credentials.places(fleet, name).keys() for name in fleet.agents
     }
-    assert access.places(fleet, "harper")["PALLAS_CALL_RESEARCH_TOKEN"] == (
+    assert credentials.places(fleet, "harper")["PALLAS_CALL_RESEARCH_TOKEN"] == (
         *("agents", "research", "access", "tokens"),
         *("harper", "file"),
     )
 
 
 def test_who_gets_the_callers_token_gets_no_other() -> None:
-    assert access.presented(parse(FLEET.replace("open]", "open], access: {forward: [research]}")), "harper") == {}
+    assert credentials.presented(parse(FLEET.replace("open]", "open], access: {forward: [research]}")), "harper") == {}
 
 
 @pytest.mark.parametrize(
@@ -68,9 +72,9 @@ def test_who_gets_the_callers_token_gets_no_other() -> None:
 )
 def test_a_token_is_for_the_url_an_agent_is_known_by(edit: str, placement: str, audience: str) -> None:
     fleet = parse(FLEET.replace("port: 8102", f"port: 8102{edit}"))
-    assert access.audience(fleet, "research", placement) == audience
+    assert credentials.audience(fleet, "research", placement) == audience
     fixed = parse(FLEET.replace("keys.json", "keys.json, audience: fleet"))
-    assert access.audience(fixed, "research", placement) == "fleet"
+    assert credentials.audience(fixed, "research", placement) == "fleet"
 
 
 BROKEN = {
@@ -167,7 +171,7 @@ def test_a_fleet_with_an_address_needs_no_audience(fleet: str, agent: str) -> No
 )
 def test_what_to_do_about_it_is_what_is_missing(fleet: str, agent: str, hint: str) -> None:
     tree = source.parse(ALONE % (fleet, JWT % "", agent), name="agents.yaml")
-    (found,) = graph.problems(check.parse(tree), tree)
+    (found,) = graph_rules.problems(load.parse(tree), tree)
     assert found.hint.startswith(hint)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract import fastagent
+from pallas_contract.fleet import fastagent
 
 
 def test_defaults_of_model_capabilities_are_those_of_seed_001(tmp_path: Path) -> None:

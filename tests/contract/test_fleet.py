@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_contract import check, documents, graph, launch, source
-from pallas_contract.fleet import Fleet, Need
+from pallas_contract.documents import server_json
+from pallas_contract.fleet import source
+from pallas_contract.fleet.model import Fleet, Need
+from pallas_contract.launch import addresses, program, start_order
 from pallas_contract.problems import Refused
+from pallas_contract.validate import graph_rules, load
 
 SEED = """\
 name: my-project
@@ -31,14 +34,14 @@ MINIMAL = "name: x\nagents:\n  tech_research: {module: agents.scout, port: 8101}
 
 
 def parse(text: str) -> Fleet:
-    return check.parse(source.parse(text, name="agents.yaml"))
+    return load.parse(source.parse(text, name="agents.yaml"))
 
 
 def test_the_seeds_file_is_valid_as_it_stands() -> None:
     fleet = parse(SEED)
     assert fleet.registry_port == 8200
     assert fleet.agents["jarvis"].depends_on == {"research": Need(required=True)}
-    assert not list(graph.problems(fleet, source.parse(SEED, name="agents.yaml")))
+    assert not list(graph_rules.problems(fleet, source.parse(SEED, name="agents.yaml")))
 
 
 def test_defaults_of_seed_001() -> None:
@@ -81,17 +84,17 @@ services:
   model: {module: m, port: 4, provides: openai}
 """
     fleet = parse(text)
-    assert not list(graph.problems(fleet, source.parse(text, name="agents.yaml")))
-    assert graph.waves(fleet) == [["model", "right"], ["left"], ["top"]]
-    assert graph.subagents(fleet) == {"left", "right", "top"}
-    assert launch.peers(fleet, "left", "container") == {}
-    assert launch.agent_env(fleet, "left", "container")["OPENAI_BASE_URL"] == "http://model:8080/v1"
-    assert launch.agent_env(fleet, "left", "local")["OPENAI_BASE_URL"] == "http://127.0.0.1:4/v1"
+    assert not list(graph_rules.problems(fleet, source.parse(text, name="agents.yaml")))
+    assert start_order.waves(fleet) == [["model", "right"], ["left"], ["top"]]
+    assert start_order.subagents(fleet) == {"left", "right", "top"}
+    assert program.peers(fleet, "left", "container") == {}
+    assert program.agent_env(fleet, "left", "container")["OPENAI_BASE_URL"] == "http://model:8080/v1"
+    assert program.agent_env(fleet, "left", "local")["OPENAI_BASE_URL"] == "http://127.0.0.1:4/v1"
 
 
 def test_no_environment_key_can_be_forged_by_a_kubernetes_service() -> None:
     fleet = parse(SEED)
-    keys = {*launch.agent_env(fleet, "jarvis", "container"), *launch.registry_env(fleet, "local")}
+    keys = {*program.agent_env(fleet, "jarvis", "container"), *program.registry_env(fleet, "local")}
     assert keys
     assert not [key for key in keys if key.endswith(("_PORT", "_SERVICE_HOST", "_TCP", "_PROTO", "_ADDR"))]
 
@@ -99,7 +102,7 @@ def test_no_environment_key_can_be_forged_by_a_kubernetes_service() -> None:
 def test_what_a_user_sets_in_env_wins() -> None:
     text = MINIMAL.replace("port: 8101", "port: 8101, env: {OPENAI_BASE_URL: 'http://gpu:1/v1'}, depends_on: [model]")
     fleet = parse(text + "services: {model: {module: m, port: 4, provides: openai}}\n")
-    assert launch.agent_env(fleet, "tech_research", "container")["OPENAI_BASE_URL"] == "http://gpu:1/v1"
+    assert program.agent_env(fleet, "tech_research", "container")["OPENAI_BASE_URL"] == "http://gpu:1/v1"
 
 
 def test_all_problems_of_a_stage_come_at_once() -> None:
@@ -110,27 +113,27 @@ def test_all_problems_of_a_stage_come_at_once() -> None:
 
 def test_a_process_on_one_particular_address_is_called_there() -> None:
     fleet = parse(SEED.replace("port: 8250", "port: 8250\n    publish: 192.0.2.7"))
-    env = launch.agent_env(fleet, "jarvis", "local")
+    env = program.agent_env(fleet, "jarvis", "local")
     assert env["PALLAS_PEERS"] == '{"research":"http://192.0.2.7:8250/mcp"}'
-    own = launch.agent_env(fleet, "research", "local")
+    own = program.agent_env(fleet, "research", "local")
     assert own["PALLAS_BIND"] == "192.0.2.7:8250"
     assert "192.0.2.7:*" in own["PALLAS_ALLOWED_HOSTS"]
-    assert launch.health_url(fleet, "research", "local") == "http://192.0.2.7:8250/mcp"
+    assert addresses.health_url(fleet, "research", "local") == "http://192.0.2.7:8250/mcp"
     assert (
-        launch.authority(parse(SEED.replace("port: 8250", "port: 8250\n    publish: 0.0.0.0")), "research", "local")
+        addresses.authority(parse(SEED.replace("port: 8250", "port: 8250\n    publish: 0.0.0.0")), "research", "local")
         == "127.0.0.1:8250"
     )
 
 
 def test_an_ipv6_address_is_written_in_brackets() -> None:
     fleet = parse(SEED.replace("port: 8250", 'port: 8250\n    publish: "::1"'))
-    assert launch.agent_env(fleet, "research", "local")["PALLAS_BIND"] == "[::1]:8250"
-    assert launch.mcp_url(fleet, "research", "local") == "http://[::1]:8250/mcp"
+    assert program.agent_env(fleet, "research", "local")["PALLAS_BIND"] == "[::1]:8250"
+    assert addresses.mcp_url(fleet, "research", "local") == "http://[::1]:8250/mcp"
 
 
 def test_replicas_share_no_host_port_so_containers_have_no_public_address() -> None:
     fleet = parse(SEED.replace("port: 8250", "port: 8250\n    replicas: 2\n    instance_scope: request"))
-    urls = {place: documents.server(fleet, "research", None, place)["remotes"] for place in ("container", "local")}
+    urls = {place: server_json.server(fleet, "research", None, place)["remotes"] for place in ("container", "local")}
     assert [remote["url"] for remote in urls["container"]] == ["http://research:8080/mcp"]
     assert [remote["url"] for remote in urls["local"]] == ["http://my-host.example.com:8250/mcp"]
 
@@ -138,18 +141,18 @@ def test_replicas_share_no_host_port_so_containers_have_no_public_address() -> N
 def test_behind_a_proxy_replicas_have_a_public_address_and_accept_its_name() -> None:
     text = SEED.replace("port: 8250", "port: 8250\n    replicas: 2\n    instance_scope: request")
     fleet = parse("public_url: https://{name}.example.com:8443\n" + text)
-    urls = [remote["url"] for remote in documents.server(fleet, "research", None, "container")["remotes"]]
+    urls = [remote["url"] for remote in server_json.server(fleet, "research", None, "container")["remotes"]]
     assert urls == ["https://research.example.com:8443/mcp", "http://research:8080/mcp"]
-    accepted = launch.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"].split(",")
+    accepted = program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"].split(",")
     assert {"research.example.com", "research.example.com:*"} <= set(accepted)
 
 
 def test_what_is_not_published_has_no_public_address() -> None:
     hidden = SEED.replace("port: 8250", "port: 8250\n    publish: false")
     fleet = parse("public_url: https://{name}.example.net\n" + hidden)
-    urls = [remote["url"] for remote in documents.server(fleet, "research", None, "container")["remotes"]]
+    urls = [remote["url"] for remote in server_json.server(fleet, "research", None, "container")["remotes"]]
     assert urls == ["http://research:8080/mcp"]
-    assert "example.net" not in launch.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"]
+    assert "example.net" not in program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"]
 
 
 GOOD_URLS = ["https://{name}.example.com", "http://{name}.localhost:8080/v1", "https://example.com/ai/{name}"]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract import http
+from pallas_contract.probe import http_client
 
 STATUS = b"HTTP/1.1 200 OK\r\n"
 
 
 async def test_a_plain_answer(serve, answer) -> None:
     server = await serve(answer(200, b'{"a":1}', content_type="application/json"))
-    reply = await http.request("POST", f"{server.url}?x=1", headers={"X-Own": "yes"}, body=b"hello")
+    reply = await http_client.request("POST", f"{server.url}?x=1", headers={"X-Own": "yes"}, body=b"hello")
     assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b'{"a":1}', "application/json")
     (asked,) = server.asked
     assert (asked.method, asked.path, asked.body) == ("POST", "/mcp?x=1", b"hello")
@@ -30,7 +30,7 @@ async def test_a_plain_answer(serve, answer) -> None:
 async def test_the_address_is_where_it_connects_and_the_url_is_what_it_says(serve, answer) -> None:
     server = await serve(answer(200))
     port = server.url.rsplit(":", 1)[1]
-    await http.request("GET", f"http://research:{port}", address="127.0.0.1")
+    await http_client.request("GET", f"http://research:{port}", address="127.0.0.1")
     assert server.asked[0].headers["host"].startswith("research:")
 
 
@@ -60,13 +60,13 @@ async def test_whom_to_trust_is_read_when_it_changes(certificate: Path, monkeypa
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=server_side) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(http.Unreachable, match="certificate verify failed"):
-            await http.request("GET", f"https://localhost:{port}", address="127.0.0.1")
+        with pytest.raises(http_client.Unreachable, match="certificate verify failed"):
+            await http_client.request("GET", f"https://localhost:{port}", address="127.0.0.1")
         certificate.rename(later)
         for _ in range(3):
-            assert (await http.request("GET", f"https://localhost:{port}", address="127.0.0.1")).body == b"ok"
-        with pytest.raises(http.Unreachable, match="certificate verify failed"):
-            await http.request("GET", f"https://other.example:{port}", address="127.0.0.1")
+            assert (await http_client.request("GET", f"https://localhost:{port}", address="127.0.0.1")).body == b"ok"
+        with pytest.raises(http_client.Unreachable, match="certificate verify failed"):
+            await http_client.request("GET", f"https://other.example:{port}", address="127.0.0.1")
     assert len(made) == 2
 
 
@@ -74,15 +74,15 @@ async def test_whom_to_trust_is_read_when_it_changes(certificate: Path, monkeypa
 async def test_a_redirect_is_an_answer_and_never_followed(serve, answer, status: int) -> None:
     elsewhere = await serve(answer(200, b"secret"))
     server = await serve(answer(status, location=elsewhere.url))
-    reply = await http.request("GET", server.url)
+    reply = await http_client.request("GET", server.url)
     assert reply.status == status
     assert elsewhere.asked == []
 
 
 async def test_a_compressed_answer_is_refused(serve, answer) -> None:
     server = await serve(answer(200, b"\x1f\x8b" + b"\0" * 1000, content_encoding="gzip"))
-    with pytest.raises(http.Unreachable, match="compressed answer"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match="compressed answer"):
+        await http_client.request("GET", server.url)
 
 
 async def test_a_body_over_the_limit_is_cut_and_the_connection_dropped(serve) -> None:
@@ -93,14 +93,14 @@ async def test_a_body_over_the_limit_is_cut_and_the_connection_dropped(serve) ->
             await writer.drain()
 
     server = await serve(flood)
-    with pytest.raises(http.Unreachable, match="answer larger than 64 KiB"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match="answer larger than 64 KiB"):
+        await http_client.request("GET", server.url)
     await server.closed.wait()
 
 
 async def test_a_body_of_exactly_the_limit_is_read(serve, answer) -> None:
-    server = await serve(answer(200, b"x" * http.LIMIT))
-    assert len((await http.request("GET", server.url)).body) == http.LIMIT
+    server = await serve(answer(200, b"x" * http_client.LIMIT))
+    assert len((await http_client.request("GET", server.url)).body) == http_client.LIMIT
 
 
 async def test_headers_without_end_are_cut(serve) -> None:
@@ -111,8 +111,8 @@ async def test_headers_without_end_are_cut(serve) -> None:
             await writer.drain()
 
     server = await serve(flood)
-    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match="broken HTTP answer"):
+        await http_client.request("GET", server.url)
 
 
 @pytest.mark.parametrize("around", [b"x-filler: " + b"x" * 1000 + b"\r\n", b"x" * 1000], ids=["fields", "value"])
@@ -127,8 +127,8 @@ async def test_trailers_without_end_are_cut(serve, around: bytes) -> None:
         writer.write(b"\r\n\r\n")
 
     server = await serve(flood)
-    with pytest.raises(http.Unreachable, match="answer larger than 64 KiB"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match="answer larger than 64 KiB"):
+        await http_client.request("GET", server.url)
     await server.closed.wait()
 
 
@@ -136,7 +136,7 @@ async def test_a_trailer_is_no_header(serve) -> None:
     async def say(_asked, writer) -> None:
         writer.write(STATUS + b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nmcp-session-id: late\r\n\r\n")
 
-    reply = await http.request("GET", (await serve(say)).url)
+    reply = await http_client.request("GET", (await serve(say)).url)
     assert (reply.body, dict(reply.headers)) == (b"ok", {"transfer-encoding": "chunked"})
 
 
@@ -149,7 +149,7 @@ async def test_an_endless_stream_ends_when_the_reader_has_enough(serve) -> None:
             await asyncio.sleep(0)
 
     server = await serve(stream)
-    reply = await http.request("GET", server.url, enough=lambda reply: b"tick" in reply.body)
+    reply = await http_client.request("GET", server.url, enough=lambda reply: b"tick" in reply.body)
     assert reply.body.startswith(b"data: tick\n\n")
     await server.closed.wait()
 
@@ -160,7 +160,7 @@ async def test_the_reader_may_have_enough_after_the_headers(serve) -> None:
         await asyncio.Event().wait()
 
     server = await serve(silent)
-    assert (await http.request("GET", server.url, enough=lambda _: True)).status == 200
+    assert (await http_client.request("GET", server.url, enough=lambda _: True)).status == 200
 
 
 @pytest.mark.parametrize("drip", [True, False], ids=["one byte at a time", "nothing at all"])
@@ -176,21 +176,21 @@ async def test_the_deadline_is_for_the_whole_exchange_not_for_each_read(serve, d
     server = await serve(slow)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
-            await http.request("GET", server.url)
+            await http_client.request("GET", server.url)
 
 
 async def test_a_half_open_connection_meets_the_deadline() -> None:
     """A backlog that nobody accepts from: the kernel completes the handshake, then silence."""
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
-            await http.request("GET", f"http://127.0.0.1:{listener.getsockname()[1]}/")
+            await http_client.request("GET", f"http://127.0.0.1:{listener.getsockname()[1]}/")
 
 
 async def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(http.Unreachable, match="connection refused"):
-        await http.request("GET", f"http://127.0.0.1:{port}/")
+    with pytest.raises(http_client.Unreachable, match="connection refused"):
+        await http_client.request("GET", f"http://127.0.0.1:{port}/")
 
 
 async def test_a_reset_in_the_middle(serve) -> None:
@@ -201,8 +201,8 @@ async def test_a_reset_in_the_middle(serve) -> None:
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
     server = await serve(reset)
-    with pytest.raises(http.Unreachable, match=r"connection reset|broken HTTP answer"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match=r"connection reset|broken HTTP answer"):
+        await http_client.request("GET", server.url)
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ async def test_what_is_not_http_is_a_reason(serve, garbage: bytes) -> None:
         writer.write(garbage)
 
     server = await serve(say)
-    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
-        await http.request("GET", server.url)
+    with pytest.raises(http_client.Unreachable, match="broken HTTP answer"):
+        await http_client.request("GET", server.url)
 
 
 @pytest.mark.parametrize(
@@ -228,27 +228,27 @@ async def test_a_name_that_is_not_there_and_a_resolver_that_fails(monkeypatch, n
         raise socket.gaierror(number, "whatever")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(http.Unreachable, match=reason):
-        await http.request("GET", "http://research:8080/mcp")
+    with pytest.raises(http_client.Unreachable, match=reason):
+        await http_client.request("GET", "http://research:8080/mcp")
 
 
 @pytest.mark.parametrize("url", ["ftp://host/", "http:///mcp", "/mcp", "http://user@host/", "http://host:99999/"])
 async def test_what_is_no_url_of_ours_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"not an http\(s\) URL|[Pp]ort"):
-        await http.request("GET", url)
+        await http_client.request("GET", url)
 
 
 async def test_a_header_that_would_break_the_request_is_not_sent(serve, answer) -> None:
     server = await serve(answer(200))
     with pytest.raises(ValueError, match="not an HTTP request"):
-        await http.request("GET", server.url, headers={"authorization": "a\r\nx: y"})
+        await http_client.request("GET", server.url, headers={"authorization": "a\r\nx: y"})
     assert server.asked == []
 
 
 async def test_header_bytes_come_back_as_they_came(serve, answer) -> None:
     server = await serve(answer(200, odd="\xff"))
-    odd = (await http.request("GET", server.url)).headers["odd"]
-    await http.request("GET", server.url, headers={"odd": odd})
+    odd = (await http_client.request("GET", server.url)).headers["odd"]
+    await http_client.request("GET", server.url, headers={"odd": odd})
     assert server.asked[1].headers["odd"] == "\xff"
 
 
@@ -290,7 +290,7 @@ OK = STATUS + b"content-length: 2\r\n\r\nok"
 
 
 async def test_requests_share_a_connection(scripted: Scripted, connections: list[list[bytes]]) -> None:
-    async with http.Client(await scripted(OK, OK)) as client:
+    async with http_client.Client(await scripted(OK, OK)) as client:
         replies = [await client.request("GET"), await client.request("GET", last=True)]
     assert [reply.body for reply in replies] == [b"ok", b"ok"]
     assert [b"connection: close" in asked for asked in connections[0]] == [False, True]
@@ -299,7 +299,7 @@ async def test_requests_share_a_connection(scripted: Scripted, connections: list
 async def test_a_kept_connection_that_was_closed_meanwhile_is_opened_again(
     scripted: Scripted, connections: list[list[bytes]]
 ) -> None:
-    async with http.Client(await scripted(OK)) as client:
+    async with http_client.Client(await scripted(OK)) as client:
         for _ in range(5):
             assert (await client.request("GET")).body == b"ok"
     assert len(connections) == 5
@@ -309,11 +309,11 @@ async def test_a_server_that_says_nothing_is_asked_no_more_than_twice(
     scripted: Scripted, connections: list[list[bytes]]
 ) -> None:
     url = await scripted(OK, b"")
-    async with http.Client(url) as client:
+    async with http_client.Client(url) as client:
         assert (await client.request("GET")).body == b"ok"
         assert (await client.request("GET")).body == b"ok"
-    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
-        await http.request("GET", await scripted(b""))
+    with pytest.raises(http_client.Unreachable, match="broken HTTP answer"):
+        await http_client.request("GET", await scripted(b""))
     assert len(connections) == 3
 
 
@@ -330,7 +330,7 @@ async def test_a_server_that_says_nothing_is_asked_no_more_than_twice(
 async def test_what_is_left_over_is_never_the_next_answer(
     scripted: Scripted, connections: list[list[bytes]], first: bytes
 ) -> None:
-    async with http.Client(await scripted(first, OK)) as client:
+    async with http_client.Client(await scripted(first, OK)) as client:
         assert (await client.request("GET")).body == b"ok"
         assert (await client.request("GET")).body == b"ok"
     assert len(connections) == 2
@@ -348,7 +348,7 @@ async def test_what_is_left_over_is_never_the_next_answer(
     ids=["a provisional answer first", "until it closes", "chunks", "no content", "HTTP/1.0"],
 )
 async def test_answers_of_every_shape(scripted: Scripted, answer: bytes, body: bytes) -> None:
-    assert (await http.request("GET", await scripted(answer))).body == body
+    assert (await http_client.request("GET", await scripted(answer))).body == body
 
 
 @pytest.mark.parametrize(
@@ -362,5 +362,5 @@ async def test_answers_of_every_shape(scripted: Scripted, answer: bytes, body: b
     ids=["two lengths", "length and chunks", "chunks without an end", "another protocol from here on"],
 )
 async def test_answers_that_can_be_read_two_ways_are_refused(scripted: Scripted, answer: bytes) -> None:
-    with pytest.raises(http.Unreachable, match="broken HTTP answer"):
-        await http.request("GET", await scripted(answer))
+    with pytest.raises(http_client.Unreachable, match="broken HTTP answer"):
+        await http_client.request("GET", await scripted(answer))

@@ -12,8 +12,9 @@ import uvicorn
 from mcp import types
 from mcp.server.lowlevel import Server as SdkServer
 
-from pallas_contract import health, probe
-from pallas_contract.probe import LEGACY, MODERN, Result, Target
+from pallas_contract.documents import health
+from pallas_contract.probe import probe
+from pallas_contract.probe.probe import LEGACY, MODERN, Result, Target
 
 DISCOVERED = {
     "supportedVersions": [MODERN],

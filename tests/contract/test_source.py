@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pallas_contract import source
+from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 
 

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pallas_contract import __version__, http, names
+from pallas_contract import __version__, names
+from pallas_contract.probe import http_client
 
 from . import scenario
 from .projects import free_ports
@@ -171,7 +172,7 @@ async def until_gone(registry_url: str, slug: str, *, within: float) -> None:
 
 
 async def _replicas(registry_url: str, agent: str) -> int:
-    reply = await http.request("GET", f"{registry_url}/metrics")
+    reply = await http_client.request("GET", f"{registry_url}/metrics")
     found = re.search(rf'^pallas_agent_replicas{{agent="{agent}"}} ([0-9.]+)$', reply.body.decode(), re.MULTILINE)
     return int(float(found[1])) if found else 0
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from mcp import Client
 
-from pallas_contract import documents, http
+from pallas_contract.documents import server_json
+from pallas_contract.probe import http_client
 
 ALL_OK = {"harper": "ok", "research": "ok", "tech-research": "ok", "engineering": "ok"}
 ERAS = ("2026-07-28", "legacy")
@@ -64,8 +65,8 @@ async def catalogue(registry_url: str) -> dict[str, dict[str, Any]]:
     """The registry's entries by the last part of their names; empty while it does not answer."""
     try:
         async with asyncio.timeout(3):
-            reply = await http.request("GET", f"{registry_url}/.well-known/mcp/server.json")
-    except (http.Unreachable, TimeoutError):
+            reply = await http_client.request("GET", f"{registry_url}/.well-known/mcp/server.json")
+    except (http_client.Unreachable, TimeoutError):
         return {}
     assert reply.status == 200
     assert reply.headers["content-type"].startswith("application/json")
@@ -75,7 +76,8 @@ async def catalogue(registry_url: str) -> dict[str, dict[str, Any]]:
 async def states(registry_url: str) -> dict[str, str]:
     """Slug -> state, as the registry last found it."""
     return {
-        slug: entry["_meta"][documents.HEALTH_META]["status"] for slug, entry in (await catalogue(registry_url)).items()
+        slug: entry["_meta"][server_json.HEALTH_META]["status"]
+        for slug, entry in (await catalogue(registry_url)).items()
     }
 
 

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from pallas_contract import http
+from pallas_contract.probe import http_client
 
 from . import scenario
 from .projects import free_ports
@@ -107,7 +107,7 @@ async def healthy_and_closed(urls: dict[str, str]) -> None:
 
 async def closed(url: str) -> None:
     """Who shows no token is told to get one."""
-    reply = await http.request("POST", url, body=b"{}")
+    reply = await http_client.request("POST", url, body=b"{}")
     assert reply.status == 401
     assert reply.headers["www-authenticate"].startswith("Bearer ")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pallas_contract import probe
+from pallas_contract.probe import probe
 
 from . import scenario
 from .release import Release, call, load, namespace, until

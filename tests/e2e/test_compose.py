@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 from mcp import Client
 
-from pallas_contract import documents, probe
+from pallas_contract.documents import server_json
+from pallas_contract.probe import probe
 
 from . import collector, daedalus, scenario
 from .projects import copy_example, free_ports
@@ -159,7 +160,7 @@ async def test_the_registry_follows_a_removed_and_recreated_container(up):
     up.container("engineering").remove(force=True)
     await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=20)
     entry = (await scenario.catalogue(up.url("registry")))["engineering"]
-    assert entry["_meta"][documents.HEALTH_META]["message"] == "name not found"
+    assert entry["_meta"][server_json.HEALTH_META]["message"] == "name not found"
     up.up()
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
     await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
@@ -175,7 +176,7 @@ async def test_an_added_agent_appears_and_disturbs_no_other(up):
     up.up()
     await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "degraded"}, within=60)
     entry = (await scenario.catalogue(up.url("registry")))["scout"]
-    assert "LLM: openai" in entry["_meta"][documents.HEALTH_META]["message"]  # it was given no way to the model
+    assert "LLM: openai" in entry["_meta"][server_json.HEALTH_META]["message"]  # it was given no way to the model
     after = {service: container.id for service, container in up.containers().items()}
     assert {service for service in before if before[service] != after[service]} == {"registry"}
 

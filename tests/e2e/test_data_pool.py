@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from pallas_contract import documents
+from pallas_contract.documents import server_json
 
 from . import scenario
 from .projects import copy_example
@@ -98,7 +98,7 @@ async def hanging(stack: Stack) -> str:
     """The address of the one replica of market_data that the registry calls silent, as soon as it does."""
     async with asyncio.timeout(30):
         while True:
-            health = (await scenario.catalogue(stack.url("registry")))["market-data"]["_meta"][documents.HEALTH_META]
+            health = (await scenario.catalogue(stack.url("registry")))["market-data"]["_meta"][server_json.HEALTH_META]
             if found := re.fullmatch("1 of 3 replicas: ([0-9.]+): no answer in 3 s", health.get("message", "")):
                 assert health["status"] == "degraded"
                 return found[1]

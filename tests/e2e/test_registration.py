@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pallas_contract import documents, http
+from pallas_contract.documents import server_json
+from pallas_contract.probe import http_client
 
 from . import scenario
 from .projects import copy_example
@@ -57,7 +58,7 @@ async def outside(port: int = 0) -> AsyncIterator[int]:
 async def say(fleet: Stack | Release, method: str, **params: Any) -> tuple[int, dict[str, Any]]:
     body = json.dumps({"method": method, "params": {"agent_id": "feature_extractor", **params}}).encode()
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    reply = await http.request("POST", f"{fleet.url('registry')}/mcp", headers=headers, body=body)
+    reply = await http_client.request("POST", f"{fleet.url('registry')}/mcp", headers=headers, body=body)
     return reply.status, json.loads(reply.body)
 
 
@@ -74,7 +75,7 @@ async def test_an_agent_outside_of_the_fleet_registers_is_probed_and_outlives_th
             assert (await say(stack, "server.register", **about))[0] == 200
             await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=20)
             entry = (await scenario.catalogue(stack.url("registry")))["feature-extractor"]
-            assert entry["_meta"][documents.REGISTRATION_META]["schema"] == CAPABILITIES["schema"]
+            assert entry["_meta"][server_json.REGISTRATION_META]["schema"] == CAPABILITIES["schema"]
             status, refused = await say(stack, "server.register", **{**about, "url": "http://169.254.169.254/mcp"})
             assert (status, refused["error"]["code"]) == (400, -32602)
 

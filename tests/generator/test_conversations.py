@@ -6,7 +6,8 @@ from pathlib import PurePosixPath
 
 import yaml
 
-from pallas_contract import launch, names
+from pallas_contract import names
+from pallas_contract.launch import program
 from pallas_gen import compose, helm, project
 from pallas_gen.delivery import Delivery
 
@@ -32,7 +33,7 @@ def test_conversations_are_kept_where_there_are_any_and_somebody_asked(plan) -> 
 
 
 def test_as_processes_they_are_beside_agents_yaml(make) -> None:
-    env = launch.agent_env(project.load(make(WRITTEN), {}).fleet, "scout", "local")
+    env = program.agent_env(project.load(make(WRITTEN), {}).fleet, "scout", "local")
     assert env[names.ENV_CONVERSATIONS] == ".pallas/conversations.db"
 
 

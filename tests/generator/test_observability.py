@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from pallas_contract.fleet import Agent, Fleet
+from pallas_contract.fleet.model import Agent, Fleet
 from pallas_contract.problems import Refused
 from pallas_gen import observability
 from pallas_gen.cli import app

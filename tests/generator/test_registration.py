@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pallas_contract import launch
+from pallas_contract.launch import program
 from pallas_gen import compose, helm, network, parity, project
 from pallas_gen.delivery import Delivery
 
@@ -87,7 +87,7 @@ def test_what_is_kept_has_a_volume_and_nothing_else_has(written) -> None:
 
 def test_a_process_keeps_it_beside_the_file(make) -> None:
     fleet = project.load(make(ALL), {}).fleet
-    assert launch.registry_env(fleet, "local")["PALLAS_REGISTRATIONS"] == ".pallas/registrations.db"
+    assert program.registry_env(fleet, "local")["PALLAS_REGISTRATIONS"] == ".pallas/registrations.db"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.discovery.dns import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
 from pallas_registry.fleet_file import Follower

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import settings as environment
 from pallas_registry.discovery.dns import Endpoint, Sighting, Tell
 from pallas_registry.fleet_file import Follower

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.catalogue.publisher import PATH
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.http.app import Shown, create_app

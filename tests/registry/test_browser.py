@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Sighting
 from pallas_registry.fleet_file import Follower

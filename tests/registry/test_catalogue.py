@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract.documents import OFFICIAL_META
+from pallas_contract.documents.server_json import OFFICIAL_META
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.publisher import Catalogue
 from pallas_registry.fleet_file import Loaded

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from pallas_contract.fleet import Agent, Fleet
+from pallas_contract.fleet.model import Agent, Fleet
 from pallas_gen import observability
 
 from .processes import free_port, registry, until

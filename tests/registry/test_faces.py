@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.service import Service
 
 from .made_up import Fake, running, states

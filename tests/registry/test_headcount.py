@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.discovery.replica_count import PATIENCE, Headcount
 from pallas_registry.state.status import Verdict, judge

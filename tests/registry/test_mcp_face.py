@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 from mcp import Client
 
-from pallas_contract import probe
-from pallas_contract.probe import Result
+from pallas_contract.probe import probe
+from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 
-from pallas_contract import documents, official
-from pallas_contract.fleet import Agent, Fleet, Icon
+from pallas_contract.documents import registry_api, server_json
+from pallas_contract.fleet.model import Agent, Fleet, Icon
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.publisher import PATH, Catalogue
 from pallas_registry.fleet_file import Loaded
@@ -70,14 +70,14 @@ def test_the_same_agent_in_each_face(time, folder: Path) -> None:
     fits(whole, "ServerList")
     harper = whole["servers"][0]
     assert harper["server"] == {
-        "$schema": documents.SCHEMA,
+        "$schema": server_json.SCHEMA,
         "name": "com.example.project/harper",
         "title": "Harper",
         "description": "My assistant",
         "version": "1.0.0",
         "remotes": [{"type": "streamable-http", "url": "http://my-host.example.com:8201/mcp"}],
     }
-    assert harper["_meta"][official.AGENT_META] == {
+    assert harper["_meta"][registry_api.AGENT_META] == {
         "status": "degraded",
         "message": "slow",
         "capabilities": {
@@ -166,7 +166,7 @@ def test_icons_the_schema_takes(time) -> None:
     ],
 )
 def test_a_long_description_is_cut_at_a_word(text: str, expected: str) -> None:
-    assert official.shorten(text) == expected
+    assert registry_api.shorten(text) == expected
     assert len(expected) <= 100
 
 
@@ -201,7 +201,7 @@ async def test_who_follows_the_changes_hears_of_removals(time, folder: Path) -> 
     assert [each["server"]["title"] for each in get(catalogue, "/v0.1/servers")["servers"]] == ["Harper"]
     (gone,) = get(catalogue, "/v0.1/servers", "updated_since=2026-03-12T10:00:30Z")["servers"]
     fits(gone, "ServerResponse")
-    assert gone["_meta"][documents.OFFICIAL_META] == {
+    assert gone["_meta"][server_json.OFFICIAL_META] == {
         "status": "deleted",
         "statusChangedAt": "2026-03-12T10:01:00Z",
         "publishedAt": "2026-03-12T10:00:00Z",
@@ -222,7 +222,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
     raised = Loaded(loaded.fleet.model_copy(update={"version": "2.0.0"}), None)
 
     def dates() -> list[str]:
-        meta = get(catalogue, "/v0.1/servers")["servers"][0]["_meta"][documents.OFFICIAL_META]
+        meta = get(catalogue, "/v0.1/servers")["servers"][0]["_meta"][server_json.OFFICIAL_META]
         return [meta["publishedAt"][11:16], meta["updatedAt"][11:16], meta["statusChangedAt"][11:16]]
 
     assert dates() == ["10:00", "10:01", "10:00"]
@@ -232,7 +232,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
 
 def test_the_schema_refuses_what_the_seed_publishes(time) -> None:
     """The check can fail: the seed's own form is no strict one."""
-    seed = documents.server(fleet({"a": agent()}).fleet, "a", None, "container")
-    entry = documents.entry(seed, datetime(2026, 3, 12, tzinfo=UTC), "ok", "")
+    seed = server_json.server(fleet({"a": agent()}).fleet, "a", None, "container")
+    entry = server_json.entry(seed, datetime(2026, 3, 12, tzinfo=UTC), "ok", "")
     with pytest.raises(Exception, match="'description' is a required property"):
         fits(entry, "ServerResponse")

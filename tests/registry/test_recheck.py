@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
 from pallas_registry.probing.recheck import CONCURRENCY, Busy, Recheck
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
 
 from .made_up import Fake, states

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
 from pallas_registry.probing.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
 

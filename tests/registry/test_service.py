@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Tell
 from pallas_registry.fleet_file import Follower

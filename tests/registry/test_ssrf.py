@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
 from pallas_registry.fleet_file import Follower

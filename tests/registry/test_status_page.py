@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.fleet_file import Loaded

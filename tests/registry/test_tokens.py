@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_contract.fleet import Registration
+from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
 from pallas_registry.fleet_file import Follower

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_contract.probe import LEGACY, MODERN, Result
+from pallas_contract.probe.probe import LEGACY, MODERN, Result
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.state.status import Verdict, judge
 

@@ -24,8 +24,9 @@ from pallas_agent_runtime.calls.progress import Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations import store
 from pallas_agent_runtime.telemetry import spans
-from pallas_contract import health, names
-from pallas_contract.health import Health
+from pallas_contract import names
+from pallas_contract.documents import health
+from pallas_contract.documents.health import Health
 from pallas_service.access.caller import Caller, caller
 from pallas_service.http.disconnect import HungUp, attended
 

@@ -18,7 +18,7 @@ from pallas_agent_runtime.calls import delegation
 from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight
 from pallas_contract import __version__
-from pallas_contract.health import GAUGE, TOOL, Health
+from pallas_contract.documents.health import GAUGE, TOOL, Health
 from pallas_service.http.disconnect import HungUp
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)

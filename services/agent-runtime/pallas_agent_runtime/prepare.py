@@ -13,11 +13,14 @@ from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.health import preflight
 from pallas_agent_runtime.health.preflight import Provider
-from pallas_contract import access, check, fastagent, names, source
-from pallas_contract.fastagent import Capabilities
-from pallas_contract.probe import Target
+from pallas_contract import names
+from pallas_contract.fleet import fastagent, source
+from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import credentials
+from pallas_contract.probe.probe import Target
 from pallas_contract.problems import Problem, refuse_errors
-from pallas_contract.source import Source
+from pallas_contract.validate import access_rules, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,12 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     Raises:
         Refused: with every problem of the first stage that found any.
     """
-    fleet, tree, warnings = check.load(path)
+    fleet, tree, warnings = load.load(path)
     settings.check_name(fleet, tree, name)
     project = path.resolve().parent
     environment.fill(fleet, tree, name, project, environ, secrets)
     declared, problems = fastagent.load(project)
-    warnings += refuse_errors([*problems, *access.not_called(fleet, name, declared, tree)])
+    warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
     own = settings.resolve(fleet, tree, name, project, environ)
     built = fastagent_yaml.build(
         _tree(project / names.CONFIG_FILE),
@@ -62,7 +65,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         declared.provider,
         own.peers,
         environ,
-        {peer: names.call_token(peer) for peer in access.presented(fleet, name)},
+        {peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (own.agent.access.jwt and own.agent.access.jwt.jwks_file) or ""
     model = declared.default_model

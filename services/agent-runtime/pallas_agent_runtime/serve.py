@@ -30,7 +30,7 @@ from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app
 from pallas_contract import names
-from pallas_contract.health import Health
+from pallas_contract.documents.health import Health
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.shutdown import LAST_WORDS, HttpServer, Stop, background, drain

@@ -10,7 +10,8 @@ import socket
 import sys
 from collections.abc import Mapping
 
-from pallas_contract import launch, names
+from pallas_contract import names
+from pallas_contract.launch import program
 from pallas_contract.problems import Refused
 from pallas_registry import settings
 from pallas_registry.fleet_file import Follower, Loaded
@@ -36,7 +37,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
     except store.CannotStore as refused:
         print(f"pallas-registry: registrations cannot be kept in {refused}", file=sys.stderr)  # noqa: T201
         return 1
-    default = settings.authority(launch.registry_env(loaded.fleet, "local")[names.ENV_BIND])
+    default = settings.authority(program.registry_env(loaded.fleet, "local")[names.ENV_BIND])
     try:
         listener = listen(*(chosen.bind or default or ("", 0)))
     except CannotListen as refused:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
-from pallas_contract import check, fastagent, names
-from pallas_contract.fastagent import Capabilities
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.fleet.model import Fleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.validate import load as validate_load
 from pallas_registry.registration import tokens
 from pallas_registry.registration.tokens import Tokens
 
@@ -54,7 +56,7 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
     errors: list[Problem] = []
     known, files, replicas = None, {}, None
     try:
-        fleet, _, warnings = check.load(path)
+        fleet, _, warnings = validate_load.load(path)
         if chosen := fleet.registry.registration:
             files = tokens.places(chosen, path.parent, secrets)
             known = tokens.read(chosen, files, path.name)

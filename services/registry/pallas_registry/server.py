@@ -13,7 +13,7 @@ from functools import partial
 import structlog
 import uvicorn
 
-from pallas_contract.probe import probe
+from pallas_contract.probe.probe import probe
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import MOST, Prober

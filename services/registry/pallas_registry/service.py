@@ -11,8 +11,8 @@ from functools import partial
 
 import structlog
 
-from pallas_contract import launch
-from pallas_contract.probe import Result
+from pallas_contract.launch import addresses
+from pallas_contract.probe.probe import Result
 from pallas_contract.problems import Refused
 from pallas_registry.catalogue import prometheus_sd
 from pallas_registry.catalogue.publisher import Catalogue
@@ -124,7 +124,7 @@ class Service:
         return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts, register)
 
     def _hosts(self) -> Collection[str]:
-        return self._settings.hosts or launch.registry_hosts(self._loaded.fleet)
+        return self._settings.hosts or addresses.registry_hosts(self._loaded.fleet)
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
         """The document of a path, kept or joined of ready entries (prebuilt.Find)."""
@@ -176,10 +176,10 @@ class Service:
             group.create_task(self._publish())
 
     def _discovery(self) -> Discovery:
-        addresses = self._settings.addresses
-        if addresses is None:
+        given = self._settings.addresses
+        if given is None:
             return Dns(Resolver(), domain=self._settings.domain, bound=self._world.pulse.timeout)
-        return Listed(addresses, lambda agent: launch.authority(self._loaded.fleet, agent, "local"))
+        return Listed(given, lambda agent: addresses.authority(self._loaded.fleet, agent, "local"))
 
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pallas_contract import launch, names
+from pallas_contract import names
+from pallas_contract.launch.addresses import Placement
 from pallas_contract.problems import Problem, Refused, Where
 
 
@@ -30,7 +31,7 @@ class Settings:
     """File in which registrations outlive a restart; None where they do not."""
 
     @property
-    def placement(self) -> launch.Placement:
+    def placement(self) -> Placement:
         return "container" if self.addresses is None else "local"
 
 

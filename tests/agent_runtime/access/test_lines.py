@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from pallas_agent_runtime.engine import Forwarding
 from pallas_agent_runtime.engine import forwarding as module
-from pallas_contract.probe import Target
+from pallas_contract.probe.probe import Target
 from pallas_service.access.caller import Caller
 
 CALLER = Caller("alice", "alice", "the-token-of-alice")

@@ -8,7 +8,8 @@ import pytest
 
 from pallas_agent_runtime.access.forward_policy import may_go_on
 from pallas_agent_runtime.config import settings
-from pallas_contract import check, source
+from pallas_contract.fleet import source
+from pallas_contract.validate import load
 from pallas_service.access.caller import Caller
 
 FLEET = """\
@@ -30,7 +31,7 @@ def alice(audience: str) -> Caller:
 
 def harper(depends_on: str) -> settings.Settings:
     tree = source.parse(FLEET % depends_on, name="agents.yaml")
-    return settings.resolve(check.parse(tree), tree, "harper", Path("/project"), {})
+    return settings.resolve(load.parse(tree), tree, "harper", Path("/project"), {})
 
 
 @pytest.mark.parametrize("caller", [UI, alice(AUDIENCE)], ids=["static", "jwt"])

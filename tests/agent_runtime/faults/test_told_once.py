@@ -8,7 +8,7 @@ import structlog
 
 from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight, Provider
-from pallas_contract.probe import Result, Target
+from pallas_contract.probe.probe import Result, Target
 
 
 async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None:

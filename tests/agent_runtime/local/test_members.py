@@ -11,8 +11,9 @@ import pytest
 from pallas_agent_runtime.local import ports
 from pallas_agent_runtime.local.programs import members
 from pallas_agent_runtime.local.supervisor import main, missing_parts
-from pallas_contract import check, launch
+from pallas_contract.launch import program
 from pallas_contract.problems import Refused
+from pallas_contract.validate import load
 
 FLEET = """\
 name: demo
@@ -41,7 +42,7 @@ def compiled(project):
 
     def compile_(**environ: str):
         config = project / "agents.yaml"
-        fleet, tree, _ = check.load(config)
+        fleet, tree, _ = load.load(config)
         return {member.name: member for member in members(fleet, tree, config, environ)}, tree
 
     return compile_
@@ -62,9 +63,9 @@ def test_only_hard_edges_hold_a_member_up(compiled):
 
 def test_commands_are_those_of_the_containers(compiled, project):
     found, _ = compiled()
-    assert found["harper"].command == (sys.executable, *launch.agent_command("harper"))
+    assert found["harper"].command == (sys.executable, *program.agent_command("harper"))
     assert found["model"].command == (sys.executable, "-m", "standins.model", "fast")
-    assert found["registry"].command == (sys.executable, *launch.registry_command())
+    assert found["registry"].command == (sys.executable, *program.registry_command())
     assert {member.cwd for member in found.values()} == {project}
 
 
@@ -174,7 +175,7 @@ def test_of_tokens_only_those_that_are_presented_are_variables(tmp_path) -> None
     path = tmp_path / "agents.yaml"
     path.write_text(PROTECTED)
     (tmp_path / "harper.txt").write_text("token-of-harper\n")
-    fleet, tree, _ = check.load(path)
+    fleet, tree, _ = load.load(path)
     with pytest.raises(Refused) as refused:
         members(fleet, tree, path, {})
     assert {str(problem.where) for problem in refused.value.problems} == {"agents.yaml:3:24 access.tokens.ui.file"}

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.restarts import Timing
-from pallas_contract import check
+from pallas_contract.validate import load
 
 
 def test_starts_a_member_once_what_it_needs_is_ready(world, member):
@@ -174,7 +174,7 @@ def test_the_table_names_state_address_process_and_start_time(world, member):
 def test_replicas_of_one_port_are_told(tmp_path):
     text = "name: x\nagents: {a: {module: a, port: 1, replicas: 3, instance_scope: request}, b: {module: b, port: 2}}\n"
     (tmp_path / "agents.yaml").write_text(text)
-    fleet, tree, _ = check.load(tmp_path / "agents.yaml")
+    fleet, tree, _ = load.load(tmp_path / "agents.yaml")
     (told,) = supervisor.replicas(fleet, tree)
     said = "3 replicas share one port: as processes one of them runs"
     assert str(told) == f"warning: agents.yaml:2:34 agents.a.replicas: {said}"

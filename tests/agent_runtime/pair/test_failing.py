@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from pallas_contract import health
+from pallas_contract.documents import health
 from tests.agent_runtime.pair.calls import DELEGATED, STATELESS, call, shown, text_of
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pallas_agent_runtime.access.tokens import StaticTokens
 from pallas_agent_runtime.config.settings import Settings
-from pallas_contract import access
-from pallas_contract.access_keys import Jwt
+from pallas_contract.fleet.access_model import Jwt
+from pallas_contract.launch import credentials
 from pallas_service.access.gate import Gate
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ class Arrangement:
 def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | None) -> Arrangement:
     """The gate of the agent. `tokens` maps caller -> token, `keys_file` is where `jwks_file` is to be found."""
     own = settings.agent.access
-    if not access.protected(settings.fleet, settings.name):
+    if not credentials.protected(settings.fleet, settings.name):
         return Arrangement()
     # 5 MB of PyJWT and cryptography, for those who need them
     from pallas_service.access.verifier import Trust, Verifier  # noqa: PLC0415
 
-    resource = access.resource(settings.fleet, settings.name, settings.placement)
+    resource = credentials.resource(settings.fleet, settings.name, settings.placement)
     static = StaticTokens(tokens)
     if own.jwt is None:
         return Arrangement(Gate(Verifier(static), resource))
     keys = _keys(own.jwt, keys_file)
-    audience = access.audience(settings.fleet, settings.name, settings.placement)
+    audience = credentials.audience(settings.fleet, settings.name, settings.placement)
     trust = Trust(own.jwt.issuer, audience, tuple(own.jwt.algorithms), keys)
     scopes = tuple(own.jwt.scopes)
     return Arrangement(Gate(Verifier(static, trust, scopes), resource, own.jwt.issuer, scopes), keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pallas_agent_runtime.config.settings import Settings
-from pallas_contract import access
+from pallas_contract.launch import credentials
 from pallas_service.access.caller import Caller
 
 
@@ -22,5 +22,5 @@ def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool
         return known is not None and own is not None and known.tokens.get(caller.name) == own
     if known is None:
         return url in caller.audiences
-    audience = access.audience(settings.fleet, server, settings.placement)
+    audience = credentials.audience(settings.fleet, server, settings.placement)
     return known.jwt is not None and known.jwt.issuer == caller.issuer and audience in caller.audiences

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pallas_agent_runtime.config import environment
-from pallas_contract import access, names
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import credentials
 from pallas_contract.problems import Problem, refuse_errors
-from pallas_contract.source import Source
 
 SHORTEST = 16
 """Fewest characters of a token: 64 bits of chance where it is hexadecimal."""
@@ -46,7 +47,7 @@ def read(fleet: Fleet, tree: Source, name: str, project: Path, secrets: Path) ->
     Raises:
         Refused: one is missing or cannot be a token; never with its content.
     """
-    places = access.places(fleet, name)
+    places = credentials.places(fleet, name)
     out: dict[str, str] = {}
     found: list[Problem] = []
     for caller, secret in fleet.agent(name).access.tokens.items():

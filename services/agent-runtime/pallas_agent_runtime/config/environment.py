@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from pallas_contract import access, launch, names
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import credentials, program
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.source import Source
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -31,7 +32,7 @@ def fill(
     """
     found = secret_files(secrets)
     found |= _referenced(fleet, tree, name, project, known=environ.keys() | found.keys())
-    for source in (found, launch.agent_env(fleet, name, "local"), dotenv(project, secrets)):
+    for source in (found, program.agent_env(fleet, name, "local"), dotenv(project, secrets)):
         for key, value in source.items():
             environ.setdefault(key, value)
 
@@ -90,7 +91,7 @@ def _referenced(
 ) -> Mapping[str, str]:
     """The secrets agents.yaml names by file, for a run outside a container; only those not already known."""
     found: dict[str, str] = {}
-    calls = {names.call_token(peer): secret for peer, secret in access.presented(fleet, name).items()}
+    calls = {names.call_token(peer): secret for peer, secret in credentials.presented(fleet, name).items()}
     for key, secret in {**fleet.agent(name).secrets, **calls}.items():
         if key in known:
             continue
@@ -104,7 +105,7 @@ def _referenced(
 
 
 def _place(fleet: Fleet, name: str, key: str) -> tuple[str, ...]:
-    if key in (places := access.places(fleet, name)):
+    if key in (places := credentials.places(fleet, name)):
         return places[key]
     owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
     return (*owner, "secrets", key, "file")

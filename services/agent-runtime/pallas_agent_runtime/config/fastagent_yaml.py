@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pallas_agent_runtime.config import interpolation
-from pallas_contract import fastagent, names
+from pallas_contract import names
+from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Where, refuse_errors
-from pallas_contract.source import Source
 
 Data = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pallas_contract.fastagent import VARIABLE
+from pallas_contract.fleet.fastagent import VARIABLE
 
 Path_ = tuple[str | int, ...]
 

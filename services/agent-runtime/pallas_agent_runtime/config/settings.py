@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from pallas_contract import documents, launch, names
-from pallas_contract.fleet import Agent, Fleet
+from pallas_contract import names
+from pallas_contract.documents import server_json
+from pallas_contract.fleet.model import Agent, Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses, program
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.source import Source
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,11}")
 MAX_BODY = 32 << 20
@@ -54,7 +56,7 @@ class Settings:
         return self.fleet.agent(self.name)
 
     @property
-    def placement(self) -> launch.Placement:
+    def placement(self) -> addresses.Placement:
         """Where this process runs, told by where it was told to listen."""
         return "container" if (self.host, self.port) == ("0.0.0.0", names.CONTAINER_PORT) else "local"
 
@@ -64,7 +66,7 @@ class Settings:
 
     @property
     def registry_name(self) -> str:
-        return documents.registry_name(self.fleet, self.name)
+        return server_json.registry_name(self.fleet, self.name)
 
     @property
     def remembers(self) -> bool:
@@ -101,7 +103,7 @@ def resolve(fleet: Fleet, tree: Source, name: str, project: Path, environ: Mappi
     Raises:
         Refused: an environment variable is malformed.
     """
-    env = {**launch.agent_env(fleet, name, "local"), **environ}
+    env = {**program.agent_env(fleet, name, "local"), **environ}
     host, port = address(env[names.ENV_BIND])
     peers = _peers(env[names.ENV_PEERS])
     hosts, own = _listed(env[names.ENV_ALLOWED_HOSTS]), _listed(env.get(names.ENV_LISTEN_ON, ""))

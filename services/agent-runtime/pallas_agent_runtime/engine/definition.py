@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import user_code
 from pallas_contract import names
-from pallas_contract.fastagent import OFFLINE_PROVIDERS, Capabilities
+from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Capabilities
 from pallas_contract.problems import Problem, Refused, Where
 
 

@@ -21,7 +21,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from pallas_agent_runtime.calls.progress import Progress
-from pallas_contract.probe import Target
+from pallas_contract.probe.probe import Target
 from pallas_service.access.caller import Caller
 
 log = structlog.get_logger(__name__)

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 import structlog
 
-from pallas_contract import probe
-from pallas_contract.health import Health, Status
-from pallas_contract.probe import Result, Target
+from pallas_contract.documents.health import Health, Status
+from pallas_contract.probe import probe
+from pallas_contract.probe.probe import Result, Target
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import httpx
 
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.health.preflight import Provider
-from pallas_contract import fastagent
+from pallas_contract.fleet import fastagent
 
 TIMEOUT = 5.0
 """Seconds per provider (seed 001)."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
-from pallas_contract.source import Source
 
 Obstacle = Callable[[str, int], str]
 """Why nobody could listen on (address, port); empty when somebody could."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pallas_contract import access, graph, launch, names
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.base import SecretFile
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses, credentials, program, start_order
 from pallas_contract.problems import Problem, refuse_errors
-from pallas_contract.source import Source
-from pallas_contract.written import SecretFile
 
 Kind = Literal["service", "registry", "agent"]
 
@@ -63,7 +64,7 @@ def members(fleet: Fleet, tree: Source, config: Path, environ: Mapping[str, str]
 
     def member(name: str, kind: Kind, stage: int, arguments: list[str], env: Mapping[str, str], path: str) -> Member:
         port = int(env[names.ENV_BIND].rpartition(":")[2])
-        probe = launch.health_url(fleet, name, "local") if kind != "registry" else _registry_probe(fleet)
+        probe = addresses.health_url(fleet, name, "local") if kind != "registry" else _registry_probe(fleet)
         return Member(
             name=name,
             kind=kind,
@@ -72,31 +73,33 @@ def members(fleet: Fleet, tree: Source, config: Path, environ: Mapping[str, str]
             cwd=folder,
             url=f"http://{fleet.host}:{port}{path}",
             probe_url=probe,
-            needs=frozenset(graph.hard_edges(fleet, name)),
+            needs=frozenset(start_order.hard_edges(fleet, name)),
             env={**base, **env, **secrets.get(name, {})},
         )
 
-    found = [member(names.REGISTRY, "registry", 0, launch.registry_command(), launch.registry_env(fleet, "local"), "")]
+    found = [
+        member(names.REGISTRY, "registry", 0, program.registry_command(), program.registry_env(fleet, "local"), "")
+    ]
     for name, service in fleet.services.items():
         path = names.MCP_PATH if service.provides == "mcp" else "/v1"
-        env = launch.service_env(fleet, name, "local") | code
-        found.append(member(name, "service", 0, launch.service_command(fleet, name), env, path))
+        env = program.service_env(fleet, name, "local") | code
+        found.append(member(name, "service", 0, program.service_command(fleet, name), env, path))
     for name, stage in _stages(fleet).items():
-        env = launch.agent_env(fleet, name, "local")
-        found.append(member(name, "agent", stage, launch.agent_command(name), env, names.MCP_PATH))
+        env = program.agent_env(fleet, name, "local")
+        found.append(member(name, "agent", stage, program.agent_command(name), env, names.MCP_PATH))
     return sorted(found, key=lambda one: one.stage)
 
 
 def _stages(fleet: Fleet) -> dict[str, int]:
     """Sub-agents by the waves of their dependencies, top-level agents after all of them (seed 001)."""
-    waves = graph.waves(fleet)
-    below = graph.subagents(fleet)
+    waves = start_order.waves(fleet)
+    below = start_order.subagents(fleet)
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave}
     return {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
 
 
 def _registry_probe(fleet: Fleet) -> str:
-    return f"http://{launch.LOOPBACK}:{fleet.registry_port}/readyz"
+    return f"http://{addresses.LOOPBACK}:{fleet.registry_port}/readyz"
 
 
 def _secrets(fleet: Fleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:
@@ -122,8 +125,8 @@ def _secret_files(fleet: Fleet) -> Iterator[tuple[tuple[str, ...], str, str, Sec
         for key, secret in fleet.agent(name).secrets.items():
             owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
             yield (*owner, "secrets", key, "file"), name, key, secret
-        places = access.places(fleet, name)
-        for key, secret in access.files(fleet, name).items():
+        places = credentials.places(fleet, name)
+        for key, secret in credentials.files(fleet, name).items():
             yield places[key], name, key, secret
     for name, service in fleet.services.items():
         for key, secret in service.secrets.items():

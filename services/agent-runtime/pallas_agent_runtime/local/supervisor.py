@@ -22,11 +22,12 @@ from pallas_agent_runtime.local.child import Spawn, spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
-from pallas_contract import access, check, code, fastagent
 from pallas_contract.__main__ import check as answers
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.source import Source
+from pallas_contract.validate import access_rules, code_rules, load
 
 OK, WORLD, INPUT, KILLED = 0, 1, 2, 130
 GRACE = 10.0
@@ -39,10 +40,10 @@ def main(config: Path) -> int:
     """Run the fleet of `config` until a signal ends it; returns the exit code."""
     config = config.absolute()
     try:
-        fleet, tree, warnings = check.load(config)
+        fleet, tree, warnings = load.load(config)
         declared, said = fastagent.load(config.parent)
-        absent = code.missing(fleet, tree, config.parent, installed)
-        astray = [found for name in fleet.agents for found in access.not_called(fleet, name, declared, tree)]
+        absent = code_rules.missing(fleet, tree, config.parent, installed)
+        astray = [found for name in fleet.agents for found in access_rules.not_called(fleet, name, declared, tree)]
         warnings += refuse_errors([*said, *replicas(fleet, tree), *absent, *astray])
         fleet_members = members(fleet, tree, config, os.environ)
     except Refused as refused:

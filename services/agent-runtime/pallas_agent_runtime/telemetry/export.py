@@ -26,8 +26,9 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.metrics import METHODS
 from pallas_agent_runtime.telemetry import redact
-from pallas_contract import __version__, health
-from pallas_contract.fastagent import OFFLINE_PROVIDERS
+from pallas_contract import __version__
+from pallas_contract.documents import health
+from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS
 
 log = structlog.get_logger(__name__)
 

@@ -22,9 +22,13 @@ from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web.body_limits import Refusals
-from pallas_contract import cards, documents, names, official
-from pallas_contract.fastagent import Capabilities
-from pallas_contract.health import Health
+from pallas_contract import names
+from pallas_contract.documents import registry_api
+from pallas_contract.documents import server_card as documents_server_card
+from pallas_contract.documents import server_json as documents_server_json
+from pallas_contract.documents.health import Health
+from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.launch import addresses
 from pallas_service.access.gate import Gate
 
 SLACK = 64 << 10
@@ -94,17 +98,17 @@ class Pages:
     async def server_json(self, request: Request) -> Response:
         """The agent's own entry of the registry (seed 000 section 1)."""
         settings, now = self._settings, self._current()
-        server = documents.server(settings.fleet, settings.name, self._capabilities, settings.placement)
-        return JSONResponse({"servers": [documents.entry(server, self._started, now.status, now.message)]})
+        server = documents_server_json.server(settings.fleet, settings.name, self._capabilities, settings.placement)
+        return JSONResponse({"servers": [documents_server_json.entry(server, self._started, now.status, now.message)]})
 
     async def server_card(self, request: Request) -> Response:
         """Who this server is and where, for anybody's eyes (SEP-2127), without a word about its tools."""
         settings = self._settings
-        seed = documents.server(settings.fleet, settings.name, None, settings.placement)
-        strict = official.server(seed, documents.public_url(settings.fleet, settings.name, settings.placement))
+        seed = documents_server_json.server(settings.fleet, settings.name, None, settings.placement)
+        strict = registry_api.server(seed, addresses.agent_url(settings.fleet, settings.name, settings.placement))
         headers = {"access-control-allow-origin": "*", "cache-control": "public, max-age=3600"}
-        body = cards.card(strict, SUPPORTED_PROTOCOL_VERSIONS)
-        return JSONResponse(body, media_type=cards.CARD_TYPE, headers=headers)
+        body = documents_server_card.card(strict, SUPPORTED_PROTOCOL_VERSIONS)
+        return JSONResponse(body, media_type=documents_server_card.CARD_TYPE, headers=headers)
 
 
 def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSessionManager:

@@ -14,7 +14,7 @@ import structlog
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from pallas_contract import http
+from pallas_contract.probe import http_client
 
 LASTING = 300.0
 """Seconds between two looks at the keys: how long one that was withdrawn is still believed."""
@@ -83,7 +83,7 @@ class Keys:
                 async with asyncio.timeout(TIMEOUT):
                     self._keys = parse(await self._fetch())
                 self._found, self.problem = self._clock(), "" if self._keys else "no key that can check a signature"
-            except (OSError, TimeoutError, ValueError, http.Unreachable) as error:
+            except (OSError, TimeoutError, ValueError, http_client.Unreachable) as error:
                 self.problem = f"no answer in {TIMEOUT:g} s" if isinstance(error, TimeoutError) else str(error)
             if self.problem != before:
                 log.warning("issuer_keys", keys=len(self._keys), problem=self.problem or None)
@@ -118,7 +118,7 @@ def from_url(url: str) -> Fetch:
     """Without redirects: where keys come from is said in agents.yaml and nowhere else."""
 
     async def fetch() -> bytes:
-        reply = await http.request("GET", url, headers={"accept": "application/json"})
+        reply = await http_client.request("GET", url, headers={"accept": "application/json"})
         if reply.status != 200:
             raise ValueError(f"HTTP {reply.status}")
         return reply.body

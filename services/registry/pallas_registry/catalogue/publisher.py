@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pallas_contract import cards, documents, launch, names, official
-from pallas_contract.health import timestamp
+from pallas_contract import names
+from pallas_contract.documents import registry_api, server_card, server_json
+from pallas_contract.documents.health import timestamp
+from pallas_contract.launch import addresses
 from pallas_registry.catalogue.registry_api import Listed, Listing
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.registration.leases import Registration
@@ -49,7 +51,7 @@ class _Entry:
 class Catalogue:
     """The documents about agents: the seed's (000 section 1), the registry API's, and cards with their catalogue."""
 
-    def __init__(self, *, now: Callable[[], datetime], placement: launch.Placement) -> None:
+    def __init__(self, *, now: Callable[[], datetime], placement: addresses.Placement) -> None:
         self._now, self._placement = now, placement
         self._loaded: Loaded | None = None
         self._registered: Sequence[Registration] = ()
@@ -93,19 +95,19 @@ class Catalogue:
     def _read(self, loaded: Loaded, registered: Sequence[Registration]) -> None:
         self._loaded, self._registered, self._facts = loaded, registered, {}
         for agent in loaded.fleet.agents:
-            server = documents.server(loaded.fleet, agent, loaded.capabilities, self._placement)
-            public = documents.public_url(loaded.fleet, agent, self._placement)
-            self._facts[agent] = _Facts(server, official.server(server, public))
+            server = server_json.server(loaded.fleet, agent, loaded.capabilities, self._placement)
+            public = addresses.agent_url(loaded.fleet, agent, self._placement)
+            self._facts[agent] = _Facts(server, registry_api.server(server, public))
         for each in registered:
-            server = documents.registered(loaded.fleet, each.said.model_dump())
-            self._facts[each.agent] = _Facts(server, official.server(server, each.said.url), _registration(each))
-        home = launch.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
-        made = {f"{CARDS}{names.slug(agent)}": cards.card(facts.strict) for agent, facts in self._facts.items()}
-        catalog = cards.catalog((card, home + path) for path, card in made.items())
+            server = server_json.registered(loaded.fleet, each.said.model_dump())
+            self._facts[each.agent] = _Facts(server, registry_api.server(server, each.said.url), _registration(each))
+        home = addresses.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
+        made = {f"{CARDS}{names.slug(agent)}": server_card.card(facts.strict) for agent, facts in self._facts.items()}
+        catalog = server_card.catalog((card, home + path) for path, card in made.items())
         self._documents = {
             PATH: self.document,
-            cards.CATALOG_PATH: Document(_dump(catalog), cards.CATALOG_TYPE, cache=BRIEFLY),
-            **{path: Document(_dump(card), cards.CARD_TYPE, cache=BRIEFLY) for path, card in made.items()},
+            server_card.CATALOG_PATH: Document(_dump(catalog), server_card.CATALOG_TYPE, cache=BRIEFLY),
+            **{path: Document(_dump(card), server_card.CARD_TYPE, cache=BRIEFLY) for path, card in made.items()},
         }
 
     def _entry(self, agent: str, facts: _Facts, verdict: Verdict) -> _Entry:
@@ -118,7 +120,7 @@ class Catalogue:
         dated = now if judged or facts.registration else self._first_dated(verdict)
         if before is not None:
             dated = max(dated, before.dated)
-        body = _dump(documents.entry(facts.server, dated, verdict.state, verdict.reason, facts.registration))
+        body = _dump(server_json.entry(facts.server, dated, verdict.state, verdict.reason, facts.registration))
         judged = judged or verdict.state != "unknown"
         return _Entry(facts, verdict, published, dated, judged, body, _listed(facts, verdict, published, now))
 
@@ -144,10 +146,10 @@ class Catalogue:
 
 
 def _listed(
-    facts: _Facts, verdict: Verdict, published: datetime, now: datetime, lifecycle: official.Lifecycle = "active"
+    facts: _Facts, verdict: Verdict, published: datetime, now: datetime, lifecycle: registry_api.Lifecycle = "active"
 ) -> Listed:
     strict = facts.strict
-    entry = official.entry(
+    entry = registry_api.entry(
         strict,
         facts.server,
         published=published,

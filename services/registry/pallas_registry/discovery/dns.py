@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.probe import Bound
+from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery import resolver
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 

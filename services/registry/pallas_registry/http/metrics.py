@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from pallas_contract import __version__
-from pallas_contract.health import GAUGE, State
+from pallas_contract.documents.health import GAUGE, State
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import Change
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pallas_contract import cards
+from pallas_contract.documents import server_card
 from pallas_registry.catalogue import prometheus_sd, publisher, registry_api
 
 PATH = "/openapi.json"
@@ -55,12 +55,12 @@ def paths() -> dict[str, Any]:
     seed = "The MCP server schema with the state of each agent in `_meta` (seed 000, section 1)."
     return {
         publisher.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),
-        cards.CATALOG_PATH: _get("catalogue", "The AI catalogue", anything, kind=cards.CATALOG_TYPE),
+        server_card.CATALOG_PATH: _get("catalogue", "The AI catalogue", anything, kind=server_card.CATALOG_TYPE),
         f"{publisher.CARDS}{{slug}}": _get(
             "catalogue",
             "The server card of an agent",
             anything,
-            kind=cards.CARD_TYPE,
+            kind=server_card.CARD_TYPE,
             parameters=[_path("slug")],
             missing=True,
         ),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pallas_contract import __version__
-from pallas_contract.talk import LEGACY, MODERN
+from pallas_contract.probe.session import LEGACY, MODERN
 from pallas_registry.mcp import tools as mcp_tools
 from pallas_registry.status_page.overview import Overview
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from pallas_contract import health
-from pallas_contract.health import Health, Status
+from pallas_contract.documents import health
+from pallas_contract.documents.health import Health, Status
 from pallas_registry.status_page.overview import Overview, Row
 
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}

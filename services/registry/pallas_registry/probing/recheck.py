@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from pallas_contract.probe import Result
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
 from pallas_registry.probing.scheduler import Check, Report
 

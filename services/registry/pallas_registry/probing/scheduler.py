@@ -12,8 +12,8 @@ from zlib import crc32
 
 import structlog
 
-from pallas_contract import probe
-from pallas_contract.probe import Result, Target
+from pallas_contract.probe import probe
+from pallas_contract.probe.probe import Result, Target
 from pallas_registry.discovery.dns import Endpoint
 
 CONCURRENCY = 64

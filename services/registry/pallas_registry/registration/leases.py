@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from pallas_contract.health import timestamp
+from pallas_contract.documents.health import timestamp
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.state.status import Verdict
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from pallas_contract.probe import Bound
+from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery.dns import (
     CONFIRMATIONS,
     NOT_FOUND,

@@ -9,8 +9,9 @@ from typing import Protocol
 
 import structlog
 
-from pallas_contract import names, registering
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.validate import registration_rules
 from pallas_registry.discovery.dns import Sighting
 from pallas_registry.registration import errors, tokens
 from pallas_registry.registration.errors import Refusal
@@ -210,7 +211,7 @@ def _barred(fleet: Fleet, agent: str, token: str) -> str:
         return f"agents.yaml no longer has the token `{token}`"
     if not tokens.admits(tokens.bound(chosen), token, agent):
         return f"agents.yaml does not let the token `{token}` speak for it"
-    return registering.taken(fleet, agent)
+    return registration_rules.taken(fleet, agent)
 
 
 async def _kept(work: Awaitable[None]) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from pallas_contract.health import timestamp
+from pallas_contract.documents.health import timestamp
 from pallas_registry.registration import messages
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Registration

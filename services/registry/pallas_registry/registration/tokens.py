@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pallas_contract import names
-from pallas_contract.fleet import Registration
+from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Problem, Refused, Where
 
 LEAST = 16

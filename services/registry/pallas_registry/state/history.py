@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 
-from pallas_contract.health import State, timestamp
+from pallas_contract.documents.health import State, timestamp
 
 KEEP = 1000
 """Changes kept in memory; about 300 bytes each."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pallas_contract import names
-from pallas_contract.health import State
-from pallas_contract.probe import Result
+from pallas_contract.documents.health import State
+from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint, Sighting
 
 

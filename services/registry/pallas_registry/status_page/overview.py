@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from pallas_contract import documents, launch, names
-from pallas_contract.health import State
+from pallas_contract import names
+from pallas_contract.documents.health import State
+from pallas_contract.launch import addresses
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.registration.leases import Ledger, Registration
 from pallas_registry.state.agents import Board, Replica
@@ -93,7 +94,7 @@ class Overview:
 
 def gather(
     loaded: Loaded,
-    placement: launch.Placement,
+    placement: addresses.Placement,
     board: Board,
     history: History,
     *,
@@ -141,12 +142,12 @@ def gather(
     )
 
 
-def _row(loaded: Loaded, placement: launch.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
+def _row(loaded: Loaded, placement: addresses.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
         title=written.title or names.title(agent),
         description=written.description,
-        url=documents.public_url(loaded.fleet, agent, placement),
+        url=addresses.agent_url(loaded.fleet, agent, placement),
         roots=found,
         depends_on=tuple(written.depends_on),
         **_seen(board, agent),

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from pallas_contract import __version__
-from pallas_contract.health import State, timestamp
+from pallas_contract.documents.health import State, timestamp
 from pallas_registry.serving.documents import Document
 from pallas_registry.status_page import graph_layout
 from pallas_registry.status_page.overview import Overview

@@ -11,10 +11,11 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pallas_contract import fleet, graph, source
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet import model, source
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.source import Source
+from pallas_contract.validate import graph_rules
 
 _BY_TYPE = {
     "string_type": "text",
@@ -47,7 +48,7 @@ def load(path: Path) -> tuple[Fleet, Source, list[Problem]]:
     """
     tree = source.read(path)
     parsed = parse(tree)
-    return parsed, tree, refuse_errors(graph.problems(parsed, tree))
+    return parsed, tree, refuse_errors(graph_rules.problems(parsed, tree))
 
 
 def parse(tree: Source) -> Fleet:
@@ -92,7 +93,7 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
     if detail["type"] in _BY_TYPE:
         return f"must be {_BY_TYPE[detail['type']]}"
     if detail["type"] == "string_pattern_mismatch":
-        return f"must be {fleet.PATTERNS[detail['ctx']['pattern']]}"
+        return f"must be {model.PATTERNS[detail['ctx']['pattern']]}"
     message = detail["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

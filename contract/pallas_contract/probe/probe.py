@@ -15,9 +15,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pallas_contract import health, http, names
-from pallas_contract.health import State
-from pallas_contract.talk import (
+from pallas_contract import names
+from pallas_contract.documents import health
+from pallas_contract.documents.health import State
+from pallas_contract.probe import http_client
+from pallas_contract.probe.session import (
     ASIDE,
     CLIENT,
     LEGACY,
@@ -93,7 +95,7 @@ async def probe(
     """Probe once; never raises for anything the server does. `era` is what an earlier probe found, tried first."""
     started = clock()
     try:
-        client = http.Client(target.url, target.address)
+        client = http_client.Client(target.url, target.address)
     except ValueError as error:
         return Result("error", str(error), era)
     async with client:
@@ -121,7 +123,7 @@ async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result
         return Result(verdict.state, verdict.reason, era, status=verdict.status, wait=verdict.wait)
     except TimeoutError:
         return Result("error", f"no answer in {timeout:g} s", era)
-    except (http.Unreachable, ValueError) as error:
+    except (http_client.Unreachable, ValueError) as error:
         return Result("error", str(error), era)
 
 
@@ -218,7 +220,7 @@ async def _tools(talk: Talk, found: Result) -> Mapping[str, str] | None:
             listed = as_object(talk.answer(await talk.post("tools/list", {}, era=era, last=True)).get("result")).get(
                 "tools"
             )
-    except (Finding, http.Unreachable, ValueError, TimeoutError):
+    except (Finding, http_client.Unreachable, ValueError, TimeoutError):
         return None
     if not isinstance(listed, list):
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
-from pallas_contract.source import Source
 
 
 def missing(fleet: Fleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:

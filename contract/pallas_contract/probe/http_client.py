@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from pallas_contract.wire import LIMIT, Enough, Reply, Unreachable, Wire
+from pallas_contract.probe.http_connection import LIMIT, Enough, Reply, Unreachable, Wire
 
 __all__ = ["LIMIT", "Client", "Enough", "Reply", "Unreachable", "request"]
 

@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pallas_contract import access_keys, names
-from pallas_contract.access_keys import Access, AgentAccess
-from pallas_contract.written import SecretFile, Text
-from pallas_contract.written import Written as _Written
+from pallas_contract import names
+from pallas_contract.fleet import access_model
+from pallas_contract.fleet.access_model import Access, AgentAccess
+from pallas_contract.fleet.base import SecretFile, Text
+from pallas_contract.fleet.base import Written as _Written
 
 
 def _is_address(text: str) -> str:
@@ -61,7 +62,7 @@ PATTERNS = {
     _NAMESPACE: "a reverse domain such as com.example.project",
     _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
-    **access_keys.PATTERNS,
+    **access_model.PATTERNS,
 }
 """Each pattern in words, for messages."""
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from pallas_contract.written import SecretFile, Text, Written
+from pallas_contract.fleet.base import SecretFile, Text, Written
 
 _CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
 _SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"

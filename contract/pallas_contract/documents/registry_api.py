@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pallas_contract import documents
-from pallas_contract.health import State, timestamp
+from pallas_contract.documents import server_json
+from pallas_contract.documents.health import State, timestamp
 
 AGENT_META = "io.pallas-kit/agent"
 """Our key in `_meta`: state and reason, the model's capabilities, the URL inside the fleet's network."""
@@ -30,7 +30,7 @@ def server(seed: Mapping[str, Any], public: str | None) -> dict[str, Any]:
     """The strict form of the seed's `server` object; `public` is the URL outsiders reach it by, if there is one."""
     title = shorten(seed["title"])
     out: dict[str, Any] = {
-        "$schema": documents.SCHEMA,
+        "$schema": server_json.SCHEMA,
         "name": seed["name"],
         "title": title,
         "description": shorten(seed.get("description") or title),
@@ -70,8 +70,8 @@ def entry(
     inside = [remote["url"] for remote in seed["remotes"] if remote not in strict.get("remotes", ())]
     if inside:
         own["internalUrl"] = inside[0]
-    more = {documents.REGISTRATION_META: registration} if registration else {}
-    return {"server": dict(strict), "_meta": {documents.OFFICIAL_META: official, AGENT_META: own, **more}}
+    more = {server_json.REGISTRATION_META: registration} if registration else {}
+    return {"server": dict(strict), "_meta": {server_json.OFFICIAL_META: official, AGENT_META: own, **more}}
 
 
 def shorten(text: str, limit: int = _MAX_TEXT) -> str:

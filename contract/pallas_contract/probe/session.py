@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urljoin
 
-from pallas_contract import __version__, http
-from pallas_contract.health import State
+from pallas_contract import __version__
+from pallas_contract.documents.health import State
+from pallas_contract.probe import http_client
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -57,14 +58,14 @@ class Finding(Exception):
 class Talk:
     """The requests of one probe to one server."""
 
-    def __init__(self, target: Target, client: http.Client) -> None:
+    def __init__(self, target: Target, client: http_client.Client) -> None:
         self.target, self._client, self._id = target, client, 0
         self.session = ""
         self.version = LEGACY
 
     async def post(
         self, method: str, params: dict[str, Any], *, era: str = "", name: str = "", last: bool = False
-    ) -> http.Reply:
+    ) -> http_client.Reply:
         """POST one JSON-RPC request; `last` when another is not expected to follow.
 
         Raises:
@@ -84,9 +85,9 @@ class Talk:
         body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
         await self._client.request("POST", headers=self._headers(), body=body)
 
-    async def page(self, path: str) -> http.Reply:
+    async def page(self, path: str) -> http_client.Reply:
         """GET a plain page beside the MCP endpoint, without any credentials."""
-        return await http.request("GET", urljoin(self.target.url, path), address=self.target.address)
+        return await http_client.request("GET", urljoin(self.target.url, path), address=self.target.address)
 
     async def leave(self) -> None:
         """Tear down the session, if one was opened (seed 000, Implementation Guidance). A server may refuse.
@@ -96,11 +97,11 @@ class Talk:
         if not self.session:
             return
         headers, self.session = self._headers(), ""
-        with contextlib.suppress(http.Unreachable, TimeoutError):
+        with contextlib.suppress(http_client.Unreachable, TimeoutError):
             async with asyncio.timeout(ASIDE):
                 await self._client.request("DELETE", headers=headers, last=True)
 
-    def answer(self, reply: http.Reply) -> dict[str, Any]:
+    def answer(self, reply: http_client.Reply) -> dict[str, Any]:
         """The JSON-RPC answer to the last request; empty when there is none. Only an error may come without its id."""
         texts = _events(reply.body) if _is_stream(reply) else [reply.body]
         for text in texts:
@@ -116,7 +117,7 @@ class Talk:
                 return message
         return {}
 
-    def _complete(self, reply: http.Reply) -> bool:
+    def _complete(self, reply: http_client.Reply) -> bool:
         # noted as soon as the headers are there: the body may never end, and then nobody would close the session
         self.session = self.session or reply.headers.get("mcp-session-id", "")
         return _is_stream(reply) and bool(self.answer(reply))
@@ -138,7 +139,7 @@ def _body(number: int, method: str, params: str, era: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": said}).encode()
 
 
-def _refuse(reply: http.Reply) -> None:
+def _refuse(reply: http_client.Reply) -> None:
     status = reply.status
     if status in (401, 403):
         raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {status})", status)
@@ -169,7 +170,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
     return max(0.0, gap.total_seconds())
 
 
-def _is_stream(reply: http.Reply) -> bool:
+def _is_stream(reply: http_client.Reply) -> bool:
     return reply.headers.get("content-type", "").startswith("text/event-stream")
 
 

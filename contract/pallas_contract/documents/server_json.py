@@ -8,10 +8,11 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from pallas_contract import launch, names
-from pallas_contract.fastagent import Capabilities
-from pallas_contract.fleet import Fleet
-from pallas_contract.health import State, timestamp
+from pallas_contract import names
+from pallas_contract.documents.health import State, timestamp
+from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.launch import addresses
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 OFFICIAL_META = "io.modelcontextprotocol.registry/official"
@@ -30,25 +31,13 @@ def registry_name(fleet: Fleet, agent: str) -> str:
     return f"{namespace}/{names.slug(agent)}"
 
 
-def public_url(fleet: Fleet, name: str, placement: launch.Placement) -> str | None:
-    """Where a client outside the fleet's network reaches an agent; None when it is not published.
-
-    Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
-    something stands before them that has an address of its own.
-
-    As processes the agents listen on this machine, and a client on it is as near as any.
-    """
-    agent = fleet.agent(name)
-    if agent.publish and (placement == "local" or agent.replicas == 1 or fleet.public_url):
-        return launch.public_url(fleet, names.slug(name), agent.port) + names.MCP_PATH
-    return launch.mcp_url(fleet, name, placement) if placement == "local" else None
-
-
-def server(fleet: Fleet, name: str, capabilities: Capabilities | None, placement: launch.Placement) -> dict[str, Any]:
+def server(
+    fleet: Fleet, name: str, capabilities: Capabilities | None, placement: addresses.Placement
+) -> dict[str, Any]:
     """The `server` object of one agent: the public URL first, then the one inside the fleet's network."""
     agent = fleet.agent(name)
-    public = public_url(fleet, name, placement)
-    inside = launch.mcp_url(fleet, name, placement) if placement == "container" else None
+    public = addresses.agent_url(fleet, name, placement)
+    inside = addresses.mcp_url(fleet, name, placement) if placement == "container" else None
     urls = [url for url in (public, inside) if url]
     out: dict[str, Any] = {
         "$schema": SCHEMA,

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pallas_contract import names, source
+from pallas_contract import names
+from pallas_contract.fleet import source
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.source import Source
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^}]*))?\}")
 """`${NAME}` or `${NAME:default}`, as fast-agent expands it."""

@@ -1,4 +1,4 @@
-"""Rules over several agents at once, and the start order that follows from `depends_on`."""
+"""Rules over several agents at once: names, ports, edges, cycles."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import difflib
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from pallas_contract import access, names, registering
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import start_order
 from pallas_contract.problems import Problem
-from pallas_contract.source import Source
+from pallas_contract.validate import access_rules, registration_rules
 
 
 def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
@@ -19,34 +21,9 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
     yield from _edges(fleet, tree)
     yield from _cycles(fleet, tree)
     yield from _agents(fleet, tree)
-    yield from registering.problems(fleet, tree)
-    yield from access.problems(fleet, tree)
+    yield from registration_rules.problems(fleet, tree)
+    yield from access_rules.problems(fleet, tree)
     yield from _telemetry(fleet, tree)
-
-
-def waves(fleet: Fleet) -> list[list[str]]:
-    """Agents and services in start order: each wave waits for hard edges into the waves before it."""
-    left = {name: hard_edges(fleet, name) for name in [*fleet.services, *fleet.agents]}
-    order: list[list[str]] = []
-    while left:
-        ready = sorted(name for name, needs in left.items() if not needs & left.keys())
-        if not ready:  # only with a cycle, which `problems` reports
-            return [*order, sorted(left)]
-        order.append(ready)
-        for name in ready:
-            del left[name]
-    return order
-
-
-def hard_edges(fleet: Fleet, name: str) -> set[str]:
-    """What must be ready before `name` starts."""
-    agent = fleet.agents.get(name)
-    return {peer for peer, need in agent.depends_on.items() if need.required} if agent else set()
-
-
-def subagents(fleet: Fleet) -> set[str]:
-    """Agents that another agent depends on (seed 001, Startup Sequence)."""
-    return {peer for agent in fleet.agents.values() for peer in agent.depends_on if peer in fleet.agents}
 
 
 def _members(fleet: Fleet) -> Iterator[tuple[str, str]]:
@@ -114,7 +91,7 @@ def _cycle_from(fleet: Fleet, start: str) -> list[str]:
     paths: list[list[str]] = [[start]]
     seen: set[str] = set()
     for path in paths:
-        for peer in sorted(hard_edges(fleet, path[-1])):
+        for peer in sorted(start_order.hard_edges(fleet, path[-1])):
             if peer == start:
                 return path
             if peer not in seen:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_contract import names
-from pallas_contract.fleet import Fleet
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
-from pallas_contract.source import Source
 
 _AT = ("registry", "registration", "tokens")
 

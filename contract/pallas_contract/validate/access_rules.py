@@ -1,4 +1,4 @@
-"""Who presents which token to whom: what follows from `access` and `depends_on` together. Pure."""
+"""Rules over `access` and `depends_on` together: calls that would be refused, callers nobody could tell apart."""
 
 from __future__ import annotations
 
@@ -10,70 +10,13 @@ from ipaddress import ip_address
 from typing import get_args
 from urllib.parse import urlsplit
 
-from pallas_contract import documents, launch, names
-from pallas_contract.access_keys import Access, AgentAccess
-from pallas_contract.fastagent import Config
-from pallas_contract.fleet import Fleet
+from pallas_contract import names
+from pallas_contract.fleet.access_model import Access, AgentAccess
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses, credentials, program
 from pallas_contract.problems import Problem
-from pallas_contract.source import Source
-from pallas_contract.written import SecretFile
-
-
-def protected(fleet: Fleet, name: str) -> bool:
-    """Whether agent `name` asks its callers for a token."""
-    own = fleet.agent(name).access
-    return bool(own.tokens or own.jwt)
-
-
-def resource(fleet: Fleet, name: str, placement: launch.Placement) -> str:
-    """The URL that stands for an agent in tokens and metadata (RFC 8707, RFC 9728): where it is published."""
-    return documents.public_url(fleet, name, placement) or launch.mcp_url(fleet, name, placement)
-
-
-def audience(fleet: Fleet, name: str, placement: launch.Placement) -> str:
-    """The `aud` that a token for agent `name` has."""
-    jwt = fleet.agent(name).access.jwt
-    return (jwt.audience if jwt else None) or resource(fleet, name, placement)
-
-
-def presented(fleet: Fleet, caller: str) -> dict[str, SecretFile]:
-    """The tokens that agent `caller` presents, by the agent it presents them to: those with its own name on them.
-
-    One that gets the token of the caller's caller gets no other: it must not do for a stranger what it does for us.
-    """
-    agent = fleet.agent(caller)
-    peers = sorted(peer for peer in agent.depends_on if peer in fleet.agents and peer not in agent.access.forward)
-    accepted = {peer: fleet.agent(peer).access.tokens for peer in peers}
-    return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
-
-
-def files(fleet: Fleet, name: str) -> dict[str, SecretFile]:
-    """File name in the secrets folder -> file, for all that agent `name` needs to check and to present tokens."""
-    own = fleet.agent(name).access
-    out = {names.token_file(caller): secret for caller, secret in own.tokens.items()}
-    if own.jwt and own.jwt.jwks_file:
-        out[names.KEYS_FILE] = SecretFile(file=own.jwt.jwks_file)
-    return out | {names.call_token(peer): secret for peer, secret in presented(fleet, name).items()}
-
-
-def places(fleet: Fleet, name: str) -> dict[str, tuple[str, ...]]:
-    """Path in agents.yaml of each of `files`."""
-    own, out = fleet.agent(name).access, {}
-    for caller in own.tokens:
-        out[names.token_file(caller)] = (*_owner(fleet, name, caller), "tokens", caller, "file")
-    if own.jwt and own.jwt.jwks_file:
-        out[names.KEYS_FILE] = (*_jwt_owner(fleet, name), "jwt", "jwks_file")
-    for peer in presented(fleet, name):
-        out[names.call_token(peer)] = (*_owner(fleet, peer, name), "tokens", name, "file")
-    return out
-
-
-def _owner(fleet: Fleet, name: str, caller: str) -> tuple[str, ...]:
-    return ("agents", name, "access") if caller in fleet.agents[name].access.tokens else ("access",)
-
-
-def _jwt_owner(fleet: Fleet, name: str) -> tuple[str, ...]:
-    return ("agents", name, "access") if fleet.agents[name].access.jwt else ("access",)
 
 
 def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
@@ -97,13 +40,13 @@ def _audiences(fleet: Fleet, tree: Source) -> Iterator[Problem]:
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for name in fleet.agents:
         jwt = fleet.agent(name).access.jwt
-        urls = [resource(fleet, name, placement) for placement in get_args(launch.Placement)]
+        urls = [credentials.resource(fleet, name, placement) for placement in get_args(addresses.Placement)]
         shared = [url for url in urls if _in_every_fleet(fleet, name, url)]
         if jwt and jwt.audience is None and shared:
-            found.setdefault(_jwt_owner(fleet, name), (name, shared[0]))
+            found.setdefault(credentials.jwt_owner(fleet, name), (name, shared[0]))
     for owner, (name, url) in found.items():
         message = f"without `audience` a token for `{name}` is for {url}, which is the same in every fleet"
-        inside = url == launch.mcp_url(fleet, name, "container") and not _this_machine(fleet.host)
+        inside = url == addresses.mcp_url(fleet, name, "container") and not _this_machine(fleet.host)
         where = "publish the agent (`publish`; `public_url` where it has replicas)" if inside else _PUBLIC
         yield tree.problem(
             *owner, "jwt", message=message, hint=f"{where}, or set `audience` to a name that no other fleet has"
@@ -115,7 +58,7 @@ _PUBLIC = "set `public_url`, or `host`, to where clients reach the fleet"
 
 def _in_every_fleet(fleet: Fleet, name: str, url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    return url == launch.mcp_url(fleet, name, "container") or _this_machine(host)
+    return url == addresses.mcp_url(fleet, name, "container") or _this_machine(host)
 
 
 _OWN = re.compile(
@@ -140,7 +83,7 @@ def not_called(fleet: Fleet, name: str, config: Config, tree: Source) -> Iterato
 
     One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
     """
-    peers = launch.peers(fleet, name, "container").keys()
+    peers = program.peers(fleet, name, "container").keys()
     members = {*fleet.agents, *fleet.services}
     for index, server in enumerate(fleet.agents[name].access.forward):
         place = ("agents", name, "access", "forward", index)
@@ -179,7 +122,7 @@ def _agent(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
     place = ("agents", name, "access")
     if written.anonymous and (written.tokens or written.jwt):
         yield tree.problem(*place, "anonymous", message="lets everybody in, and there are callers to be checked")
-    if written.forward and not protected(fleet, name):
+    if written.forward and not credentials.protected(fleet, name):
         hint = "only a token that was checked goes on: add `tokens` or `jwt`"
         yield tree.problem(
             *place, "forward", message="there is no token to forward: this agent asks for none", hint=hint
@@ -195,9 +138,9 @@ def _calls(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
     """Declared calls that would be refused."""
     listed = tree.data["agents"][name].get("depends_on")
     forward = fleet.agents[name].access.forward
-    own = presented(fleet, name)
+    own = credentials.presented(fleet, name)
     for index, peer in enumerate(fleet.agents[name].depends_on):
-        if peer not in fleet.agents or peer == name or not protected(fleet, peer) or peer in own:
+        if peer not in fleet.agents or peer == name or not credentials.protected(fleet, peer) or peer in own:
             continue
         if peer not in forward:
             message = f"`{peer}` asks for a token, and `{name}` has none"

@@ -1,0 +1,1 @@
+"""What agents and registry publish about themselves."""

@@ -1,0 +1,1 @@
+"""The fleet as it is written, with the places of its values."""

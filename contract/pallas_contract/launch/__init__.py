@@ -1,0 +1,1 @@
+"""How the programs of a fleet are started and reached, the same for processes and containers."""

@@ -1,0 +1,102 @@
+"""Where a program of the fleet listens, and under which URLs and host names others reach it.
+
+In a container everything listens on one port and is found by DNS; as processes on one machine everything listens on
+the port agents.yaml gives it (seed 001).
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pallas_contract import names
+from pallas_contract.fleet.model import Fleet
+
+Placement = Literal["container", "local"]
+
+
+LOOPBACK = "127.0.0.1"
+
+
+MODELS_PATH = "/v1/models"
+"""What an OpenAI-compatible service is asked to see whether it is up."""
+
+
+def authority(fleet: Fleet, name: str, placement: Placement) -> str:
+    """`host:port` under which the rest of the fleet reaches an agent or service."""
+    if placement == "container":
+        return f"{names.slug(name)}:{names.CONTAINER_PORT}"
+    return f"{local_address(fleet, name)}:{_port(fleet, name)}"
+
+
+def mcp_url(fleet: Fleet, name: str, placement: Placement) -> str:
+    """MCP endpoint of an agent or MCP service inside the fleet."""
+    return f"http://{authority(fleet, name, placement)}{names.MCP_PATH}"
+
+
+def health_url(fleet: Fleet, name: str, placement: Placement) -> str:
+    """What a probe on the same host asks: the MCP endpoint, or the model list of an OpenAI-compatible service."""
+    at = f"{LOOPBACK}:{names.CONTAINER_PORT}" if placement == "container" else authority(fleet, name, placement)
+    service = fleet.services.get(name)
+    path = MODELS_PATH if service and service.provides == "openai" else names.MCP_PATH
+    return f"http://{at}{path}"
+
+
+def _port(fleet: Fleet, name: str) -> int:
+    return (fleet.agents.get(name) or fleet.services[name]).port
+
+
+def local_address(fleet: Fleet, name: str) -> str:
+    """Loopback, unless a process listens on one particular other address."""
+    return _reached_at(fleet.agent(name).publish if name in fleet.agents else None)
+
+
+def _reached_at(publish: bool | str | None) -> str:
+    if not isinstance(publish, str) or ip_address(publish).is_unspecified:
+        return LOOPBACK
+    return f"[{publish}]" if ":" in publish else publish
+
+
+def public_url(fleet: Fleet, host_name: str, port: int) -> str:
+    """Where clients outside of the fleet reach what is published, without a path of its own."""
+    return fleet.public_url.replace("{name}", host_name) if fleet.public_url else f"http://{fleet.host}:{port}"
+
+
+def bind_address(publish: bool | str | None) -> str:
+    """The host address a port is published on, or a process listens on."""
+    return publish if isinstance(publish, str) else LOOPBACK
+
+
+def registry_hosts(fleet: Fleet) -> list[str]:
+    """`allowed_hosts` of the registry."""
+    publish = fleet.registry.publish
+    return allowed_hosts(fleet, names.REGISTRY, _reached_at(publish), published=bool(publish))
+
+
+def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK, *, published: bool = False) -> list[str]:
+    """Host headers an endpoint accepts: its DNS name, its addresses, and the hosts people reach it by; any port."""
+    outside = urlsplit(public_url(fleet, host_name, 0)).hostname if published and fleet.public_url else None
+    hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host, outside or fleet.host})
+    return [pattern for host in hosts for pattern in (host, f"{host}:*")]
+
+
+def bind(port: int, publish: bool | str | None, placement: Placement) -> str:
+    if placement == "container":
+        return f"0.0.0.0:{names.CONTAINER_PORT}"
+    address = bind_address(publish)
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def agent_url(fleet: Fleet, name: str, placement: Placement) -> str | None:
+    """Where a client outside the fleet's network reaches an agent; None when it is not published.
+
+    Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
+    something stands before them that has an address of its own.
+
+    As processes the agents listen on this machine, and a client on it is as near as any.
+    """
+    agent = fleet.agent(name)
+    if agent.publish and (placement == "local" or agent.replicas == 1 or fleet.public_url):
+        return public_url(fleet, names.slug(name), agent.port) + names.MCP_PATH
+    return mcp_url(fleet, name, placement) if placement == "local" else None
