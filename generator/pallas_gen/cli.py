@@ -16,12 +16,17 @@ import yaml
 from pallas_contract import __version__, names
 from pallas_contract.probe import probe
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_gen import chart, delivery, manifests, network, output, parity, project, schema, subnets
-from pallas_gen import compose as compose_target
-from pallas_gen import helm as helm_target
-from pallas_gen import image as image_target
-from pallas_gen import observability as observability_target
+from pallas_gen import explain, schema
+from pallas_gen import verify as pallas_gen_verify
+from pallas_gen.output import write
 from pallas_gen.plan import Plan, build_plan
+from pallas_gen.project import configmaps, load
+from pallas_gen.targets import image as image_target
+from pallas_gen.targets import observability as observability_target
+from pallas_gen.targets.compose import render as compose_target
+from pallas_gen.targets.compose import subnets
+from pallas_gen.targets.helm import chart, template
+from pallas_gen.targets.helm import render as helm_target
 
 OK, WORLD, INPUT = 0, 1, 2
 
@@ -80,12 +85,12 @@ def helm(
     """Write a Helm chart: the kit's own, and the values that make it this fleet."""
     plan, folder = _plan(file, mounted=False)
     _tell(refuse_errors(helm_target.problems(plan)))
-    read = delivery.read(folder, plan)
+    read = configmaps.read(folder, plan)
     if values_only:
         files = helm_target.render_values(plan, read)
     else:
         files = helm_target.render(plan, read, chart.read())
-        files = files | {output.SUMS: output.sums({path: files[path] for path in files if path != helm_target.FILE})}
+        files = files | {write.SUMS: write.sums({path: files[path] for path in files if path != helm_target.FILE})}
     target = (output_dir or folder / "chart").resolve()
     _deliver(files, target, check=check, diff=diff, stdout=stdout, force=force)
     if not (check or diff or stdout):
@@ -119,11 +124,11 @@ def observability(
     force: Force = False,
 ) -> None:
     """Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana."""
-    loaded = project.load(file, os.environ)
+    loaded = load.load(file, os.environ)
     _tell(loaded.warnings)
     target = (output_dir or loaded.folder / "observability").resolve()
     files = observability_target.render(loaded.fleet, file.name)
-    _deliver(files | {output.SUMS: output.sums(files)}, target, check=check, diff=diff, stdout=stdout, force=force)
+    _deliver(files | {write.SUMS: write.sums(files)}, target, check=check, diff=diff, stdout=stdout, force=force)
 
 
 @app.command()
@@ -139,14 +144,14 @@ def verify(file: AgentsFile = DEFAULT_FILE) -> None:
     """Read compose file and rendered chart back, and compare both with the plan. Exit 1 when they differ."""
     plan, folder = _plan(file)
     written = yaml.safe_load(_compose_files(plan, PurePosixPath())[compose_target.FILE])
-    found = list(parity.differences(plan, parity.in_compose(written), "compose", http=False))
+    found = list(pallas_gen_verify.differences(plan, pallas_gen_verify.in_compose(written), "compose", http=False))
     try:
-        files = helm_target.render(plan, delivery.read(folder, plan), chart.read())
-        objects = manifests.render(files, helm_target.secret_names(plan))
-    except manifests.Unrenderable as error:
+        files = helm_target.render(plan, configmaps.read(folder, plan), chart.read())
+        objects = template.render(files, helm_target.secret_names(plan))
+    except template.Unrenderable as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WORLD) from None
-    found += parity.differences(plan, parity.in_manifests(objects), "chart", http=True)
+    found += pallas_gen_verify.differences(plan, pallas_gen_verify.in_manifests(objects), "chart", http=True)
     _tell(found)
     if found:
         raise typer.Exit(WORLD)
@@ -157,7 +162,7 @@ def verify(file: AgentsFile = DEFAULT_FILE) -> None:
 def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
     """Say who may reach whom in the fleet, and why."""
     plan, _ = _plan(file)
-    typer.echo(network.explain(plan))
+    typer.echo(explain.explain(plan))
 
 
 @app.command("schema")
@@ -205,12 +210,12 @@ def _root(
 
 def _plan(file: Path, *, mounted: bool = True) -> tuple[Plan, Path]:
     """`mounted`: containers see the files themselves, so that it matters who may read them."""
-    loaded = project.load(file, os.environ)
+    loaded = load.load(file, os.environ)
     _tell([*loaded.warnings, *(loaded.unreadable if mounted else ())])
     return build_plan(loaded.fleet, loaded.config, loaded.project), loaded.folder
 
 
-def _compose_files(plan: Plan, way: PurePosixPath) -> output.Files:
+def _compose_files(plan: Plan, way: PurePosixPath) -> write.Files:
     try:
         return compose_target.render(plan, way)
     except subnets.PoolExhausted:
@@ -219,19 +224,19 @@ def _compose_files(plan: Plan, way: PurePosixPath) -> output.Files:
         raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
 
 
-def _deliver(files: output.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> None:
+def _deliver(files: write.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> None:
     if stdout:
         for name, text in sorted(files.items()):
             typer.echo(text if len(files) == 1 else f"# {name}\n{text}", nl=False)
         return
     if check or diff:
-        changes = output.differences(files, folder)
+        changes = write.differences(files, folder)
         if diff:
             typer.echo("\n".join(changes), nl=bool(changes))
         elif changes:
             typer.echo(f"{len(changes)} of {len(files)} files in {folder} would change", err=True)
         raise typer.Exit(WORLD if changes else OK)
-    written = output.write(files, folder, force=force)
+    written = write.write(files, folder, force=force)
     for name in sorted(files):
         path = folder / name
         typer.echo(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pallas_contract.fleet.model import Fleet
-from pallas_gen.values import Values
+from pallas_gen.targets.helm.values import Values
 
 
 def agents_schema() -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pallas_gen import delivery, helm, project
-from pallas_gen.chart import chart_dir
 from pallas_gen.plan import Plan, build_plan
+from pallas_gen.project import configmaps, load
+from pallas_gen.targets.helm import render as helm
+from pallas_gen.targets.helm.chart import chart_dir
 
 from . import topologies as shapes
 
@@ -104,9 +105,9 @@ class Chart:
 
 
 def compile_fleet(agents_yaml: Path, target: Path) -> Chart:
-    loaded = project.load(agents_yaml, {})
+    loaded = load.load(agents_yaml, {})
     plan = build_plan(loaded.fleet, loaded.config, loaded.project)
-    files = helm.render_values(plan, delivery.read(loaded.folder, plan))
+    files = helm.render_values(plan, configmaps.read(loaded.folder, plan))
     (target / helm.FILE).write_text(files[helm.FILE])
     return Chart(target, plan)
 

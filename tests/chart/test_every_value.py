@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pallas_gen.values import Values
-from pallas_gen.values_workload import Pod, State
+from pallas_gen.targets.helm.values import Values
+from pallas_gen.targets.helm.values_workload import Pod, State
 
 pytestmark = pytest.mark.helm
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pallas_gen import project
 from pallas_gen.plan import Plan, build_plan
+from pallas_gen.project import load
 
 Make = Callable[..., Path]
 
@@ -36,7 +36,7 @@ def plan(make: Make) -> Callable[..., Plan]:
     """The plan of an agents.yaml text."""
 
     def build(agents_yaml: str, **files: str) -> Plan:
-        loaded = project.load(make(agents_yaml, **files), {})
+        loaded = load.load(make(agents_yaml, **files), {})
         return build_plan(loaded.fleet, loaded.config, loaded.project)
 
     return build

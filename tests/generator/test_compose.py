@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pallas_gen import compose, subnets, yaml_out
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import Plan
+from pallas_gen.targets.compose import render as compose
+from pallas_gen.targets.compose import subnets
 
 HERE = PurePosixPath()
 GRAPH = """\

@@ -8,8 +8,10 @@ import yaml
 
 from pallas_contract import names
 from pallas_contract.launch import program
-from pallas_gen import compose, helm, project
-from pallas_gen.delivery import Delivery
+from pallas_gen.project import load
+from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.compose import render as compose
+from pallas_gen.targets.helm import render as helm
 
 WRITTEN = """\
 name: x
@@ -33,7 +35,7 @@ def test_conversations_are_kept_where_there_are_any_and_somebody_asked(plan) -> 
 
 
 def test_as_processes_they_are_beside_agents_yaml(make) -> None:
-    env = program.agent_env(project.load(make(WRITTEN), {}).fleet, "scout", "local")
+    env = program.agent_env(load.load(make(WRITTEN), {}).fleet, "scout", "local")
     assert env[names.ENV_CONVERSATIONS] == ".pallas/conversations.db"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from pallas_gen import compose, project
 from pallas_gen.plan import Plan, build_plan
+from pallas_gen.project import load
+from pallas_gen.targets.compose import render as compose
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/agents.yaml"))
@@ -20,7 +21,7 @@ each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: pat
 
 
 def plan_of(example: Path) -> Plan:
-    loaded = project.load(example / "agents.yaml", {})
+    loaded = load.load(example / "agents.yaml", {})
     assert loaded.warnings == []
     return build_plan(loaded.fleet, loaded.config, loaded.project)
 

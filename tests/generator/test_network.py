@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_gen import network
+from pallas_gen import explain
 
 FLEET = """\
 public_url: https://{name}.example.com
@@ -31,11 +31,11 @@ top        ->  tools      depends_on, not required
 
 
 def test_every_way_is_told_with_its_reason(plan) -> None:
-    assert network.explain(plan(FLEET)) == TABLE + "everything else is refused"
+    assert explain.explain(plan(FLEET)) == TABLE + "everything else is refused"
 
 
 def test_flat_networks_are_told_of(plan) -> None:
-    said = network.explain(plan("networks: flat\n" + FLEET))
+    said = explain.explain(plan("networks: flat\n" + FLEET))
     assert said.endswith("\n\nnetworks are flat: everything else is let through, too")
 
 
@@ -48,7 +48,7 @@ def test_flat_networks_are_told_of(plan) -> None:
     ],
 )
 def test_the_way_of_the_traces_is_told(plan, more: str, why: str) -> None:
-    lines = [line.split(maxsplit=3) for line in network.explain(plan(more + FLEET)).splitlines() if "otel" in line]
+    lines = [line.split(maxsplit=3) for line in explain.explain(plan(more + FLEET)).splitlines() if "otel" in line]
     at = "otel.example.com:4318" if "example" in more else "otel:4318"
     told = f"telemetry: the collector of traces{why}"
     assert lines == [[name, "->", at, told] for name in ("left-one", "top")]

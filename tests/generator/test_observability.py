@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from pallas_contract.fleet.model import Agent, Fleet
 from pallas_contract.problems import Refused
-from pallas_gen import observability
 from pallas_gen.cli import app
+from pallas_gen.targets import observability
 
 PROMTOOL = shutil.which("promtool")
 

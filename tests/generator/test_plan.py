@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.problems import Refused
-from pallas_gen import project
+from pallas_gen.project import load
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101%s}\n"
 TWO = """\
@@ -137,9 +137,9 @@ def test_keys_that_are_fetched_need_egress(plan, keys: str, egress: bool) -> Non
 def test_a_server_that_nobody_calls_gets_no_token(make) -> None:
     text = ONE % ", access: {tokens: {ui: {file: s/ui}}, forward: [argos]}"
     with pytest.raises(Refused, match="`scout` calls no server `argos`"):
-        project.load(make(text), {})
+        load.load(make(text), {})
     config = {"fastagent__config__yaml": "mcp: {servers: {argos: {url: 'https://argos.example/mcp'}}}\n"}
-    assert project.load(make(text, **config), {}).fleet.agents["scout"].access.forward == ["argos"]
+    assert load.load(make(text, **config), {}).fleet.agents["scout"].access.forward == ["argos"]
 
 
 def test_telemetry_is_for_agents_and_reaches_them_by_opentelemetrys_variables(plan) -> None:
@@ -160,7 +160,7 @@ def test_telemetry_is_for_agents_and_reaches_them_by_opentelemetrys_variables(pl
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_a_collector_on_the_containers_own_loopback_is_warned_of(make, host: str) -> None:
     path = make(TWO + f"telemetry: {{otlp_endpoint: 'http://{host}:4318'}}\n", **CONFIG)
-    (said,) = [str(one) for one in project.load(path, {}).warnings if "telemetry" in str(one)]
+    (said,) = [str(one) for one in load.load(path, {}).warnings if "telemetry" in str(one)]
     assert "telemetry.otlp_endpoint: in a container localhost is the container itself" in said
 
 

@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from pallas_contract.launch import program
-from pallas_gen import compose, helm, network, parity, project
-from pallas_gen.delivery import Delivery
+from pallas_gen import explain, verify
+from pallas_gen.project import load
+from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.compose import render as compose
+from pallas_gen.targets.helm import render as helm
 
 WRITTEN = """\
 name: x
@@ -86,7 +89,7 @@ def test_what_is_kept_has_a_volume_and_nothing_else_has(written) -> None:
 
 
 def test_a_process_keeps_it_beside_the_file(make) -> None:
-    fleet = project.load(make(ALL), {}).fleet
+    fleet = load.load(make(ALL), {}).fleet
     assert program.registry_env(fleet, "local")["PALLAS_REGISTRATIONS"] == ".pallas/registrations.db"
 
 
@@ -105,7 +108,7 @@ def test_the_way_out_is_as_narrow_as_the_file(written, reach: str, egress: bool 
     assert registry.get("egressTo") == (to and [{"ipBlock": {"cidr": each}} for each in to])
     closed = rendered(written(WRITTEN.replace("registration:", "publish: false\n  registration:") + reach))
     assert ("internal" in closed["networks"]["registry"]) is not bool(egress)
-    ways = [way for way in network.ways(made) if (way.caller, way.called) == ("registry", network.WORLD)]
+    ways = [way for way in explain.ways(made) if (way.caller, way.called) == ("registry", explain.WORLD)]
     assert [way.why for way in ways] == (
         [f"reach of registered agents: {reach[12:-2].removeprefix('[')}"] if egress else []
     )
@@ -114,15 +117,15 @@ def test_the_way_out_is_as_narrow_as_the_file(written, reach: str, egress: bool 
 def test_the_check_sees_a_missing_volume(written) -> None:
     plan = written(ALL)
     document = rendered(plan, ".")
-    assert list(parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)) == []
+    assert list(verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)) == []
     document["services"]["registry"]["volumes"].pop()
-    (problem,) = parity.differences(plan, parity.in_compose(document), "compose.yaml", http=False)
+    (problem,) = verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)
     assert problem.where.field == "registry.keeps"
 
 
 def test_nobody_reaches_a_registry_that_is_not_published(make) -> None:
     text = WRITTEN.replace("registration:", "publish: false\n  registration:")
-    said = [str(problem).splitlines()[0] for problem in project.load(make(text), {}).warnings]
+    said = [str(problem).splitlines()[0] for problem in load.load(make(text), {}).warnings]
     assert any(line.endswith("only containers of this fleet reach the registry: it is not published") for line in said)
 
 
@@ -130,4 +133,4 @@ def test_a_token_among_the_code_is_refused(make, tmp_path: Path) -> None:
     path = make(WRITTEN.replace("./keys/partners", "agents/partners"))
     (tmp_path / "agents" / "partners").write_text("x")
     with pytest.raises(Exception, match="partners: agents/partners lies in `agents`, which holds code"):
-        project.load(path, {})
+        load.load(path, {})

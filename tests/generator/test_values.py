@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from pallas_contract import __version__
-from pallas_gen import helm, schema, values_doc
+from pallas_gen import schema
+from pallas_gen.targets.helm import render as helm
+from pallas_gen.targets.helm import values_doc
 
 CHART = Path(__file__).parent.parent.parent / "deploy" / "helm" / "pallas"
 BEGIN, END = "<!-- values: written by `make schema` -->\n", "<!-- end of values -->\n"

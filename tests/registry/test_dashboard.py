@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from pallas_contract.fleet.model import Agent, Fleet
-from pallas_gen import observability
+from pallas_gen.targets import observability
 
 from .processes import free_port, registry, until
 

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pallas_agent_runtime.access import tokens
+from pallas_agent_runtime.access import token_files
 from pallas_agent_runtime.config import environment, fastagent_yaml, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
@@ -82,7 +82,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         },
         warnings=tuple(warnings),
         keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
-        tokens=tokens.read(fleet, tree, name, project, secrets),
+        tokens=token_files.read(fleet, tree, name, project, secrets),
     )
 
 

@@ -15,10 +15,10 @@ from pallas_contract.launch import program
 from pallas_contract.problems import Refused
 from pallas_registry import settings
 from pallas_registry.fleet_file import Follower, Loaded
-from pallas_registry.listener import CannotListen, listen
 from pallas_registry.registration import store
 from pallas_registry.registration.store import Store
 from pallas_registry.settings import Settings
+from pallas_service.http.sockets import CannotListen, listen
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pallas_agent_runtime.access import tokens
-from pallas_agent_runtime.access.tokens import StaticTokens
+from pallas_agent_runtime.access import token_files
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
 from pallas_service.access.jwks import Keys
+from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import LEEWAY, Trust, Verifier
 
 MINE = "https://agents.example/research"
@@ -82,7 +82,7 @@ FLEET = "{name: x, access: {tokens: {ui: {file: t/ui}, ops: {file: t/ops}}}, age
 
 def read(project: Path, secrets: Path) -> dict[str, str]:
     tree = source.parse(FLEET, name="agents.yaml")
-    return tokens.read(load.parse(tree), tree, "a", project, secrets)
+    return token_files.read(load.parse(tree), tree, "a", project, secrets)
 
 
 def test_tokens_come_from_the_files_named_or_from_what_is_mounted(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pallas_agent_runtime.access.tokens import StaticTokens
 from pallas_agent_runtime.config.settings import Settings
 from pallas_contract.fleet.access_model import Jwt
 from pallas_contract.launch import credentials
 from pallas_service.access.gate import Gate
+from pallas_service.access.static_tokens import StaticTokens
 
 if TYPE_CHECKING:
     from pallas_service.access.jwks import Keys

@@ -12,8 +12,8 @@ import structlog
 from jwt.exceptions import PyJWTError
 from mcp.server.auth.provider import AccessToken
 
-from pallas_agent_runtime.access.tokens import StaticTokens
 from pallas_service.access.jwks import Keys
+from pallas_service.access.static_tokens import StaticTokens
 
 LEEWAY = 30.0
 """Seconds by which two clocks may differ."""

@@ -1,4 +1,4 @@
-"""The sockets of an agent: claimed before anything expensive is done, opened once it can answer."""
+"""The sockets of a service: claimed before anything expensive is done, so that a port in use is said at once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,27 @@ LOOPBACK = "127.0.0.1"
 
 class CannotListen(Exception):
     """The address cannot be had; the text names it and says why."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        CannotListen: the port is taken, the address is not ours, or we may not.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}") from None
+    return listener
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen import yaml_out
+from pallas_gen.output import yaml as yaml_out
 
 Files = Mapping[PurePosixPath, str]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pallas_gen import output
+from pallas_gen.output import write
 
 TIMEOUT = 300
 """Seconds; a thousand agents take about ten."""
@@ -31,7 +31,7 @@ def render(files: Mapping[PurePosixPath, str], secrets: Mapping[str, str]) -> li
         raise Unrenderable("helm is not installed: it is needed to read the chart back")
     given = [f"--set=secrets.{name}.existingSecret=given" for name in secrets.values()]
     with tempfile.TemporaryDirectory(prefix="pallas-gen-") as folder:
-        output.write(files, Path(folder))
+        write.write(files, Path(folder))
         command = ["helm", "template", "verify", folder, "--namespace", "verify", *given]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT)  # noqa: S603
     if done.returncode:

@@ -9,8 +9,9 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Where
-from pallas_gen import compose, helm
 from pallas_gen.plan import Collector, Plan, Workload
+from pallas_gen.targets.compose import render as compose
+from pallas_gen.targets.helm import render as helm
 
 Tree = Mapping[str, Any]
 _OWN = frozenset({names.ENV_REPLICA_DOMAIN, names.ENV_LISTEN_ON})

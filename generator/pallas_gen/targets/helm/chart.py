@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-_HERE = Path(__file__).parent
-_PLACES = (_HERE / "chart", _HERE.parent.parent / "deploy" / "helm" / "pallas")
+_PACKAGE = Path(__file__).parents[2]
+_PLACES = (_PACKAGE / "chart", _PACKAGE.parents[1] / "deploy" / "helm" / "pallas")
 
 
 def chart_dir() -> Path:

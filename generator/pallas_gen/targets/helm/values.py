@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pallas_gen.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Registry
+from pallas_gen.targets.helm.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Registry
 
 
 class Secret(Block):

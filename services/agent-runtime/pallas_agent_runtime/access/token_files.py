@@ -1,11 +1,8 @@
-"""Static tokens: read from secret files, kept as digests, compared in constant time."""
+"""The static tokens that an agent accepts, read from secret files."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from pallas_agent_runtime.config import environment
@@ -19,26 +16,6 @@ SHORTEST = 16
 """Fewest characters of a token: 64 bits of chance where it is hexadecimal."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """`b64token` of RFC 6750: what can stand in a header."""
-
-
-class StaticTokens:
-    """Knows callers by their tokens; the tokens themselves are forgotten."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        """`tokens` maps caller -> token."""
-        self._callers = [(_digest(token), caller) for caller, token in tokens.items()]
-
-    def caller(self, token: str) -> str | None:
-        """Whose token this is. Every known one is compared, so that time tells nothing."""
-        digest, found = _digest(token), None
-        for known, caller in self._callers:
-            if hmac.compare_digest(known, digest):
-                found = caller
-        return found
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def read(fleet: Fleet, tree: Source, name: str, project: Path, secrets: Path) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pallas_gen import helm
-from pallas_gen.values import Secret, Values
-from pallas_gen.values_workload import Agent, Companion, HealthPaths, Pod, Registry
+from pallas_gen.targets.helm import render as helm
+from pallas_gen.targets.helm.values import Secret, Values
+from pallas_gen.targets.helm.values_workload import Agent, Companion, HealthPaths, Pod, Registry
 
 _HEAD = (
     "# What the chart takes, and its defaults; written by `make schema`. The part that is a fleet: `pallas-gen helm`.\n"

@@ -10,8 +10,9 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_contract.fleet.model import Resources
-from pallas_gen import subnets, yaml_out
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
+from pallas_gen.targets.compose import subnets
 
 FILE = PurePosixPath("compose.yaml")
 USER = "10001:10001"

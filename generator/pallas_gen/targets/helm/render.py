@@ -12,11 +12,21 @@ from typing import Any
 
 from pallas_contract.fleet.model import Resources as Limits
 from pallas_contract.problems import Problem, Where
-from pallas_gen import yaml_out
-from pallas_gen.delivery import Delivery
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
-from pallas_gen.values import Project, Secret, Values
-from pallas_gen.values_workload import Agent, Companion, HealthPaths, Image, Images, Pod, Registry, Resources, State
+from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.helm.values import Project, Secret, Values
+from pallas_gen.targets.helm.values_workload import (
+    Agent,
+    Companion,
+    HealthPaths,
+    Image,
+    Images,
+    Pod,
+    Registry,
+    Resources,
+    State,
+)
 
 FILE = PurePosixPath("values.yaml")
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen import yaml_out
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import Plan
 
 LIMIT = 512 * 1024

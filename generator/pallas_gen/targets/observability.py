@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.launch import addresses
-from pallas_gen import yaml_out
+from pallas_gen.output import yaml as yaml_out
 
 SCRAPE, ALERTS, DASHBOARD = map(PurePosixPath, ("prometheus.yaml", "alerts.yaml", "dashboard.json"))
 JOB = "pallas-registry"

@@ -18,8 +18,8 @@ from pallas_contract.launch import credentials
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules
 from pallas_contract.validate import load as validate_load
-from pallas_gen import entries
 from pallas_gen.plan import Project
+from pallas_gen.project import mounts
 
 CONTAINER_UID = 10001
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
@@ -55,9 +55,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         config, said = Config(), refused.problems
     shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
     places = _secret_places(fleet, tree)
-    secrets = entries.inside(folder, [*shared, *places])
+    secrets = mounts.inside(folder, [*shared, *places])
     hidden = tuple(sorted(set(secrets.values())))
-    project = Project(path.name, shared, hidden, tuple(entries.entries(folder, hidden)))
+    project = Project(path.name, shared, hidden, tuple(mounts.entries(folder, hidden)))
     own_image = fleet.image.agent is not None  # it may bring its own modules along
     found += [*warnings, *said, *code_rules.missing(fleet, tree, folder, lambda _: own_image)]
     mounted = {file: Where(file) for file in shared} | places

@@ -1,0 +1,1 @@
+"""Text to files on disk: nothing overwritten that a user wrote, nothing half written."""

@@ -1,0 +1,1 @@
+"""One decided fleet in the words of each target."""

@@ -1,0 +1,1 @@
+"""The Helm chart, its values and their schema."""
