@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from .made_up import Fake
-from .said import Open, admit, opened
+from tests.registry.fake_fleet import Fake
+from tests.registry.registration_client import Open, admit, opened
 
 START = datetime(2026, 3, 12, 10, 0, tzinfo=UTC)
 

@@ -15,8 +15,7 @@ import pytest
 
 from pallas_registry.__main__ import main
 from pallas_registry.catalogue.publisher import PATH
-
-from .processes import DEADLINE, free_port, registry, until
+from tests.registry.processes import DEADLINE, free_port, registry, until
 
 
 async def ended(folder: Path, **env: str) -> tuple[int | None, str, str]:

@@ -14,8 +14,7 @@ from pallas_registry import settings
 from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Tell
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
-
-from .made_up import Fake, running, states
+from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from ..processes import DEADLINE, free_port, registry, until
-from .misbehaving import Agent
+from tests.registry.faults.misbehaving import Agent
+from tests.registry.processes import DEADLINE, free_port, registry, until
 
 CATALOGUE = "/.well-known/mcp/server.json"
 PROBES = "pallas_registry_probe_duration_seconds_count"

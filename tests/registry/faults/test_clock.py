@@ -10,8 +10,7 @@ import pytest
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
 from pallas_registry.probing.scheduler import Prober
-
-from ..made_up import Fake, running, states
+from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -14,10 +14,9 @@ import pytest
 
 from pallas_contract import names
 from pallas_registry.discovery.dns import STALE
-
-from . import loopback_dns
-from . import misbehaving as bad
-from .ground import REFUSED, Ground, asked, fleet, watched
+from tests.registry.faults import loopback_dns
+from tests.registry.faults import misbehaving as bad
+from tests.registry.faults.ground import REFUSED, Ground, asked, fleet, watched
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

@@ -19,9 +19,19 @@ import pytest
 
 from pallas_registry.discovery.dns import Endpoint
 from pallas_registry.probing.scheduler import Prober
-
-from . import misbehaving as bad
-from .ground import BACK, HUNG, INTERVAL, REFUSED, Change, Ground, Program, addresses, fleet, watched
+from tests.registry.faults import misbehaving as bad
+from tests.registry.faults.ground import (
+    BACK,
+    HUNG,
+    INTERVAL,
+    REFUSED,
+    Change,
+    Ground,
+    Program,
+    addresses,
+    fleet,
+    watched,
+)
 
 pytestmark = pytest.mark.slow
 

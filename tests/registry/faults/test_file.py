@@ -14,9 +14,9 @@ from statistics import median
 import httpx
 import pytest
 
-from ..processes import DEADLINE, registry, until
-from . import misbehaving as bad
-from .ground import CATALOGUE, Ground, addresses, fleet, watched
+from tests.registry.faults import misbehaving as bad
+from tests.registry.faults.ground import CATALOGUE, Ground, addresses, fleet, watched
+from tests.registry.processes import DEADLINE, registry, until
 
 pytestmark = pytest.mark.slow
 

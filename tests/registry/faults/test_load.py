@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from . import misbehaving as bad
-from .ground import REFUSED, Ground, addresses, fleet, watched
+from tests.registry.faults import misbehaving as bad
+from tests.registry.faults.ground import REFUSED, Ground, addresses, fleet, watched
 
 pytestmark = pytest.mark.slow
 

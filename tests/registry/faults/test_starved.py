@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from ..processes import DEADLINE, until
-from ..said import REGISTRATION, TOKENS, beat, register
-from . import misbehaving as bad
-from .ground import addresses, fleet, watched
+from tests.registry.faults import misbehaving as bad
+from tests.registry.faults.ground import addresses, fleet, watched
+from tests.registry.processes import DEADLINE, until
+from tests.registry.registration_client import REGISTRATION, TOKENS, beat, register
 
 pytestmark = pytest.mark.slow
 

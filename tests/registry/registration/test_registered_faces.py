@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pallas_registry.mcp import tools as mcp_tools
-
-from .said import CAPABILITIES, Open, get, register
-from .test_official import fits
+from tests.registry.catalogue.test_official import fits
+from tests.registry.registration_client import CAPABILITIES, Open, get, register
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

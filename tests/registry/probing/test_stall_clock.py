@@ -14,9 +14,8 @@ from pallas_registry.discovery import dns
 from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
 from pallas_registry.probing.stall_clock import PERIOD, STALLS, TOLERANCE, Pulse
 from pallas_registry.registration.reach import Outside, Reach
-
-from .made_up import states
-from .said import admit, beat, opened, register
+from tests.registry.fake_fleet import states
+from tests.registry.registration_client import admit, beat, opened, register
 
 
 def stopped(seconds: float) -> None:

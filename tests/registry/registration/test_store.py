@@ -12,8 +12,7 @@ from pallas_registry.registration import messages, store
 from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.messages import Register
 from pallas_registry.registration.store import CannotStore, opened
-
-from .said import SEED
+from tests.registry.registration_client import SEED
 
 
 def registration(time, agent: str = "feature_extractor", **more: object) -> Registration:

@@ -11,8 +11,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint, Sighting
 from pallas_registry.discovery.replica_count import PATIENCE, Headcount
 from pallas_registry.state.status import Verdict, judge
-
-from .made_up import Fake, running, states
+from tests.registry.fake_fleet import Fake, running, states
 
 A, B, C = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
 OK, REFUSED = Result("ok"), Result("error", "connection refused")

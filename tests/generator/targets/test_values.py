@@ -14,7 +14,7 @@ from pallas_gen import schema
 from pallas_gen.targets.helm import render as helm
 from pallas_gen.targets.helm import values_doc
 
-CHART = Path(__file__).parent.parent.parent / "deploy" / "helm" / "pallas"
+CHART = Path(__file__).parents[3] / "deploy" / "helm" / "pallas"
 BEGIN, END = "<!-- values: written by `make schema` -->\n", "<!-- end of values -->\n"
 
 

@@ -101,7 +101,7 @@ def test_a_broken_file_is_said_at_the_top(world: World) -> None:
 
 
 def test_a_service_that_is_named_is_marked(world: World) -> None:
-    loaded = fleet_file.load(Path(__file__).parents[2] / "examples" / "02-pallas" / "agents.yaml")
+    loaded = fleet_file.load(Path(__file__).parents[3] / "examples" / "02-pallas" / "agents.yaml")
     world = World(loaded, world.time)
     world.board.sight("research", Sighting((R,)))
     world.board.report("research", R, Result("degraded", "Unreachable: neo4j_cypher"))

@@ -14,8 +14,7 @@ from structlog.testing import capture_logs
 
 from pallas_contract.probe.probe import Result
 from pallas_registry.service import Service
-
-from .made_up import Fake, running, states
+from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .processes import DEADLINE, free_port, registry, until
-from .said import TOKENS, admit, leave, register
+from tests.registry.processes import DEADLINE, free_port, registry, until
+from tests.registry.registration_client import TOKENS, admit, leave, register
 
 pytestmark = pytest.mark.slow
 

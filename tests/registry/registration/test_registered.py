@@ -13,9 +13,20 @@ from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import Memory
 from pallas_registry.registration.store import opened as file_of
-
-from .made_up import states
-from .said import REACH, REGISTRATION, Names, Open, admit, beat, get, leave, opened, register, written
+from tests.registry.fake_fleet import states
+from tests.registry.registration_client import (
+    REACH,
+    REGISTRATION,
+    Names,
+    Open,
+    admit,
+    beat,
+    get,
+    leave,
+    opened,
+    register,
+    written,
+)
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

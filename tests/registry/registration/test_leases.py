@@ -7,8 +7,7 @@ import pytest
 from pallas_registry.registration import messages
 from pallas_registry.registration.leases import Ledger, Registration, expiry
 from pallas_registry.registration.messages import Heartbeat, Register
-
-from .said import SEED, beat
+from tests.registry.registration_client import SEED, beat
 
 
 @pytest.fixture

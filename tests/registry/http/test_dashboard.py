@@ -15,8 +15,7 @@ import yaml
 
 from pallas_contract.fleet.model import Agent, Fleet
 from pallas_gen.targets import observability
-
-from .processes import free_port, registry, until
+from tests.registry.processes import free_port, registry, until
 
 pytestmark = [
     pytest.mark.prometheus,

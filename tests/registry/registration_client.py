@@ -13,8 +13,7 @@ from pallas_registry.discovery.resolver import NotFound
 from pallas_registry.registration.rpc import Reply
 from pallas_registry.registration.store import Store
 from pallas_registry.service import Service
-
-from .made_up import Fake, running
+from tests.registry.fake_fleet import Fake, running
 
 TOKENS = {"pricing": "pricing-token-0123456789", "partners": "partners-token-0123456789"}
 REGISTRATION = """

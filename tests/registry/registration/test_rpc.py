@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pallas_registry.http.app import create_app
-
-from .said import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
+from tests.registry.registration_client import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -22,9 +22,8 @@ from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import Prober
 from pallas_registry.service import Service, World
-
-from .faults import misbehaving as bad
-from .made_up import Fake, running, states
+from tests.registry.fake_fleet import Fake, running, states
+from tests.registry.faults import misbehaving as bad
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -19,8 +19,7 @@ from pallas_registry.discovery.dns import Endpoint, Sighting, Tell
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
-
-from .test_official import API
+from tests.registry.catalogue.test_official import API
 
 CHECKS = (
     schemathesis.checks.not_a_server_error,

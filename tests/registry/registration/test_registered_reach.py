@@ -9,9 +9,8 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.dns import Endpoint
-
-from .made_up import Fake, states
-from .said import REACH, Names, Open, admit, get, opened, register
+from tests.registry.fake_fleet import Fake, states
+from tests.registry.registration_client import REACH, Names, Open, admit, get, opened, register
 
 pytestmark = pytest.mark.usefixtures("no_threads")
 

@@ -11,8 +11,7 @@ from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
 from pallas_registry.fleet_file import Follower
 from pallas_registry.registration import tokens
-
-from .said import TOKENS, admit
+from tests.registry.registration_client import TOKENS, admit
 
 
 def chosen(**files: str) -> Registration:

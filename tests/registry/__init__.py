@@ -1,1 +1,0 @@
-"""Tests of the registry; a package, so that they can share `processes`."""
