@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -94,6 +94,38 @@ async def until_states(
                 seen = await states(registry_url)
     except TimeoutError:
         raise AssertionError(f"after {within:g} s the registry shows {seen}, not {dict(wanted)}") from None
+
+
+async def until_probed(
+    registry_url: str, agent: str, addresses: Callable[[], Collection[str]], *, within: float
+) -> None:
+    """Wait until the registry knows exactly the replicas at `addresses`, asks each now, and each is well.
+
+    A state alone may be that of replicas which have gone since, or of only some of those that are there. `agent` is the
+    name in agents.yaml.
+    """
+    targets: set[str] = set()
+    answer = ""
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                targets = await replicas(registry_url, agent)
+                if targets == set(addresses()):
+                    reply = await http_client.request("POST", f"{registry_url}/agents/{agent}/recheck")
+                    answer = reply.body.decode()
+                    if reply.status == 200 and json.loads(answer)["status"] == "ok":
+                        return
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        shown = f"{targets}, not {set(addresses())}; its last answer: {answer}"
+        raise AssertionError(f"after {within:g} s the registry knows {agent} at {shown}") from None
+
+
+async def replicas(registry_url: str, agent: str) -> set[str]:
+    """Return the addresses of an agent's replicas that the registry knows, without their ports."""
+    reply = await http_client.request("GET", f"{registry_url}/prometheus/targets")
+    groups = {group["labels"]["agent"]: group["targets"] for group in json.loads(reply.body)}
+    return {target.rpartition(":")[0] for target in groups.get(agent, [])}
 
 
 async def ask(agent_url: str, tool: str, message: str, era: str) -> Answer:

@@ -53,6 +53,12 @@ class Stack:
         networks: dict[str, Any] = self.container(member).attrs["NetworkSettings"]["Networks"]
         return {network["IPAddress"] for network in networks.values()}
 
+    def seen_by_registry(self, member: str) -> set[str]:
+        """The address of each replica of a member on the network that the registry probes it on."""
+        shared = self.container("registry").attrs["NetworkSettings"]["Networks"].keys()
+        replicas = [replica.attrs["NetworkSettings"]["Networks"] for replica in self.replicas(member)]
+        return {networks[name]["IPAddress"] for networks in replicas for name in networks.keys() & shared}
+
     def network(self, name: str) -> dict[str, str]:
         """Host name -> address on one network of the project."""
         found = {}

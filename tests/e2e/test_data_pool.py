@@ -22,6 +22,9 @@ pytestmark = pytest.mark.docker
 
 ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "news-fetcher"), "ok")
 
+REPLICAS = 3
+"""Of market_data, whose replicas answer for each other."""
+
 
 @pytest.fixture(scope="module")
 def pool(root, tmp_path_factory) -> Iterator[Stack]:
@@ -29,15 +32,19 @@ def pool(root, tmp_path_factory) -> Iterator[Stack]:
     example, folder = root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool")
     more = "registry: {probe_interval: 1}\n"
     config = copy_example(example, folder, name=f"data-pool-{os.getpid()}", more=more)
-    config.write_text(config.read_text().replace("replicas: 2", "replicas: 3"))
+    config.write_text(config.read_text().replace("replicas: 2", f"replicas: {REPLICAS}"))
     with running(config) as stack:
         yield stack
 
 
 @pytest.fixture
 async def up(pool: Stack) -> Stack:
-    """The fleet with every agent ok."""
+    """The fleet with every agent ok, and each of the three replicas asked and well: a test may have ended one."""
     await scenario.until_states(pool.url("registry"), ALL_OK, within=60)
+    await scenario.until_probed(
+        pool.url("registry"), "market_data", lambda: pool.seen_by_registry("market_data"), within=60
+    )
+    assert len(pool.seen_by_registry("market_data")) == REPLICAS
     return pool
 
 
