@@ -55,7 +55,7 @@ MODULE = {
 IN_FLIGHT = 32
 OURS = """
 import asyncio, sys, time, uvloop
-from pallas_contract.probe import Target, probe
+from pallas_contract.probe.probe import Target, probe
 
 async def main(url, deep, seconds):
     target, count, end = Target(url, deep=deep == "deep"), 0, time.monotonic() + float(seconds)

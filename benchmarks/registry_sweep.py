@@ -22,9 +22,9 @@ AGENTS, FROZEN = 200, 20
 INTERVAL = 5.0
 SWEEP = """
 import asyncio, json, sys, time, uvloop
-from pallas_contract.probe import Result
-from pallas_registry.discovery import Endpoint
-from pallas_registry.scheduler import Prober, Scheduler
+from pallas_contract.probe.probe import Result
+from pallas_registry.discovery.sighting import Endpoint
+from pallas_registry.probing.scheduler import Prober, Scheduler
 
 async def main():
     port, well, frozen = json.load(sys.stdin)

@@ -13,7 +13,7 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.dns import NOT_FOUND, Discovery, Endpoint, Sighting, Tell
+from pallas_registry.discovery.sighting import NOT_FOUND, Discovery, Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 
@@ -31,9 +31,9 @@ class Fake:
         self.answers[endpoint] = result or Result("ok")
         return endpoint
 
-    strangers: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
-    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+    async def sweep(self, agents: Sequence[str], tell: OnSighting) -> None:
         for agent in agents:
             found = self.where.get(agent)
             tell(agent, Sighting(found) if found else Sighting(problem=NOT_FOUND))

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Tell
+from pallas_registry.discovery.sighting import NOT_FOUND, Endpoint, OnSighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 from tests.registry.fake_fleet import Fake, running, states
@@ -174,7 +174,7 @@ async def test_processes_added_to_the_file_are_asked_on_the_files_port(folder: P
 
 async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time, fake: Fake) -> None:
     class Broken(Fake):
-        async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+        async def sweep(self, agents: Sequence[str], tell: OnSighting) -> None:
             raise ZeroDivisionError
 
     follower = Follower(folder / "agents.yaml")

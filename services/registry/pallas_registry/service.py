@@ -16,9 +16,11 @@ from pallas_contract.probe.probe import Result
 from pallas_contract.problems import Refused
 from pallas_registry.catalogue import prometheus_sd
 from pallas_registry.catalogue.publisher import Catalogue
-from pallas_registry.discovery.dns import Discovery, Dns, Endpoint, Listed, Resolve, Sighting, Sleep
-from pallas_registry.discovery.replica_count import Headcount
+from pallas_registry.discovery.dns import DnsDiscovery, Resolve, Sleep
+from pallas_registry.discovery.replica_count import ReplicaCount
 from pallas_registry.discovery.resolver import Resolver
+from pallas_registry.discovery.sighting import Discovery, Endpoint, Sighting
+from pallas_registry.discovery.static import StaticDiscovery
 from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
 from pallas_registry.http.app import Shown
 from pallas_registry.http.events import Streams
@@ -110,7 +112,7 @@ class Service:
             before=self._board.result,
             clock=world.clock,
         )
-        self._headcount = Headcount(self._wanted, clock=world.clock)
+        self._headcount = ReplicaCount(self._wanted, clock=world.clock)
         self._others = status_page_page.assets()
         self._targets_of = -1
         self._use(loaded)
@@ -178,8 +180,8 @@ class Service:
     def _discovery(self) -> Discovery:
         given = self._settings.addresses
         if given is None:
-            return Dns(Resolver(), domain=self._settings.domain, bound=self._world.pulse.timeout)
-        return Listed(given, lambda agent: addresses.authority(self._loaded.fleet, agent, "local"))
+            return DnsDiscovery(Resolver(), domain=self._settings.domain, bound=self._world.pulse.timeout)
+        return StaticDiscovery(given, lambda agent: addresses.authority(self._loaded.fleet, agent, "local"))
 
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -262,7 +264,7 @@ class Service:
         while True:
             self._look_now.clear()
             await discovery.sweep(tuple(self._loaded.fleet.agents), tell)
-            self._beside(discovery.strangers)
+            self._beside(discovery.undeclared)
             await self._until(self._look_now, self._loaded.fleet.registry.probe_interval)
 
     async def _look_outside(self, scheduler: Scheduler) -> None:

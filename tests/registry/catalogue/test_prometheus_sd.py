@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pallas_registry.catalogue import prometheus_sd
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 
 
 def test_every_replica_is_a_target_under_its_agents_name() -> None:

@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from pallas_registry.discovery import dns as dns_discovery
-from pallas_registry.discovery.dns import NOT_FOUND, STALE, UNRESOLVED, Dns, Endpoint, Listed, Sighting
+from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.resolver import LIMIT, NotFound, Unresolved
+from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, Sighting
+from pallas_registry.discovery.static import StaticDiscovery
 
 HARPER = "http://harper:8080/mcp"
 
@@ -38,8 +40,8 @@ async def look(source, *agents: str) -> dict[str, Sighting]:
     return found
 
 
-def dns(resolver: Resolver) -> Dns:
-    return Dns(resolver, sleep=lambda _: asyncio.sleep(0))
+def dns(resolver: Resolver) -> DnsDiscovery:
+    return DnsDiscovery(resolver, sleep=lambda _: asyncio.sleep(0))
 
 
 async def test_every_record_is_a_replica() -> None:
@@ -71,7 +73,7 @@ async def test_waiting_for_a_turn_is_not_a_resolver_that_fails() -> None:
             return frozenset({"10.0.0.2"})
 
     agents = [f"a{number}" for number in range(10 * LIMIT)]
-    found = await look(Dns(busy), *agents)
+    found = await look(DnsDiscovery(busy), *agents)
     assert all(found[agent].endpoints for agent in agents)
 
 
@@ -137,7 +139,7 @@ async def test_a_look_up_that_hangs_is_given_up(monkeypatch) -> None:
         await asyncio.Event().wait()
         raise AssertionError(host)
 
-    assert await look(Dns(hang), "harper") == {"harper": Sighting((), UNRESOLVED, unsure=True)}
+    assert await look(DnsDiscovery(hang), "harper") == {"harper": Sighting((), UNRESOLVED, unsure=True)}
 
 
 async def test_an_answer_is_told_without_waiting_for_the_others() -> None:
@@ -148,7 +150,7 @@ async def test_an_answer_is_told_without_waiting_for_the_others() -> None:
             await slow.wait()
         return frozenset({"10.0.0.2"})
 
-    sweep = asyncio.create_task(Dns(resolve).sweep(["slow", "harper"], lambda agent, _: told.set()))
+    sweep = asyncio.create_task(DnsDiscovery(resolve).sweep(["slow", "harper"], lambda agent, _: told.set()))
     await told.wait()
     assert not sweep.done()
     slow.set()
@@ -173,7 +175,7 @@ async def test_a_metadata_service_is_never_an_agent(address: str) -> None:
 
 
 async def test_processes_are_where_the_supervisor_says_or_the_file() -> None:
-    source = Listed({"harper": "127.0.0.1:9001"}, lambda agent: f"127.0.0.1:{len(agent)}")
+    source = StaticDiscovery({"harper": "127.0.0.1:9001"}, lambda agent: f"127.0.0.1:{len(agent)}")
     found = await look(source, "harper", "new")
     assert found["harper"].endpoints == (Endpoint("http://127.0.0.1:9001/mcp"),)
     assert found["new"].endpoints == (Endpoint("http://127.0.0.1:3/mcp"),)
@@ -194,7 +196,7 @@ async def test_on_kubernetes_replicas_are_under_another_name_than_callers_use() 
             domain: ["10.244.0.3 10.244.0.4"],
         }
     )
-    found = await look(Dns(resolver, domain=domain), "tech_research", "harper")
+    found = await look(DnsDiscovery(resolver, domain=domain), "tech_research", "harper")
     url = "http://tech-research:8080/mcp"
     assert found["tech_research"].endpoints == (Endpoint(url, "10.244.0.3"), Endpoint(url, "10.244.0.4"))
     assert found["harper"] == Sighting(problem=NOT_FOUND)
@@ -203,20 +205,20 @@ async def test_on_kubernetes_replicas_are_under_another_name_than_callers_use() 
 
 async def test_an_address_that_is_no_agents_is_a_stranger_when_seen_twice() -> None:
     resolver = Resolver(**{"harper.all": ["10.0.0.2"], "all": ["10.0.0.2 10.0.0.9"]})
-    source = Dns(resolver, domain="all")
+    source = DnsDiscovery(resolver, domain="all")
     await look(source, "harper")
-    assert source.strangers == (), "it may have come between two look-ups"
+    assert source.undeclared == (), "it may have come between two look-ups"
     await look(source, "harper")
-    assert source.strangers == ("10.0.0.9",)
+    assert source.undeclared == ("10.0.0.9",)
     resolver.set("all", Unresolved)
     await look(source, "harper")
-    assert source.strangers == ("10.0.0.9",), "no answer says nothing"
+    assert source.undeclared == ("10.0.0.9",), "no answer says nothing"
     resolver.set("all", NotFound)
     await look(source, "harper")
-    assert source.strangers == ()
+    assert source.undeclared == ()
 
 
-async def test_without_a_domain_there_are_no_strangers() -> None:
+async def test_without_a_domain_nothing_is_undeclared() -> None:
     resolver = Resolver(harper=["10.0.0.2"])
     await look(dns(resolver), "harper")
     assert resolver.asked == ["harper"]

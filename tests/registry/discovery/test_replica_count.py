@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint, Sighting
-from pallas_registry.discovery.replica_count import PATIENCE, Headcount
+from pallas_registry.discovery.replica_count import PATIENCE, ReplicaCount
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.status import Verdict, judge
 from tests.registry.fake_fleet import Fake, running, states
 
@@ -19,11 +19,11 @@ SHORT = "2 of 3 replicas found"
 
 
 @pytest.fixture
-def count(time) -> Headcount:
-    return Headcount({"harper": 3}.get, clock=time.clock)
+def count(time) -> ReplicaCount:
+    return ReplicaCount({"harper": 3}.get, clock=time.clock)
 
 
-async def test_fewer_than_wanted_are_told_after_the_time_of_a_start(count: Headcount, time) -> None:
+async def test_fewer_than_wanted_are_told_after_the_time_of_a_start(count: ReplicaCount, time) -> None:
     two = Sighting((A, B))
     assert count.check("harper", two) == two
     await time.advance(PATIENCE - 1)
@@ -32,14 +32,14 @@ async def test_fewer_than_wanted_are_told_after_the_time_of_a_start(count: Headc
     assert count.check("harper", two) == Sighting((A, B), missing=SHORT)
 
 
-async def test_all_of_them_for_a_moment_begin_the_time_again(count: Headcount, time) -> None:
+async def test_all_of_them_for_a_moment_begin_the_time_again(count: ReplicaCount, time) -> None:
     count.check("harper", Sighting((A, B)))
     await time.advance(PATIENCE)
     assert count.check("harper", Sighting((A, B, C))) == Sighting((A, B, C))
     assert count.check("harper", Sighting((A, B))) == Sighting((A, B))
 
 
-async def test_an_agent_that_left_the_file_comes_back_without_its_past(count: Headcount, time) -> None:
+async def test_an_agent_that_left_the_file_comes_back_without_its_past(count: ReplicaCount, time) -> None:
     count.check("harper", Sighting((A, B)))
     await time.advance(PATIENCE)
     count.retain(["research"])

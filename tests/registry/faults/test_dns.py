@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract import names
-from pallas_registry.discovery.dns import STALE
+from pallas_registry.discovery.sighting import STALE
 from tests.registry.faults import loopback_dns
 from tests.registry.faults import misbehaving as bad
 from tests.registry.faults.ground import REFUSED, Ground, asked, fleet, watched

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import pytest
 
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import Prober
 from tests.registry.faults import misbehaving as bad
 from tests.registry.faults.ground import (

@@ -15,7 +15,7 @@ from schemathesis import GenerationMode
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings as environment
-from pallas_registry.discovery.dns import Endpoint, Sighting, Tell
+from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
@@ -33,9 +33,9 @@ CHECKS = (
 class Fleet:
     """Agents that are all well."""
 
-    strangers: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
-    async def sweep(self, agents: Sequence[str], tell: Tell) -> None:
+    async def sweep(self, agents: Sequence[str], tell: OnSighting) -> None:
         for agent in agents:
             tell(agent, Sighting((Endpoint(f"http://{agent}/mcp", "10.0.0.1"),)))
 

@@ -7,7 +7,7 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry.catalogue.publisher import PATH
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.http.app import Shown, create_app
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics

@@ -108,7 +108,7 @@ async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Pa
 
 
 async def test_who_is_in_no_file_is_shown_and_never_asked(folder: Path, time, fake: Fake) -> None:
-    fake.strangers = ("10.0.0.99",)
+    fake.undeclared = ("10.0.0.99",)
     with capture_logs() as lines:
         async with running(folder, time, fake, fake) as service:
             await time.advance(20)

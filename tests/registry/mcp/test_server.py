@@ -17,7 +17,7 @@ from mcp import Client
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.mcp import server as mcp_server
@@ -34,7 +34,7 @@ CALL = {"mcp_protocol_version": MODERN, "mcp_method": "tools/call"}
 
 
 class Fleet:
-    strangers: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
     async def sweep(self, agents, tell) -> None:
         for agent in agents:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.recheck import CONCURRENCY, Busy, Recheck
 
 ENDPOINTS = [Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in range(40)]

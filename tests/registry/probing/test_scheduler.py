@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")

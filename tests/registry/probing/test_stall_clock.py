@@ -11,7 +11,8 @@ import pytest
 import uvloop
 
 from pallas_registry.discovery import dns
-from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
+from pallas_registry.discovery.dns import DnsDiscovery
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.probing.stall_clock import PERIOD, STALLS, TOLERANCE, Pulse
 from pallas_registry.registration.reach import Outside, Reach
 from tests.registry.fake_fleet import states
@@ -158,7 +159,7 @@ async def test_names_are_looked_up_by_its_deadline(monkeypatch) -> None:
     monkeypatch.setattr("pallas_registry.registration.reach.TIMEOUT", 0.5)
     pulse, found = Pulse(), {}
     pulse.start()
-    await Dns(starved, bound=pulse.timeout).sweep(["harper"], found.__setitem__)
+    await DnsDiscovery(starved, bound=pulse.timeout).sweep(["harper"], found.__setitem__)
     url = "http://agents.example.com/mcp"
     outside = Outside(starved, bound=pulse.timeout)
     await outside.sweep({"guest": url}, Reach(["10.20.0.0/16"]), lambda agent, _, seen: found.update({agent: seen}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from tests.registry.fake_fleet import Fake, states
 from tests.registry.registration_client import REACH, Names, Open, admit, get, opened, register
 

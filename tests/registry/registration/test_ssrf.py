@@ -17,7 +17,8 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.dns import Dns, Endpoint, Sighting
+from pallas_registry.discovery.dns import DnsDiscovery
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import Prober
@@ -73,7 +74,7 @@ async def test_a_url_comes_from_the_file_and_the_port_is_the_kits(folder: Path) 
 
     found: dict[str, Sighting] = {}
     agents = list(Follower(folder / "agents.yaml").first().fleet.agents)
-    await Dns(resolve).sweep(agents, found.__setitem__)
+    await DnsDiscovery(resolve).sweep(agents, found.__setitem__)
     assert asked == ["harper", "tech-research"]
     urls = {endpoint.url for sighting in found.values() for endpoint in sighting.endpoints}
     assert urls == {"http://harper:8080/mcp", "http://tech-research:8080/mcp"}
@@ -163,7 +164,7 @@ async def test_addresses_that_are_no_agents_are_refused_beside_good_ones(address
     async def resolve(_host: str) -> frozenset[str]:
         return frozenset({address, "10.0.0.2"})
 
-    await Dns(resolve).sweep(["harper"], found.__setitem__)
+    await DnsDiscovery(resolve).sweep(["harper"], found.__setitem__)
     assert [endpoint.ip for endpoint in found["harper"].endpoints] == ["10.0.0.2"]
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.agents import Board, Replica
 from pallas_registry.state.history import Change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.probe.probe import LEGACY, MODERN, Result
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.status import Verdict, judge
 
 A, B, C = (Endpoint("http://tech-research:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))

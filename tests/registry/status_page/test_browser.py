@@ -18,7 +18,7 @@ import uvicorn
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.dns import NOT_FOUND, Endpoint, Sighting
+from pallas_registry.discovery.sighting import NOT_FOUND, Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
@@ -60,7 +60,7 @@ class Fleet:
         self.where["research"].append(Endpoint("http://research:8080/mcp", "10.0.1.3"))
         self.answers = {agent: Result("ok", "", "2026-07-28", 0.003, agent, "1.4.0") for agent in agents}
 
-    strangers: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
     async def sweep(self, agents, tell) -> None:
         for agent in agents:

@@ -10,7 +10,7 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import History

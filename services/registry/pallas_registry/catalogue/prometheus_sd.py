@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.serving.documents import Document
 
 PATH = "/prometheus/targets"

@@ -22,15 +22,15 @@ GetAddrInfo = Callable[..., list[Any]]
 
 
 class NotFound(Exception):
-    """The name does not exist, says a DNS server that works."""
+    """A name that does not exist, says a DNS server that works."""
 
 
 class Unresolved(Exception):
-    """No answer, or one that does not say whether the name exists."""
+    """A look-up without an answer, or with one that does not say whether the name exists."""
 
 
 class Resolver:
-    """Resolve a name to all its IPv4 and IPv6 addresses; a name has at most one look-up under way."""
+    """Look-ups of names, each to all its IPv4 and IPv6 addresses; a name has at most one look-up under way."""
 
     def __init__(self, *, getaddrinfo: GetAddrInfo = socket.getaddrinfo, limit: int = LIMIT) -> None:
         self._getaddrinfo = getaddrinfo
@@ -38,7 +38,7 @@ class Resolver:
         self._running: dict[str, asyncio.Task[frozenset[str]]] = {}
 
     async def __call__(self, host: str) -> frozenset[str]:
-        """All addresses of `host`. A caller that gives up leaves the look-up running for the next one to join.
+        """Return all addresses of `host`. A caller that gives up leaves the look-up running for the next one to join.
 
         Raises:
             NotFound: there is no such name.
@@ -53,12 +53,12 @@ class Resolver:
     def _forget(self, host: str, done: asyncio.Task[frozenset[str]]) -> None:
         del self._running[host]
         if not done.cancelled():
-            done.exception()  # marks it as seen: every caller may have given up
+            done.exception()  # marks it as retrieved: every caller may have given up
 
     async def _look_up(self, host: str) -> frozenset[str]:
         async with self._slots:
             try:
-                found = await _in_daemon_thread(lambda: self._getaddrinfo(host, None, type=socket.SOCK_STREAM))
+                entries = await _in_daemon_thread(lambda: self._getaddrinfo(host, None, type=socket.SOCK_STREAM))
             except socket.gaierror as error:
                 kind = NotFound if error.errno in _NO_SUCH_NAME else Unresolved
                 raise kind(error.strerror) from None
@@ -66,7 +66,7 @@ class Resolver:
                 raise NotFound("no name that DNS could have") from None
             except OSError as error:
                 raise Unresolved(error.strerror) from None
-        return frozenset(entry[4][0] for entry in found)
+        return frozenset(entry[4][0] for entry in entries)
 
 
 async def _in_daemon_thread(work: Callable[[], list[Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import Check, Report
 
 SPACING = 1.0

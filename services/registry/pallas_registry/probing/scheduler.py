@@ -14,7 +14,7 @@ import structlog
 
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
-from pallas_registry.discovery.dns import Endpoint
+from pallas_registry.discovery.sighting import Endpoint
 
 CONCURRENCY = 64
 """Probes under way that have hardly begun: more at once would only wait for each other."""

@@ -8,21 +8,9 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from urllib.parse import urlsplit
 
 from pallas_contract.probe.probe import Bound
-from pallas_registry.discovery.dns import (
-    CONFIRMATIONS,
-    NOT_FOUND,
-    PAUSE,
-    STALE,
-    TIMEOUT,
-    UNRESOLVED,
-    Address,
-    Endpoint,
-    Resolve,
-    Sighting,
-    Sleep,
-    forbidden,
-)
+from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, Sleep, forbidden
 from pallas_registry.discovery.resolver import NotFound, Unresolved
+from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, Sighting
 
 NOT_ALLOWED = "its addresses are not among those that registry.registration.reach allows"
 

@@ -12,7 +12,7 @@ import structlog
 from pallas_contract import names
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.validate import registration_rules
-from pallas_registry.discovery.dns import Sighting
+from pallas_registry.discovery.sighting import Sighting
 from pallas_registry.registration import errors, tokens
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Forgiven, Ledger, Registration, expiry, none_forgiven

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.history import Change
 from pallas_registry.state.status import NOT_PROBED, Verdict, judge, together
 

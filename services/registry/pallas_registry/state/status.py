@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pallas_contract import names
 from pallas_contract.documents.health import State
 from pallas_contract.probe.probe import Result
-from pallas_registry.discovery.dns import Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 
 
 @dataclass(frozen=True, slots=True)
