@@ -40,6 +40,29 @@ def _restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     os.environ.update(environ)
 
 
+@pytest.mark.parametrize("option", [["--help"], ["--config", "fleet.yaml", "-h"]])
+def test_help_names_the_fleet_it_would_run(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / option[1 if len(option) > 1 else 0].replace("--help", "agents.yaml")).write_text(FLEET)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(option)
+    assert ended.value.code == 0
+    assert "is the fleet demo, with the agents jarvis." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("text", ["name: [", "- a", "agents: 3\nname: x", None])
+def test_help_is_help_whatever_the_file_is(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "agents.yaml").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    assert "is the fleet" not in capsys.readouterr().out
+
+
 def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--agent", "jarvis"]) == 2
     assert capsys.readouterr().err.startswith("agents.yaml: no such file\n")

@@ -27,23 +27,23 @@ def _restored() -> Iterator[None]:
 
 def test_our_own_news_and_the_troubles_of_others() -> None:
     stream = io.StringIO()
-    log_levels.configure("harper", "json", stream)
+    log_levels.configure("demo", "harper", "json", stream)
     structlog.get_logger("pallas_agent_runtime.serve").info("ready", address="0.0.0.0:8080")
     logging.getLogger("mcp.server").info("new session 0123")
     logging.getLogger("mcp.server").warning("trouble")
     logging.getLogger("fast_agent.tools").warning("the tool said: something private")
     logging.getLogger("fast_agent.tools").error("broken")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [(line["event"], line["agent"]) for line in lines] == [
-        ("ready", "harper"),
-        ("trouble", "harper"),
-        ("broken", "harper"),
+    assert [(line["event"], line["fleet"], line["agent"]) for line in lines] == [
+        ("ready", "demo", "harper"),
+        ("trouble", "demo", "harper"),
+        ("broken", "demo", "harper"),
     ]
 
 
 def test_a_line_names_the_trace_it_belongs_to_also_where_nothing_is_recorded() -> None:
     stream = io.StringIO()
-    log_levels.configure("harper", "json", stream)
+    log_levels.configure("demo", "harper", "json", stream)
     log = structlog.get_logger("pallas_agent_runtime.x")
     with trace.use_span(trace.NonRecordingSpan(trace.SpanContext(1, 2, is_remote=True))):
         log.info("inside")

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 ROOMS = {
     "contract": "",
     "generator": "",
+    "services/common": "",
     "services/registry": "",
     "services/agent-runtime": "",
     "testing": "",

@@ -161,8 +161,11 @@ async def test_stopping_ends_the_event_streams(folder: Path) -> None:
         async with asyncio.timeout(DEADLINE):
             out, err = await process.communicate()
     assert (process.returncode, err.decode()) == (0, "")
-    levels = {json.loads(line)["level"] for line in out.decode().splitlines()}
-    assert levels == {"info"}, "a stream that is cut off at the end of the grace is logged as an error"
+    lines = [json.loads(line) for line in out.decode().splitlines()]
+    assert {(line["fleet"], line["service"]) for line in lines} == {("demo", "registry")}
+    assert {line["level"] for line in lines} == {"info"}, (
+        "a stream that is cut off at the end of the grace is logged as an error"
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

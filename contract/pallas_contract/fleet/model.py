@@ -269,7 +269,7 @@ class Fleet(_Written):
     """The whole file (seed 001, agents.yaml)."""
 
     name: Text
-    """Project name: prefix of log lines and name of the compose project."""
+    """Project name: in every log line as `fleet`, and the name of the compose project."""
     version: Text = "1.0.0"
     """Semver string published in the registry entries."""
     host: Host = "localhost"

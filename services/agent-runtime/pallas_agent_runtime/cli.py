@@ -6,12 +6,13 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import structlog
 
 from pallas_contract import __version__, names
+from pallas_contract.fleet import source
 from pallas_contract.problems import Problem, Refused
 
 EXIT_INPUT, EXIT_WORLD = 2, 1
@@ -20,7 +21,7 @@ EXIT_INPUT, EXIT_WORLD = 2, 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code. 2 is a mistake in the user's files, 1 a trouble of the world, 0 a clean end."""
     options = _parser().parse_args(arguments)
-    path = Path(options.config or os.environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
+    path = _file(options.config, os.environ)
     try:
         if options.agent is not None:
             return _agent(path, options.agent)
@@ -41,7 +42,7 @@ def _agent(path: Path, name: str) -> int:
     from pallas_service.http import sockets  # noqa: PLC0415 - `pallas --help` needs none of it
 
     prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
-    log_levels.configure(name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
+    log_levels.configure(prepared.settings.fleet.name, name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
     _tell(prepared.warnings)
     for note in prepared.config.notes:
         structlog.get_logger(__name__).warning("configuration", note=note)
@@ -53,8 +54,36 @@ def _agent(path: Path, name: str) -> int:
     return 0
 
 
+class _Help(argparse.Action):
+    """`--help`, with the fleet that the command would run (seed 001, `name`)."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show this help and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
+        parser.epilog = _fleet_line(_file(getattr(namespace, "config", None), os.environ))
+        parser.print_help()
+        parser.exit()
+
+
+def _file(option: str | None, env: Mapping[str, str]) -> Path:
+    return Path(option or env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
+
+
+def _fleet_line(path: Path) -> str | None:
+    """Return the name and the agents of the file at `path`; None where there is no file that can be read."""
+    try:
+        data = source.read(path).data
+        return f"{path} is the fleet {data['name']}, with the agents {', '.join(sorted(data['agents']))}."
+    except (Refused, KeyError, TypeError):  # help is help: `pallas` itself tells what is wrong with the file
+        return None
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pallas", description="Run a fleet of fast-agent MCP agents, or one of them.")
+    parser = argparse.ArgumentParser(
+        prog="pallas", description="Run a fleet of fast-agent MCP agents, or one of them.", add_help=False
+    )
+    parser.add_argument("-h", "--help", action=_Help)
     parser.add_argument("--agent", metavar="NAME", help="serve this agent only: no registry, no dependencies")
     parser.add_argument(
         "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"

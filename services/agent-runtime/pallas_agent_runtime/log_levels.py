@@ -13,9 +13,9 @@ _LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR, "o
 lost collector with every batch, where `telemetry` says it once."""
 
 
-def configure(agent: str, fmt: str, stream: TextIO | None = None) -> None:
-    """Log to `stream` (stdout) in the house format, each line with the agent's name."""
-    service_logging.configure(fmt, stream=stream, extra=[spans.ids], agent=agent)
+def configure(fleet: str, agent: str, fmt: str, stream: TextIO | None = None) -> None:
+    """Log to `stream` (stdout) in the house format, each line with the names of fleet (seed 001, `name`) and agent."""
+    service_logging.configure(fmt, stream=stream, extra=[spans.ids], fleet=fleet, agent=agent)
     logging.getLogger().setLevel(logging.WARNING)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)

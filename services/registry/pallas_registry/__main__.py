@@ -55,7 +55,7 @@ def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socke
     from pallas_registry.server import serve  # noqa: PLC0415
     from pallas_service import logging  # noqa: PLC0415
 
-    logging.configure(chosen.log_format, service="registry")
+    logging.configure(chosen.log_format, fleet=loaded.fleet.name, service="registry")
     log = structlog.get_logger()
     for warning in loaded.warnings:
         log.warning("fleet file", problem=str(warning))
