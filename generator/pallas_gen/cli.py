@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -13,22 +11,18 @@ from urllib.parse import urlsplit
 import typer
 import yaml
 
-from pallas_contract import __version__, names
+from pallas_contract import __version__
 from pallas_contract.probe import probe
-from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
 from pallas_gen import verify as pallas_gen_verify
-from pallas_gen.output import write
-from pallas_gen.plan import Plan, build_plan
-from pallas_gen.project import configmaps, load
-from pallas_gen.targets import image as image_target
-from pallas_gen.targets import observability as observability_target
+from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, read_plan, report
+from pallas_gen.project import configmaps
+from pallas_gen.target_commands import add_commands
 from pallas_gen.targets.compose import render as compose_target
-from pallas_gen.targets.compose import subnets
 from pallas_gen.targets.helm import chart, template
 from pallas_gen.targets.helm import render as helm_target
-
-OK, WORLD, INPUT = 0, 1, 2
+from pallas_gen.targets.table import TARGETS
 
 app = typer.Typer(
     name="pallas-gen",
@@ -42,99 +36,13 @@ app = typer.Typer(
 explain_app = typer.Typer(help="Say what was decided, and why.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
 
-AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
-OutDir = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to. Default: beside the file.")]
-Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when a file would change.")]
-Diff = Annotated[bool, typer.Option("--diff", help="Write nothing; show what would change.")]
-Stdout = Annotated[bool, typer.Option("--stdout", help="Write nothing; print the files.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
-
-DEFAULT_FILE = Path(names.AGENTS_FILE)
-
-
-@app.command()
-def compose(
-    file: AgentsFile = DEFAULT_FILE,
-    output_dir: OutDir = None,
-    check: Check = False,
-    diff: Diff = False,
-    stdout: Stdout = False,
-    force: Force = False,
-) -> None:
-    """Write compose.yaml: one service per agent, and the registry."""
-    plan, folder = _plan(file)
-    target = (output_dir or folder).resolve()
-    way = PurePosixPath(os.path.relpath(folder, target))
-    _deliver(_compose_files(plan, way), target, check=check, diff=diff, stdout=stdout, force=force)
-
-
-@app.command()
-def helm(
-    file: AgentsFile = DEFAULT_FILE,
-    output_dir: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder to write to. Default: `chart` beside the file.")
-    ] = None,
-    values_only: Annotated[
-        bool, typer.Option("--values-only", help="Write values.yaml alone, for the published chart.")
-    ] = False,
-    check: Check = False,
-    diff: Diff = False,
-    stdout: Stdout = False,
-    force: Force = False,
-) -> None:
-    """Write a Helm chart: the kit's own, and the values that make it this fleet."""
-    plan, folder = _plan(file, mounted=False)
-    _tell(refuse_errors(helm_target.problems(plan)))
-    read = configmaps.read(folder, plan)
-    if values_only:
-        files = helm_target.render_values(plan, read)
-    else:
-        files = helm_target.render(plan, read, chart.read())
-        files = files | {write.SUMS: write.sums({path: files[path] for path in files if path != helm_target.FILE})}
-    target = (output_dir or folder / "chart").resolve()
-    _deliver(files, target, check=check, diff=diff, stdout=stdout, force=force)
-    if not (check or diff or stdout):
-        for line in helm_target.next_steps(plan, os.path.relpath(target), os.path.relpath(folder)):
-            typer.echo(line)
-
-
-@app.command()
-def image(
-    file: AgentsFile = DEFAULT_FILE,
-    check: Check = False,
-    diff: Diff = False,
-    stdout: Stdout = False,
-    force: Force = False,
-) -> None:
-    """Write Dockerfile.fleet, which bakes the project's code into the agent image."""
-    plan, folder = _plan(file)
-    _deliver(image_target.render(plan), folder, check=check, diff=diff, stdout=stdout, force=force)
-
-
-@app.command()
-def observability(
-    file: AgentsFile = DEFAULT_FILE,
-    output_dir: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder to write to. Default: `observability` beside the file."),
-    ] = None,
-    check: Check = False,
-    diff: Diff = False,
-    stdout: Stdout = False,
-    force: Force = False,
-) -> None:
-    """Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana."""
-    loaded = load.load(file, os.environ)
-    _tell(loaded.warnings)
-    target = (output_dir or loaded.folder / "observability").resolve()
-    files = observability_target.render(loaded.fleet, file.name)
-    _deliver(files | {write.SUMS: write.sums(files)}, target, check=check, diff=diff, stdout=stdout, force=force)
+add_commands(app, TARGETS)
 
 
 @app.command()
 def validate(file: AgentsFile = DEFAULT_FILE) -> None:
     """Check the fleet file and the files beside it; show every problem."""
-    plan, _ = _plan(file)
+    _, plan = read_plan(file)
     agents = sum(item.kind == "agent" for item in plan.workloads)
     typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 
@@ -142,17 +50,17 @@ def validate(file: AgentsFile = DEFAULT_FILE) -> None:
 @app.command()
 def verify(file: AgentsFile = DEFAULT_FILE) -> None:
     """Read compose file and rendered chart back, and compare both with the plan. Exit 1 when they differ."""
-    plan, folder = _plan(file)
-    written = yaml.safe_load(_compose_files(plan, PurePosixPath())[compose_target.FILE])
+    loaded, plan = read_plan(file)
+    written = yaml.safe_load(compose_target.render(plan, PurePosixPath())[compose_target.FILE])
     found = list(pallas_gen_verify.differences(plan, pallas_gen_verify.in_compose(written), "compose", http=False))
     try:
-        files = helm_target.render(plan, configmaps.read(folder, plan), chart.read())
+        files = helm_target.render(plan, configmaps.read(loaded.folder, plan), chart.read())
         objects = template.render(files, helm_target.secret_names(plan))
     except template.Unrenderable as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WORLD) from None
     found += pallas_gen_verify.differences(plan, pallas_gen_verify.in_manifests(objects), "chart", http=True)
-    _tell(found)
+    report(found)
     if found:
         raise typer.Exit(WORLD)
     typer.echo(f"{file}: compose and chart are the plan, in all of its {len(plan.workloads)} workloads")
@@ -161,7 +69,7 @@ def verify(file: AgentsFile = DEFAULT_FILE) -> None:
 @explain_app.command("network")
 def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
     """Say who may reach whom in the fleet, and why."""
-    plan, _ = _plan(file)
+    _, plan = read_plan(file)
     typer.echo(explain.explain(plan))
 
 
@@ -208,51 +116,12 @@ def _root(
     pass
 
 
-def _plan(file: Path, *, mounted: bool = True) -> tuple[Plan, Path]:
-    """`mounted`: containers see the files themselves, so that it matters who may read them."""
-    loaded = load.load(file, os.environ)
-    _tell([*loaded.warnings, *(loaded.unreadable if mounted else ())])
-    return build_plan(loaded.fleet, loaded.config, loaded.project), loaded.folder
-
-
-def _compose_files(plan: Plan, way: PurePosixPath) -> write.Files:
-    try:
-        return compose_target.render(plan, way)
-    except subnets.PoolExhausted:
-        where = Where(plan.source, field="networks.pool")
-        hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
-        raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
-
-
-def _deliver(files: write.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> None:
-    if stdout:
-        for name, text in sorted(files.items()):
-            typer.echo(text if len(files) == 1 else f"# {name}\n{text}", nl=False)
-        return
-    if check or diff:
-        changes = write.differences(files, folder)
-        if diff:
-            typer.echo("\n".join(changes), nl=bool(changes))
-        elif changes:
-            typer.echo(f"{len(changes)} of {len(files)} files in {folder} would change", err=True)
-        raise typer.Exit(WORLD if changes else OK)
-    written = write.write(files, folder, force=force)
-    for name in sorted(files):
-        path = folder / name
-        typer.echo(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")
-
-
-def _tell(problems: Iterable[Problem]) -> None:
-    for problem in problems:
-        typer.echo(str(problem), err=True)
-
-
 def main() -> None:
     """Entry point: run the command line and turn what went wrong into lines and an exit code."""
     try:
         app()
     except Refused as refused:
-        _tell(refused.problems)
+        report(refused.problems)
         sys.exit(INPUT)
     except OSError as error:
         typer.echo(f"{error.filename or 'pallas-gen'}: {(error.strerror or str(error)).lower()}", err=True)

@@ -138,6 +138,12 @@ def test_image_bakes_the_project_without_its_secrets(make, run) -> None:
     ]
 
 
+def test_the_dockerfile_of_another_folder_is_built_with_the_project(make, run, tmp_path: Path) -> None:
+    assert run("image", "-f", str(make(ONE)), "-o", str(tmp_path / "deploy"))[0] == 0
+    head = (tmp_path / "deploy" / "Dockerfile.fleet").read_text().splitlines()[0]
+    assert "`docker build -f Dockerfile.fleet -t my-fleet:1 ..`" in head
+
+
 def test_a_secret_among_the_code_is_refused(make, run) -> None:
     path = make(ONE.replace("8101}", "8101, secrets: {K: {file: agents/key}}}"))
     (path.parent / "agents" / "key").touch()

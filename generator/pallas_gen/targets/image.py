@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import PurePosixPath
 
 import jinja2
 
 from pallas_contract import __version__, names
 from pallas_gen.plan import Plan
+from pallas_gen.targets.base import Target
 
 FILE = PurePosixPath("Dockerfile.fleet")
 
 
-def render(plan: Plan) -> dict[PurePosixPath, str]:
-    """The Dockerfile. It copies what holds no secret by name, so no builder and no ignore file can let one in."""
+def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
+    """Render the Dockerfile; `project` is the way from its folder to the one of agents.yaml, the build's context.
+
+    It copies what holds no secret by name, so no builder and no ignore file can let one in.
+    """
     loader = jinja2.PackageLoader("pallas_gen")
     environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
     copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
     words = {
         "image": f"pallas-agent:{__version__}",
+        "context": shlex.quote(str(project)),
         "tag": "my-fleet:1",
         "source": plan.source,
         "copies": [copy.replace("$", "\\$") for copy in copies],
@@ -31,3 +37,10 @@ def render(plan: Plan) -> dict[PurePosixPath, str]:
 def _literal(name: str) -> str:
     """`name` as a pattern of COPY that matches only itself."""
     return re.sub(r"([\[*?\\])", r"[\1]", name)
+
+
+TARGET = Target(
+    name="image",
+    summary="Write Dockerfile.fleet, which bakes the project's code into the agent image.",
+    render=lambda context: render(context.plan, context.project),
+)

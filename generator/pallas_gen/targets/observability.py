@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.launch import addresses
+from pallas_gen.output import write
 from pallas_gen.output import yaml as yaml_out
+from pallas_gen.targets.base import RenderContext, Target
 
 SCRAPE, ALERTS, DASHBOARD = map(PurePosixPath, ("prometheus.yaml", "alerts.yaml", "dashboard.json"))
 JOB = "pallas-registry"
@@ -214,3 +216,17 @@ def _panel(number: int, title: str, kind: str, query: str, legend: str, unit: st
         "fieldConfig": {"defaults": defaults, "overrides": []},
         "targets": [{"refId": "A", "datasource": source, "expr": query, "legendFormat": legend}],
     }
+
+
+def _render(context: RenderContext) -> write.Files:
+    files = render(context.fleet, context.plan.source)
+    return files | {write.SUMS: write.sums(files)}
+
+
+TARGET = Target(
+    name="observability",
+    summary="Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana.",
+    render=_render,
+    folder="observability",
+    mounted=False,
+)

@@ -1,0 +1,39 @@
+"""Everything that commands share: the fleet file's option, exit codes, problems on stderr."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pallas_contract import names
+from pallas_contract.problems import Problem
+from pallas_gen.plan import Plan, build_plan
+from pallas_gen.project import load
+
+OK, WORLD, INPUT = 0, 1, 2
+
+AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
+DEFAULT_FILE = Path(names.AGENTS_FILE)
+
+
+def read_plan(file: Path, *, mounted: bool = True) -> tuple[load.Loaded, Plan]:
+    """Read the project of a fleet file, print its warnings and decide its plan.
+
+    `mounted`: containers see the files themselves, so that it matters who may read them.
+
+    Raises:
+        Refused: with every error in the fleet file and beside it.
+    """
+    loaded = load.load(file, os.environ)
+    report([*loaded.warnings, *(loaded.unreadable if mounted else ())])
+    return loaded, build_plan(loaded.fleet, loaded.config, loaded.project)
+
+
+def report(problems: Iterable[Problem]) -> None:
+    """Print problems to stderr, one after the other."""
+    for problem in problems:
+        typer.echo(str(problem), err=True)

@@ -1,0 +1,90 @@
+"""One command for each row of the table of targets, all with the same options."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+
+from pallas_contract.problems import refuse_errors
+from pallas_gen.console import DEFAULT_FILE, OK, WORLD, AgentsFile, read_plan, report
+from pallas_gen.output import write
+from pallas_gen.targets.base import RenderContext, Target
+
+_FLAGS = {
+    "check": "Write nothing; exit 1 when a file would change.",
+    "diff": "Write nothing; show what would change.",
+    "stdout": "Write nothing; print the files.",
+    "force": "Overwrite files that were edited by hand.",
+}
+
+
+def add_commands(app: typer.Typer, targets: Iterable[Target]) -> None:
+    """Add the command of each target to `app`."""
+    for target in targets:
+        app.command(target.name, help=target.summary)(_command(target))
+
+
+def _command(target: Target) -> Callable[..., None]:
+    def command(*, file: Path, output: Path | None, **flags: bool) -> None:
+        loaded, plan = read_plan(file, mounted=target.mounted)
+        report(refuse_errors(target.problems(plan)))
+        folder = (output or loaded.folder / target.folder).resolve()
+        context = RenderContext(
+            fleet=loaded.fleet,
+            plan=plan,
+            folder=loaded.folder,
+            project=PurePosixPath(os.path.relpath(loaded.folder, folder)),
+            options=frozenset([option for option in target.options if flags.pop(_parameter(option))]),
+        )
+        if _deliver(target.render(context), folder, **flags):
+            for line in target.next_steps(context, folder):
+                typer.echo(line)
+
+    # typer makes the options from the signature
+    command.__signature__ = inspect.Signature(list(_parameters(target)))  # type: ignore[attr-defined]
+    return command
+
+
+def _parameters(target: Target) -> Iterator[inspect.Parameter]:
+    """Yield the block of options that all targets share; those of the target alone stand in its middle."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    yield inspect.Parameter("file", keyword, default=DEFAULT_FILE, annotation=AgentsFile)
+    default = f"`{target.folder}` beside the file" if target.folder else "beside the file"
+    output = typer.Option("-o", "--output", help=f"Folder to write to. Default: {default}.")
+    yield inspect.Parameter("output", keyword, default=None, annotation=Annotated[Path | None, output])
+    for option, summary in (dict(target.options) | _FLAGS).items():
+        flag = typer.Option(f"--{option}", help=summary)
+        yield inspect.Parameter(_parameter(option), keyword, default=False, annotation=Annotated[bool, flag])
+
+
+def _parameter(option: str) -> str:
+    return option.replace("-", "_")
+
+
+def _deliver(files: write.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> bool:
+    """Write the files, or show them. Returns whether they were written.
+
+    Raises:
+        typer.Exit: after `check` and `diff`.
+    """
+    if stdout:
+        for name, text in sorted(files.items()):
+            typer.echo(text if len(files) == 1 else f"# {name}\n{text}", nl=False)
+        return False
+    if check or diff:
+        changes = write.differences(files, folder)
+        if diff:
+            typer.echo("\n".join(changes), nl=bool(changes))
+        elif changes:
+            typer.echo(f"{len(changes)} of {len(files)} files in {folder} would change", err=True)
+        raise typer.Exit(WORLD if changes else OK)
+    written = write.write(files, folder, force=force)
+    for name in sorted(files):
+        path = folder / name
+        typer.echo(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")
+    return True

@@ -1,0 +1,25 @@
+"""The row of compose in the table of targets."""
+
+from __future__ import annotations
+
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_gen.output.write import Files
+from pallas_gen.targets.base import RenderContext, Target
+from pallas_gen.targets.compose import render, subnets
+
+
+def _render(context: RenderContext) -> Files:
+    plan = context.plan
+    try:
+        return render.render(plan, context.project)
+    except subnets.PoolExhausted:
+        where = Where(plan.source, field="networks.pool")
+        hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
+        raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
+
+
+TARGET = Target(
+    name="compose",
+    summary="Write compose.yaml: one service per agent, and the registry.",
+    render=_render,
+)
