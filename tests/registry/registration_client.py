@@ -11,7 +11,7 @@ from typing import Any
 
 from pallas_registry.discovery.resolver import NotFound
 from pallas_registry.registration.rpc import Reply
-from pallas_registry.registration.store import Store
+from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running
 
@@ -112,7 +112,7 @@ async def opened(folder: Path, time, fake: Fake | None = None, **world: Any) -> 
         yield Open(service)
 
 
-async def written(store: Store) -> None:
+async def written(store: RegistrationStore) -> None:
     """Return when the thread that writes has done all it was told before: it does one thing at a time."""
     await store.forget([])
 

@@ -121,12 +121,14 @@ def _store[M: Message](
     if settings.conversations is None or not settings.remembers:
         yield MemoryStore(weigh)
         return
-    from pallas_agent_runtime.conversations import sqlite  # noqa: PLC0415 - a megabyte, for those who asked for the file
+    # a megabyte, for those who asked for the file
+    from pallas_agent_runtime.conversations import sqlite  # noqa: PLC0415
+    from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
 
     with contextlib.ExitStack() as stack:
         try:
             kept = stack.enter_context(sqlite.opened(settings.conversations, settings.name, dump, parse))
-        except sqlite.CannotStore as failure:
+        except CannotStore as failure:
             raise Refused([Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure))]) from None
         yield kept
 

@@ -16,9 +16,10 @@ from pallas_contract.problems import Refused
 from pallas_registry import settings
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.registration import store
-from pallas_registry.registration.store import Store
+from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.settings import Settings
 from pallas_service.http.sockets import CannotListen, listen
+from pallas_service.sqlite_file import CannotStore
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:
@@ -33,8 +34,8 @@ def main(env: Mapping[str, str] = os.environ) -> int:
             print(problem, file=sys.stderr)  # noqa: T201
         return 2
     try:
-        kept = store.opened(chosen.registrations) if chosen.registrations else store.Memory()
-    except store.CannotStore as refused:
+        kept = store.opened(chosen.registrations) if chosen.registrations else store.MemoryRegistrations()
+    except CannotStore as refused:
         print(f"pallas-registry: registrations cannot be kept in {refused}", file=sys.stderr)  # noqa: T201
         return 1
     default = settings.authority(program.registry_env(loaded.fleet, "local")[names.ENV_BIND])
@@ -47,7 +48,9 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         return _serve(chosen, loaded, follower, listener, kept)
 
 
-def _serve(chosen: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, kept: Store) -> int:
+def _serve(
+    chosen: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, kept: RegistrationStore
+) -> int:
     # imported here: a bad file is answered without half a second for a web framework
     import structlog  # noqa: PLC0415
     import uvloop  # noqa: PLC0415

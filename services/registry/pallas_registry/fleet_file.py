@@ -15,8 +15,8 @@ from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import load as validate_load
-from pallas_registry.registration import tokens
-from pallas_registry.registration.tokens import Tokens
+from pallas_registry.registration import token_files
+from pallas_registry.registration.token_files import RegistrationTokens
 
 POLL_SECONDS = 1.0
 _NUMBERS = TypeAdapter(dict[str, PositiveInt])
@@ -32,7 +32,7 @@ class Loaded:
     fleet: Fleet
     capabilities: Capabilities | None
     warnings: tuple[Problem, ...] = ()
-    tokens: Tokens | None = None
+    tokens: RegistrationTokens | None = None
     """Those that agents outside of the file may register with; None when nobody may."""
     token_files: tuple[Path, ...] = ()
     written: datetime | None = None
@@ -58,8 +58,8 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
     try:
         fleet, _, warnings = validate_load.load(path)
         if chosen := fleet.registry.registration:
-            files = tokens.places(chosen, path.parent, secrets)
-            known = tokens.read(chosen, files, path.name)
+            files = token_files.paths(chosen, path.parent, secrets)
+            known = token_files.read(chosen, files, path.name)
     except Refused as refused:
         errors += refused.problems
     try:

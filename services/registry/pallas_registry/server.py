@@ -18,7 +18,7 @@ from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import MOST, Prober
 from pallas_registry.probing.stall_clock import Pulse
-from pallas_registry.registration.store import Store
+from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service, World
 from pallas_registry.serving import fast_path, fd_limit
 from pallas_registry.settings import Settings
@@ -51,7 +51,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, store: Store) -> None:
+async def serve(
+    settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, store: RegistrationStore
+) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:

@@ -31,7 +31,7 @@ from pallas_registry.probing.stall_clock import Pulse
 from pallas_registry.registration.reach import Outside
 from pallas_registry.registration.registrar import TICK, Registrar
 from pallas_registry.registration.rpc import Desk
-from pallas_registry.registration.store import Memory, Store
+from pallas_registry.registration.store import MemoryRegistrations, RegistrationStore
 from pallas_registry.serving.documents import Document
 from pallas_registry.settings import Settings
 from pallas_registry.state.agents import Board
@@ -72,7 +72,7 @@ class World:
     sleep: Sleep = asyncio.sleep
     discovery: Discovery | None = None
     check: Check = field(default_factory=lambda: Prober().check)
-    store: Store = field(default_factory=Memory)
+    store: RegistrationStore = field(default_factory=MemoryRegistrations)
     resolve: Resolve | None = None
     most: int = MOST
     pulse: Pulse = field(default_factory=Pulse)

@@ -15,8 +15,9 @@ from fast_agent import PromptMessageExtended
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
 
 from pallas_agent_runtime import engine
-from pallas_agent_runtime.conversations.sqlite import CannotStore, SqliteStore, connect, opened
+from pallas_agent_runtime.conversations.sqlite import SqliteStore, connect, opened
 from pallas_agent_runtime.conversations.store import key
+from pallas_service.sqlite_file import CannotStore
 
 Said = PromptMessageExtended
 Make = Callable[..., SqliteStore[Said]]

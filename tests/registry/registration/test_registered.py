@@ -11,7 +11,7 @@ import pytest
 
 from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.reach import Reach
-from pallas_registry.registration.store import Memory
+from pallas_registry.registration.store import MemoryRegistrations
 from pallas_registry.registration.store import opened as file_of
 from tests.registry.fake_fleet import states
 from tests.registry.registration_client import (
@@ -146,7 +146,7 @@ async def test_a_token_that_goes_while_its_agent_is_being_kept_registers_nothing
     admit(folder)
     file = folder / "agents.yaml"
 
-    class Slow(Memory):
+    class Slow(MemoryRegistrations):
         async def save(self, registration: Registration) -> None:
             file.write_text(file.read_text().replace(PARTNERS, ""))
             await time.sleep(5)

@@ -11,7 +11,8 @@ import pytest
 from pallas_registry.registration import messages, store
 from pallas_registry.registration.leases import Registration
 from pallas_registry.registration.messages import Register
-from pallas_registry.registration.store import CannotStore, opened
+from pallas_registry.registration.store import opened
+from pallas_service.sqlite_file import CannotStore
 from tests.registry.registration_client import SEED
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import structlog
 
 from pallas_agent_runtime.conversations.store import IDLE, LIMIT, TOTAL, Transcript, surplus
+from pallas_service import sqlite_file
+from pallas_service.sqlite_file import SqliteThread
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +31,6 @@ _FORGET_OLD = "DELETE FROM conversations WHERE agent = ? AND used < ?"
 _KEPT = "SELECT key, length(transcript) FROM conversations WHERE agent = ? AND key != ? ORDER BY used, key"
 """Of a BLOB SQLite knows the length without reading it, of a TEXT it does not."""
 _FORGET = "DELETE FROM conversations WHERE agent = ? AND key = ?"
-
-
-class CannotStore(Exception):
-    """The file cannot be used; the text names it and says why."""
 
 
 class SqliteStore[M]:
@@ -56,24 +51,24 @@ class SqliteStore[M]:
         clock: Callable[[], float] = time.time,
         total: int = TOTAL,
     ) -> None:
-        self._connection, self._agent, self._dump, self._parse = connection, agent, dump, parse
+        self._connection = connection
+        self._agent, self._dump, self._parse = agent, dump, parse
         self._limit, self._idle, self._clock, self._total = limit, idle, clock, total
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="conversations")
+        self._thread = SqliteThread(connection, "conversations")
 
     async def load(self, key: str) -> Transcript[M]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._load, key)
+        return await self._thread.run(self._load, key)
 
     async def save(self, key: str, transcript: Transcript[M]) -> None:
         """Keep it. A disk that is full costs the conversation this turn, and not the caller the answer."""
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._save, key, transcript)
+            await self._thread.run(self._save, key, transcript)
         except sqlite3.Error as error:
             log.error("conversation_not_saved", error=str(error))
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
-        self._thread.shutdown()
-        self._connection.close()
+        self._thread.close()
 
     def _load(self, key: str) -> Transcript[M]:
         try:
@@ -111,8 +106,7 @@ def opened[M](
     try:
         store = SqliteStore(connect(path), agent, dump, parse)
     except (OSError, sqlite3.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CannotStore(f"{path}: {reason.lower()}") from None
+        raise sqlite_file.cannot_store(path, error) from None
     with contextlib.closing(store):
         yield store
 
@@ -123,11 +117,9 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         OSError, sqlite3.Error: it cannot be opened.
     """
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    path.chmod(0o600)
-    connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
+    connection = sqlite_file.connect(path, timeout=BUSY)
     try:
+        path.chmod(0o600)  # one that was there may be open to others
         connection.execute("PRAGMA journal_mode = WAL")  # survives kill -9 without a sync for every turn
         connection.execute("PRAGMA synchronous = NORMAL")
         with connection:

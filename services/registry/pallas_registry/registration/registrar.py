@@ -13,13 +13,14 @@ from pallas_contract import names
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.validate import registration_rules
 from pallas_registry.discovery.sighting import Sighting
-from pallas_registry.registration import errors, tokens
+from pallas_registry.registration import errors, token_files
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Forgiven, Ledger, Registration, expiry, none_forgiven
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.registration.reach import Reach
-from pallas_registry.registration.store import CannotStore, Store
+from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.state.status import Verdict
+from pallas_service.sqlite_file import CannotStore
 
 TICK = 1.0
 """Seconds between two looks at who has been silent."""
@@ -43,7 +44,7 @@ class Registrar:
 
     def __init__(
         self,
-        store: Store,
+        store: RegistrationStore,
         board: Board,
         members: Callable[[], None],
         *,
@@ -209,7 +210,7 @@ def _barred(fleet: Fleet, agent: str, token: str) -> str:
         return "agents.yaml lets nobody register"
     if token not in chosen.tokens:
         return f"agents.yaml no longer has the token `{token}`"
-    if not tokens.admits(tokens.bound(chosen), token, agent):
+    if not token_files.admits(token_files.bindings(chosen), token, agent):
         return f"agents.yaml does not let the token `{token}` speak for it"
     return registration_rules.taken(fleet, agent)
 

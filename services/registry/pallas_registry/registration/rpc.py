@@ -18,7 +18,7 @@ from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import DEGRADED_AFTER, ERROR_AFTER, Registration, expiry
 from pallas_registry.registration.rate_limit import Limit
 from pallas_registry.registration.registrar import Registrar
-from pallas_registry.registration.tokens import Tokens
+from pallas_registry.registration.token_files import RegistrationTokens
 
 CHANGES_RATE, CHANGES_BURST = 5.0, 50
 """Registrations and departures per second and token: each is written to the disk."""
@@ -45,7 +45,7 @@ class Desk:
     """Takes the requests. `tokens` are those of this moment; None while agents.yaml lets nobody register."""
 
     def __init__(
-        self, registrar: Registrar, tokens: Callable[[], Tokens | None], *, clock: Callable[[], float]
+        self, registrar: Registrar, tokens: Callable[[], RegistrationTokens | None], *, clock: Callable[[], float]
     ) -> None:
         self._registrar, self._tokens = registrar, tokens
         self._changes = Limit(CHANGES_RATE, CHANGES_BURST, clock)
@@ -71,16 +71,16 @@ class Desk:
             return Reply(202, None)
         return Reply(200, {**_envelope(message), "result": result})
 
-    def _known(self, tokens: Tokens, headers: Mapping[str, str]) -> str:
+    def _known(self, tokens: RegistrationTokens, headers: Mapping[str, str]) -> str:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        token = tokens.whose(given.strip()) if scheme.lower() == "bearer" else None
+        token = tokens.name_of(given.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             _wait(self._strangers.wait(""))
             _log.warning("registration refused", reason="unknown token" if given else "no token")
             raise Refusal(401, errors.UNAUTHORIZED, "a known token is needed: Authorization: Bearer ...")
         return token
 
-    async def _do(self, tokens: Tokens, token: str, method: str, params: Any) -> dict[str, Any]:
+    async def _do(self, tokens: RegistrationTokens, token: str, method: str, params: Any) -> dict[str, Any]:
         if not isinstance(params, dict):
             raise Refusal(
                 400, errors.INVALID, "Invalid params", {"problems": [{"field": "", "message": "is no object"}]}
@@ -102,7 +102,7 @@ class Desk:
         return _told(await self._registrar.register(token, said), "registered")
 
 
-def _admit(tokens: Tokens, token: str, agent: str) -> None:
+def _admit(tokens: RegistrationTokens, token: str, agent: str) -> None:
     if not tokens.admits(token, agent):
         raise Refusal(403, errors.FORBIDDEN, f"this token is not for {agent}")
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +15,8 @@ from pallas_contract.documents.health import timestamp
 from pallas_registry.registration import messages
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Registration
+from pallas_service import sqlite_file
+from pallas_service.sqlite_file import CannotStore, SqliteThread
 
 _APPLICATION, _FORMAT = 0x70_61_6C_6C, 1
 """`PRAGMA application_id` ("pall") and `user_version`: whose file it is, and how it is laid out."""
@@ -31,15 +30,11 @@ _SAVE = "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?)"
 _log = structlog.get_logger()
 
 
-class CannotStore(Exception):
-    """The file cannot be used, or not be written to; the text says why."""
-
-
-class Store(Protocol):
-    """Keeps registrations. `save` and `forget` raise CannotStore, and have kept it when they return."""
+class RegistrationStore(Protocol):
+    """A store of registrations. `save` and `forget` raise CannotStore; when they return it is stored."""
 
     def load(self) -> list[Registration]:
-        """All that are kept, the oldest first."""
+        """Return all of them, the oldest first."""
 
     async def save(self, registration: Registration) -> None: ...
 
@@ -49,48 +44,44 @@ class Store(Protocol):
         """Wait for what is being written."""
 
 
-class Memory:
-    """No file: a restart forgets."""
+class MemoryRegistrations:
+    """Registrations without a file: a restart forgets them."""
 
     def load(self) -> list[Registration]:
         return []
 
     async def save(self, registration: Registration) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def forget(self, agents: list[str]) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
-class File:
-    """One SQLite file, used by this process alone; written in a thread beside the event loop, one call at a time."""
+class SqliteRegistrations:
+    """Registrations in one SQLite file, used by this process alone."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="registrations")
+        self._thread = SqliteThread(connection, "registrations")
 
     def load(self) -> list[Registration]:
         rows = self._connection.execute("SELECT agent, token, since, said FROM registrations ORDER BY since, agent")
-        found = []
-        for agent, token, since, said in rows:
+        registrations = []
+        for agent, token, since, text in rows:
             try:
-                checked = messages.read(messages.Register, json.loads(said))
-                found.append(Registration(agent, token, datetime.fromisoformat(since), checked))
-            except (
-                Refusal,
-                ValueError,
-                TypeError,
-                AttributeError,
-            ) as error:  # another version's rules, or another hand
+                message = messages.read(messages.Register, json.loads(text))
+                registrations.append(Registration(agent, token, datetime.fromisoformat(since), message))
+            # written under another version's rules, or by another hand
+            except (Refusal, ValueError, TypeError, AttributeError) as error:
                 _log.warning("a kept registration is not usable", agent=agent, reason=str(error))
-        return found
+        return registrations
 
     async def save(self, registration: Registration) -> None:
-        said = registration.said.model_dump_json(by_alias=True, exclude_defaults=True)
-        row = (registration.agent, registration.token, timestamp(registration.since), said)
+        text = registration.said.model_dump_json(by_alias=True, exclude_defaults=True)
+        row = (registration.agent, registration.token, timestamp(registration.since), text)
         await self._write(lambda: self._connection.execute(_SAVE, row))
 
     async def forget(self, agents: list[str]) -> None:
@@ -99,8 +90,7 @@ class File:
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
-        self._thread.shutdown()
-        self._connection.close()
+        self._thread.close()
 
     async def _write(self, work: Callable[[], object]) -> None:
         def run() -> None:
@@ -108,34 +98,32 @@ class File:
                 work()
 
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, run)
+            await self._thread.run(run)
         except sqlite3.Error as error:
             raise CannotStore(str(error)) from None
 
 
-def opened(path: Path) -> File:
-    """The file at `path`, made when it is not there, for this user only; its folder too.
+def opened(path: Path) -> SqliteRegistrations:
+    """Open the file at `path`, made when it is not there, for this user only; its folder too.
 
     Raises:
         CannotStore: it cannot be made, is something else, or another registry uses it.
     """
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(path, timeout=BUSY, check_same_thread=False)
+        connection = sqlite_file.connect(path, timeout=BUSY)
     except (OSError, sqlite3.Error) as error:
-        raise CannotStore(f"{path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from None
+        raise sqlite_file.cannot_store(path, error) from None
     try:
         _prepare(connection)
     except (CannotStore, sqlite3.Error) as error:
         connection.close()
         reason = "another registry uses it" if "locked" in str(error) else str(error)
         raise CannotStore(f"{path}: {reason}") from None
-    return File(connection)
+    return SqliteRegistrations(connection)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Take the file for this process, see whose it is, and that it is whole."""
+    """Take the file for this process; check which program wrote it, and that it is whole."""
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN EXCLUSIVE")

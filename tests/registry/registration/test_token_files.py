@@ -10,7 +10,7 @@ from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
 from pallas_registry.fleet_file import Follower
-from pallas_registry.registration import tokens
+from pallas_registry.registration import token_files
 from tests.registry.registration_client import TOKENS, admit
 
 
@@ -21,7 +21,7 @@ def chosen(**files: str) -> Registration:
 def test_whose_token_it_is(folder: Path) -> None:
     admit(folder)
     known = fleet_file.load(folder / "agents.yaml").tokens
-    assert [known.whose(given) for given in (*TOKENS.values(), "", "x" * 16, "\ud800")] == [
+    assert [known.name_of(given) for given in (*TOKENS.values(), "", "x" * 16, "\ud800")] == [
         "pricing",
         "partners",
         None,
@@ -37,8 +37,8 @@ def test_a_mounted_secret_goes_before_the_projects_file(folder: Path, tmp_path: 
     secrets.mkdir()
     (secrets / "registration-partners").write_text("mounted-token-0123456789\n")
     known = fleet_file.load(folder / "agents.yaml", secrets).tokens
-    assert known.whose("mounted-token-0123456789") == "partners"
-    assert known.whose(TOKENS["partners"]) is None
+    assert known.name_of("mounted-token-0123456789") == "partners"
+    assert known.name_of(TOKENS["partners"]) is None
 
 
 def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path
     (tmp_path / "same").write_text("the-same-token-0123456789\n")
     wanted = chosen(a="short", b="spaces", c="binary", d="twin", e="same", f="missing")
     with pytest.raises(Refused) as refused:
-        tokens.read(wanted, tokens.places(wanted, tmp_path, tmp_path / "no"), "agents.yaml")
+        token_files.read(wanted, token_files.paths(wanted, tmp_path, tmp_path / "no"), "agents.yaml")
     said = [str(problem).splitlines()[0] for problem in refused.value.problems]
     none = "holds no token: 16 or more characters in one line, without spaces"
     at = "agents.yaml registry.registration.tokens"
@@ -67,11 +67,11 @@ def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path
 def test_a_new_token_is_read_while_the_registry_runs_and_a_broken_one_changes_nothing(folder: Path) -> None:
     admit(folder)
     follower = Follower(folder / "agents.yaml")
-    assert follower.first().tokens.whose(TOKENS["partners"])
+    assert follower.first().tokens.name_of(TOKENS["partners"])
     assert (follower.poll(), follower.poll()) == (None, None)
     (folder / "partners.token").write_text("rotated-token-0123456789\n")
     assert follower.poll() is None  # it must stand still first
-    assert follower.poll().tokens.whose("rotated-token-0123456789") == "partners"
+    assert follower.poll().tokens.name_of("rotated-token-0123456789") == "partners"
     assert follower.poll() is None
     (folder / "partners.token").write_text("")
     assert follower.poll() is None
