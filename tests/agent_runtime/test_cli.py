@@ -139,7 +139,12 @@ def test_names_of_the_host_replace_the_address_and_admit_no_other(
 ) -> None:
     known = {"from.a": ["127.0.0.2"], "from.b": ["127.0.0.3", "203.0.113.1"]}
     rows = {name: [(0, 0, 0, "", (address, 0)) for address in found] for name, found in known.items()}
-    monkeypatch.setattr(http_sockets.socket, "getaddrinfo", lambda name, *_, **__: rows[name])
+    real = socket.getaddrinfo
+    monkeypatch.setattr(
+        http_sockets.socket,
+        "getaddrinfo",
+        lambda name, *rest, **more: rows[name] if name in rows else real(name, *rest, **more),
+    )
     with http_sockets.bound("0.0.0.0", toolkit.free_port(), ["from.a", "from.b"]) as sockets:
         assert [one.getsockname()[0] for one in sockets] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 

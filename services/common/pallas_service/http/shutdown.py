@@ -1,4 +1,4 @@
-"""How an agent process ends: told once it finishes what was begun, told twice it stops at once."""
+"""The HTTP server of a service and its end: told once it finishes what was begun, told twice it stops at once."""
 
 from __future__ import annotations
 
@@ -47,19 +47,29 @@ class _Protocol(BoundedProtocol):
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without its signal handlers: it raises a signal again once it has stopped, before the engine closes."""
+    """uvicorn without its signal handlers: it raises a signal again once it has stopped, and a wanted end is 0."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        protocol: type[BoundedProtocol] = _Protocol,
+        linger: int = LINGER,
+        proxy_headers: bool = True,
+    ) -> None:
+        """`linger` is the seconds after which a connection that is still open is cut."""
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_Protocol,
+                http=protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="warning",
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=LINGER,
+                proxy_headers=proxy_headers,
+                timeout_graceful_shutdown=linger,
             )
         )
 

@@ -15,23 +15,15 @@ class CannotListen(Exception):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket.
+    """Return a listening socket.
 
     Raises:
         CannotListen: the port is taken, the address is not ours, or we may not.
     """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError:
-            listener.close()
-            raise
-    except OSError as error:
-        raise CannotListen(f"cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}") from None
+    with contextlib.ExitStack() as stack:
+        listener = _bind(stack, host, port)
+        start(listener)
+        stack.pop_all()
     return listener
 
 
@@ -67,11 +59,11 @@ def start(listener: socket.socket) -> None:
 
 
 def _bind(stack: contextlib.ExitStack, host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = stack.enter_context(socket.socket(family))
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with _claiming(host, port):
-        listener.bind((host, port))
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = stack.enter_context(socket.socket(family, kind, protocol))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
     return listener
 
 
