@@ -129,3 +129,21 @@ def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
     with pytest.raises(Refused, match="no such file"):
         settled(follower)
     assert not follower.ok
+
+
+def test_a_defect_of_the_reader_is_a_problem_of_the_file(folder: Path) -> None:
+    """No input ends a running registry, also none that nobody has thought of."""
+    readings = iter([fleet_file.load(folder / "agents.yaml"), IndexError("tuple index out of range")])
+
+    def read(_path: Path) -> fleet_file.Loaded:
+        reading = next(readings)
+        if isinstance(reading, Exception):
+            raise reading
+        return reading
+
+    follower = Follower(folder / "agents.yaml", read=read)
+    follower.first()
+    (folder / "agents.yaml").write_text("name: other\n")
+    with pytest.raises(Refused, match=r"agents\.yaml: cannot be checked: IndexError: tuple index out of range"):
+        settled(follower)
+    assert not follower.ok

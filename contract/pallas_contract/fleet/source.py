@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,12 @@ MAX_DEPTH = 32
 MAX_ALIASES = 100
 MAX_NODES = 100_000
 """Nodes after aliases are expanded: what a reader of the tree would have to walk."""
+
+_NUMBER_OR_TRUTH = re.compile(
+    r"[-+]?(0b[01_]+|0x[0-9a-f_]+|[0-9][0-9_]*(\.[0-9_]*)?(e[-+][0-9]+)?|\.[0-9][0-9_]*(e[-+][0-9]+)?|\.inf)"
+    r"|\.nan|true|false|yes|no|on|off",
+    re.IGNORECASE,
+)
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path_ = tuple[str | int, ...]
@@ -97,11 +104,11 @@ def parse(text: str, *, name: str) -> Source:
 
 
 def is_plain(text: str) -> bool:
-    """Whether `text`, without quotes, would be a number or a truth value."""
-    try:
-        return isinstance(yaml.safe_load(text), int | float)
-    except yaml.YAMLError:
-        return False
+    """Return True for what YAML 1.1 reads as a number or a truth value where it stands without quotes.
+
+    By a pattern: text of a value would otherwise be parsed behind the limits of this module.
+    """
+    return _NUMBER_OR_TRUTH.fullmatch(text) is not None
 
 
 def _check_events(text: str, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -36,8 +36,6 @@ _BY_KEY = {
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
 _PRIVATE = frozenset({"otlp_endpoint", "env", "secrets", "tokens", "access"})
-_VARIANTS = frozenset({"bool", "constrained-str", "str"})
-"""Names pydantic puts into a location for the branch of a union it tried, besides those with brackets."""
 
 
 def load(path: Path) -> tuple[Fleet, Source, list[Problem]]:
@@ -69,12 +67,14 @@ def parse(tree: Source) -> Fleet:
 
 
 def _problem(tree: Source, detail: ErrorDetails) -> Problem:
-    path = tuple(part for part in detail["loc"] if part not in _VARIANTS and "[" not in str(part))
     kind, value = detail["type"], detail["input"]
+    path = _path(tree.data, detail["loc"])
+    if kind == "missing":
+        path = (*path, detail["loc"][-1])
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1])
-        guess = difflib.get_close_matches(str(path[-1]), known, n=1)
-        hint = f"did you mean `{guess[0]}`?" if guess else f"known keys: {', '.join(known)}"
+        guess = difflib.get_close_matches(str(path[-1]), known, n=1) if path else []
+        hint = f"did you mean `{guess[0]}`?" if guess else f"known keys: {', '.join(known)}" if known else ""
         return tree.problem(*path, message="unknown key", hint=hint)
     if kind == "missing":
         return tree.problem(*path, message="is required")
@@ -84,6 +84,21 @@ def _problem(tree: Source, detail: ErrorDetails) -> Problem:
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
     return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
+
+
+def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the parts of `location` that lead through `data`.
+
+    The others are pydantic's own: the branch of a union that it tried (`bool`, `dict[str,Need]`), or `[key]`. A key of
+    the file may be spelled like any of them, so their text does not tell.
+    """
+    path: list[str | int] = []
+    for part in location:
+        inside = data if isinstance(data, Mapping) else dict(enumerate(data)) if isinstance(data, list) else {}
+        if part in inside:
+            data = inside[part]
+            path.append(part)
+    return tuple(path)
 
 
 def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
@@ -107,10 +122,13 @@ def _got(path: tuple[str | int, ...], value: Any) -> str:
 
 
 def _known_keys(path: tuple[str | int, ...]) -> list[str]:
-    """The keys allowed at `path`, found by walking the models along it."""
+    """Return the keys allowed at `path`, by walking the models along it; none where they do not lead there."""
     at: Any = Fleet
     for part in path:
-        at = _plain(at.model_fields[str(part)].annotation) if _is_model(at) else _plain(get_args(at)[-1])
+        if _is_model(at):
+            at = _plain(at.model_fields[str(part)].annotation) if str(part) in at.model_fields else None
+        else:
+            at = _plain(get_args(at)[-1]) if get_args(at) else None
     return sorted(at.model_fields) if _is_model(at) else []
 
 

@@ -135,7 +135,14 @@ class Follower:
 
     def _load(self, stamp: Stamp) -> Loaded:
         self._seen, self.ok = stamp, False
-        loaded = self._read(self._path)
+        try:
+            loaded = self._read(self._path)
+        except Refused:
+            raise
+        except Exception as error:  # a defect of ours must not end a registry that has a fleet to go on with
+            message = f"cannot be checked: {type(error).__name__}: {error}"
+            hint = "this is a defect of pallas-kit, please report it; undoing the last change of the file helps"
+            raise Refused([Problem(Where(self._path.name), message, hint)]) from error
         self.ok = True
         if self._tokens != loaded.token_files:
             self._tokens = loaded.token_files

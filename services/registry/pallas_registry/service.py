@@ -242,7 +242,8 @@ class Service:
                 loaded = await asyncio.to_thread(self._follower.poll)
             except Refused as refused:
                 problems = [str(problem) for problem in refused.problems]
-                _log.error("fleet file refused, the earlier one stays in use", problems=problems)
+                defect = refused.__cause__  # ours, where there is one: then the log needs to say where
+                _log.error("fleet file refused, the earlier one stays in use", problems=problems, exc_info=defect)
                 self.history.ring()
                 continue
             if loaded is None:

@@ -1,0 +1,39 @@
+"""The shape of agents.yaml: whatever stands there is a problem with a place, and costs no more than reading it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract.fleet import source
+from pallas_contract.problems import Refused
+from pallas_contract.validate import load
+
+
+def refusals(agent: str) -> list[str]:
+    text = f"name: x\nagents:\n  scout: {{module: agents.scout, {agent}}}\n"
+    with pytest.raises(Refused) as refused:
+        load.parse(source.parse(text, name="agents.yaml"))
+    return list(map(str, refused.value.problems))
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 6000, "!!int 3K", "{a0: &a0 {k: v}, a1: {<<: [*a0, *a0]}}", "&a [*a]", "8101 # x"]
+)
+def test_the_text_of_a_number_is_never_parsed_as_yaml(text: str) -> None:
+    (problem,) = refusals(f'port: "{text}"')
+    assert problem.startswith("agents.yaml:3:33 agents.scout.port: must be a whole number, not '")
+    assert "without quotes" not in problem
+
+
+@pytest.mark.parametrize(
+    "text", ["8101", "-1", "+8_101", "0x1F", "0o17", "017", "1.5", "1.", ".5", "2e+3", ".inf", "yes", "off"]
+)
+def test_a_number_in_quotes_is_recognised(text: str) -> None:
+    (problem,) = refusals(f'port: "{text}"')
+    assert problem.endswith("write it without quotes") == (text != "0o17")  # which YAML 1.1 takes for text
+
+
+@pytest.mark.parametrize("key", ["[", "[a]", "dict[str,Need]", "function-after[_inside(), str]", "a]["])
+def test_an_unknown_key_may_look_like_a_branch_of_pydantics(key: str) -> None:
+    (problem,) = refusals(f'port: 8101, "{key}": 1')
+    assert problem.startswith(f"agents.yaml:3:45 agents.scout.{key}: unknown key")
