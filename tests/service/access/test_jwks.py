@@ -18,11 +18,14 @@ class Source:
     def __init__(self, issuer: Any) -> None:
         self.issuer, self.now, self.asked, self.fails = issuer, 1000.0, 0, False
         self.answer: dict[str, Any] | None = None
+        self.error: Exception | None = None
         issuer.rotate()
 
     async def __call__(self) -> bytes:
         self.asked += 1
         await asyncio.sleep(0)
+        if self.error:
+            raise self.error
         if self.fails:
             raise OSError("connection refused")
         return json.dumps(self.answer or self.issuer.jwks()).encode()
@@ -119,6 +122,50 @@ async def test_what_is_no_key_set_leaves_the_old_ones(source: Source) -> None:
     assert await known.find("made-up") is None
     assert await known.find(source.newest)
     assert known.problem == "not a JWK set"
+
+
+RSA = {"kty": "RSA", "n": "A" * 342, "e": "AQAB", "kid": "rsa"}
+ODD = {
+    "no algorithm": {"alg": "none"},
+    "a list for the algorithm": {"alg": ["ES256"]},
+    "an object for the algorithm": {"alg": {"ES256": 1}},
+    "an object for the id": {"kid": {}},
+    "a list for the kind": {"kty": []},
+    "a number for a coordinate": {"x": 5},
+    "a private member": {"d": "AQAB"},
+    "a list for the use": {"use": []},
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_an_odd_key_takes_no_other_with_it(issuer: Any, odd: dict[str, Any]) -> None:
+    issuer.rotate()
+    (data,) = issuer.jwks()["keys"]
+    found = jwks.parse(json.dumps({"keys": [{**data, **odd}, data]}).encode())
+    assert [key.id for key in found] == [data["kid"]]
+
+
+@pytest.mark.parametrize("large", [{"n": "A" * 2732}, {"e": "A" * 12}, {"d": "0" * 5000, "p": "AQ"}])
+def test_keys_that_take_long_to_check_are_not_even_read(large: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(data: object) -> None:
+        raise AssertionError(data)
+
+    monkeypatch.setattr(jwks.PyJWK, "from_dict", read)
+    assert jwks.parse(json.dumps({"keys": [RSA | large]}).encode()) == []
+
+
+@pytest.mark.parametrize("error", [NotImplementedError(), AttributeError("x"), RecursionError(), UnicodeError("x")])
+async def test_no_answer_of_an_issuer_ends_the_agent(source: Source, error: Exception) -> None:
+    known = source.keys()
+    await known.find(source.newest)
+    source.error = error
+    source.now += jwks.PAUSE
+    looking = asyncio.create_task(known.run())
+    while not (known.problem or looking.done()):
+        await asyncio.sleep(0)
+    assert not looking.done()
+    assert await known.find(source.newest)
+    looking.cancel()
 
 
 def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:

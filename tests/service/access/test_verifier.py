@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
+from structlog.testing import capture_logs
 
 from pallas_agent_runtime.access import token_files
 from pallas_contract.fleet import source
@@ -64,6 +66,39 @@ async def test_time_is_that_of_the_clock_given(issuer: Any, late: float, accepte
 @pytest.mark.parametrize("times", [{"exp": "tomorrow"}, {"nbf": "yesterday"}, {"nbf": [1]}])
 async def test_a_time_that_is_no_number_is_refused(issuer: Any, times: Mapping[str, Any]) -> None:
     assert await verifier(issuer).verify_token(issuer.token(MINE, **times)) is None
+
+
+@pytest.mark.parametrize("moment", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("claim", ["exp", "nbf"])
+async def test_a_time_that_never_comes_is_refused(issuer: Any, claim: str, moment: float) -> None:
+    assert await verifier(issuer).verify_token(issuer.token(MINE, **{claim: moment})) is None
+
+
+async def test_nobody_is_no_caller(issuer: Any) -> None:
+    assert await verifier(issuer).verify_token(issuer.token(MINE, "")) is None
+
+
+@pytest.mark.parametrize("scope", [7, True, {"call": 1}, [7], [["call"]]])
+@pytest.mark.parametrize("claim", ["scope", "scp"])
+async def test_a_scope_that_is_no_text_is_refused(issuer: Any, claim: str, scope: object) -> None:
+    assert await verifier(issuer).verify_token(issuer.token(MINE, **{claim: scope})) is None
+
+
+async def test_a_scope_of_null_is_none(issuer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = {"iss": issuer.url, "aud": MINE, "sub": "alice", "exp": time.time() + 60, "scope": None}
+    ((kid, key),) = issuer.keys.items()
+    found = await verifier(issuer).verify_token(jwt.encode(claims, key, "ES256", {"kid": kid}))
+    assert found is not None
+    assert found.scopes == []
+
+
+async def test_a_check_that_fails_by_itself_refuses(issuer: Any) -> None:
+    def clock() -> float:
+        raise ZeroDivisionError
+
+    with capture_logs() as lines:
+        assert await verifier(issuer, clock=clock).verify_token(issuer.token(MINE)) is None
+    assert [line["reason"] for line in lines] == ["its check failed"]
 
 
 async def test_only_listed_algorithms_are_accepted(issuer: Any) -> None:

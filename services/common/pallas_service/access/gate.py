@@ -77,7 +77,13 @@ class _Challenge:
         self._invitation = f'Bearer realm="{resource}"{where}{self._scope}'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not Headers(scope=scope).get("authorization", "").lower().startswith("bearer "):
+        presented = Headers(scope=scope).getlist("authorization")
+        if len(presented) > 1:  # a proxy in front may have looked at the other one
+            ambiguous = Response(
+                status_code=400, headers={"www-authenticate": f'{self._invitation}, error="invalid_request"'}
+            )
+            return await ambiguous(scope, receive, send)
+        if not presented or not presented[0].lower().startswith("bearer "):
             invited = Response(status_code=401, headers={"www-authenticate": self._invitation})
             return await invited(scope, receive, send)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import structlog
 from jwt import PyJWK
-from jwt.exceptions import PyJWTError
 
 from pallas_contract.probe import http_client
 
@@ -23,6 +22,11 @@ PAUSE = 30.0
 TRUSTED = 3600.0
 """Seconds for which keys are believed while their source does not answer."""
 TIMEOUT = 5.0
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+"""Members of private and shared keys (RFC 7518, 6): nobody should publish them, and checking them takes seconds."""
+_LONGEST = {"n": 2731, "e": 11, "x": 88, "y": 88}
+"""Most characters of a number, in base64: RSA of 16,384 bits with an exponent of 64, coordinates of P-521. The time
+that a signature takes grows with them, and whoever has a token can ask for it."""
 
 Fetch = Callable[[], Awaitable[bytes]]
 
@@ -83,14 +87,19 @@ class Keys:
                 async with asyncio.timeout(TIMEOUT):
                     self._keys = parse(await self._fetch())
                 self._found, self.problem = self._clock(), "" if self._keys else "no key that can check a signature"
-            except (OSError, TimeoutError, ValueError, http_client.Unreachable) as error:
-                self.problem = f"no answer in {TIMEOUT:g} s" if isinstance(error, TimeoutError) else str(error)
+            except TimeoutError:
+                self.problem = f"no answer in {TIMEOUT:g} s"
+            except (OSError, ValueError, http_client.Unreachable) as error:
+                self.problem = str(error)
+            except Exception as error:  # whatever an issuer answers, the agent goes on with the keys it has
+                self.problem = f"the look at the keys failed: {type(error).__name__}"
+                log.exception("issuer_keys_failed")
             if self.problem != before:
                 log.warning("issuer_keys", keys=len(self._keys), problem=self.problem or None)
 
 
 def parse(document: bytes) -> list[Key]:
-    """The keys of a JWK set that can check a signature; secret ones and unknown kinds are left out.
+    """Return the keys of a JWK set that can check a signature; all others are left out, each by itself.
 
     Raises:
         ValueError: it is none. A set without a usable key is one: so all keys are taken back at once.
@@ -106,11 +115,17 @@ def parse(document: bytes) -> list[Key]:
 
 
 def _key(data: dict[str, Any]) -> Key | None:
-    if data.get("kty") == "oct" or data.get("use", "sig") != "sig":
+    """Return the key, None for one that is not for signatures, not public, too large, or that PyJWT cannot read."""
+    if data.get("use", "sig") != "sig" or data.get("kty") == "oct" or _PRIVATE & data.keys():
+        return None
+    key_id, alg = data.get("kid"), data.get("alg")
+    if not all(isinstance(text, str | None) for text in (key_id, alg)):
+        return None
+    if any(len(str(data.get(member, ""))) > longest for member, longest in _LONGEST.items()):
         return None
     try:
-        return Key(data.get("kid"), data.get("alg"), PyJWK.from_dict(data))
-    except PyJWTError:
+        return Key(key_id, alg, PyJWK.from_dict(data))
+    except Exception:  # PyJWT lets more out than its own errors: NotImplementedError for `"alg": "none"`
         return None
 
 
