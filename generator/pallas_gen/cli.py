@@ -91,7 +91,7 @@ def probe_url(
     """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error."""
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
-    headers = {"authorization": f"Bearer {token.read_text(encoding='utf-8').strip()}"} if token else {}
+    headers = {"authorization": f"Bearer {_token(token)}"} if token else {}
     result = asyncio.run(probe.probe(probe.Target(url, deep=deep, headers=headers), timeout=timeout))
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""
@@ -99,6 +99,13 @@ def probe_url(
         f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{'  ' + result.reason if result.reason else ''}"
     )
     raise typer.Exit(OK if result.reachable else WORLD)
+
+
+def _token(path: Path) -> str:
+    text = path.read_text("utf-8", errors="replace").strip()
+    if not text or not text.isascii() or not text.isprintable():
+        raise typer.BadParameter(f"{path} holds no token: one line of ASCII", param_hint="--token-file")
+    return text
 
 
 def _version(value: bool) -> None:

@@ -173,3 +173,17 @@ def test_probe_says_what_is_wrong(run) -> None:
 def test_usage_errors_are_input_errors(run) -> None:
     assert run("compose", "--nope")[0] == 2
     assert run("--version")[0] == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"a\0b", b"\xff\xfe", "ü".encode(), b"two\nlines"])
+def test_a_token_file_without_a_token_is_said_before_anything_is_asked(
+    tmp_path: Path, content: bytes, capsys, monkeypatch
+) -> None:
+    (tmp_path / "token").write_bytes(content)
+    monkeypatch.setattr(
+        "sys.argv", ["pallas-gen", "probe", "http://127.0.0.1:9/mcp", "--token-file", str(tmp_path / "token")]
+    )
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert exit_.value.code == 2
+    assert "holds no token" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from pallas_contract.fleet.base import SecretFile, Text, Written
+from pallas_contract.fleet.base import FilePath, SecretFile, Text, Written
 
 _CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
 _SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"
@@ -54,7 +54,7 @@ class Jwt(Written):
     default where that is on localhost, or the agent is not published."""
     jwks_url: HttpsUrl | None = None
     """Where its keys are. Either this or `jwks_file`."""
-    jwks_file: Text | None = None
+    jwks_file: FilePath | None = None
     """A file with its keys, relative to agents.yaml or absolute: for agents that may not reach the world."""
     algorithms: Annotated[list[Algorithm], Field(min_length=1)] = ["RS256", "PS256", "ES256", "EdDSA"]
     """Signature algorithms that are accepted."""

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+NAME_BYTES, PATH_BYTES = 255, 4095
+"""Longest name of a file and longest path that Linux has: it raises an error for more, whoever asks for what reason."""
+
+
+def fitting_path(path: str) -> str:
+    """Return `path` if a file may have it.
+
+    Raises:
+        ValueError: it is longer than any path or name can be.
+    """
+    if len(path.encode()) > PATH_BYTES or any(len(name.encode()) > NAME_BYTES for name in path.split("/")):
+        raise ValueError(f"must be a path in which no name has more than {NAME_BYTES} bytes")
+    return path
+
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+FilePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(fitting_path)]
 
 
 class Written(BaseModel):
@@ -18,5 +34,5 @@ class Written(BaseModel):
 class SecretFile(Written):
     """A secret by reference: the file whose content becomes the value."""
 
-    file: Text
+    file: FilePath
     """Path of the file, relative to agents.yaml or absolute."""

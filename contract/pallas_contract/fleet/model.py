@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pallas_contract import names
 from pallas_contract.fleet import access_model
 from pallas_contract.fleet.access_model import Access, AgentAccess
-from pallas_contract.fleet.base import SecretFile, Text
+from pallas_contract.fleet.base import FilePath, SecretFile, Text, fitting_path
 from pallas_contract.fleet.base import Written as _Written
 
 
@@ -26,7 +26,12 @@ def _is_address(text: str) -> str:
 def _inside(path: str) -> str:
     if path.startswith("/") or ".." in path.split("/"):
         raise ValueError("must be a path inside the project folder")
-    return path
+    return fitting_path(path)
+
+
+def _importable(module: str) -> str:
+    fitting_path(f"{module.replace('.', '/')}.py")
+    return module
 
 
 def _is_reach(text: str) -> str:
@@ -68,7 +73,7 @@ PATTERNS = {
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
-ModulePath = Annotated[str, StringConstraints(pattern=_MODULE)]
+ModulePath = Annotated[str, StringConstraints(pattern=_MODULE), AfterValidator(_importable)]
 RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
 Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
@@ -189,7 +194,7 @@ class Service(_Written):
 class Token(_Written):
     """A token by reference, and the agents it is good for."""
 
-    file: Text
+    file: FilePath
     """Path of the file that holds it, relative to agents.yaml or absolute: at least 16 characters in one line."""
     agents: list[Text] = []
     """Agents that this token alone may register. Empty: every name that is free and in no other token's list."""

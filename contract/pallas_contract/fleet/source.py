@@ -24,6 +24,10 @@ _NUMBER_OR_TRUTH = re.compile(
     re.IGNORECASE,
 )
 
+_IN_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""YAML can spell these, but no environment, argument, path or UTF-8 file can hold them."""
+_NO_TEXT = "has a character that no text may have: NUL, or half of a surrogate pair"
+
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path_ = tuple[str | int, ...]
 
@@ -151,6 +155,8 @@ def _walk(
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _walk(value, (*path, index), name, marks, budget)
+    elif _IN_NO_TEXT.search(node.value):
+        yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT)
 
 
 def _check_key(key: Any, path: Path_, name: str, seen: set[str]) -> Iterator[Problem]:
@@ -158,6 +164,8 @@ def _check_key(key: Any, path: Path_, name: str, seen: set[str]) -> Iterator[Pro
     where = Where(name, key.start_mark.line + 1, key.start_mark.column + 1, field_name)
     if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
         raise Refused([Problem(where, "keys must be text", "YAML reads this key as another type: put it in quotes")])
+    if _IN_NO_TEXT.search(key.value):
+        raise Refused([Problem(Where(name, where.line, where.column), _NO_TEXT)])
     if key.value in seen:
         yield Problem(where, "this key is given twice", "remove one of the two")
     seen.add(key.value)

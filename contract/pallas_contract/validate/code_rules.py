@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,9 +17,12 @@ def missing(fleet: Fleet, tree: Source, folder: Path, elsewhere: Callable[[str],
     modules += [("services", name, service.module) for name, service in fleet.services.items()]
     for kind, name, module in modules:
         place = module.replace(".", "/")
-        if not (folder / f"{place}.py").is_file() and not (folder / place).is_dir() and not elsewhere(module):
+        there = os.path.isfile(folder / f"{place}.py") or os.path.isdir(
+            folder / place
+        )  # unlike Path's, they never raise
+        if not there and not elsewhere(module):
             hint = f"create {place}.py beside {tree.name}, or name an `image` that holds the module"
             yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
     for name, agent in fleet.agents.items():
-        if agent.card and not (folder / agent.card).is_file():
+        if agent.card and not os.path.isfile(folder / agent.card):
             yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")

@@ -116,14 +116,14 @@ def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
 
 def _missing_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
     for file, where in places.items():
-        if not (folder / file).is_file():
+        if not os.path.isfile(folder / file):  # unlike Path.is_file, it never raises
             yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
 
 
 def _closed_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
     for file, where in places.items():
         path = folder / file
-        if path.is_file() and not path.stat().st_mode & 0o004:
+        if os.path.isfile(path) and not path.stat().st_mode & 0o004:
             hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
             yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 

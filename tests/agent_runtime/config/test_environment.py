@@ -73,6 +73,14 @@ def test_a_missing_secret_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["secrets/KEY", ".env"])
+def test_a_file_with_a_nul_is_named_and_what_is_in_it_is_not(toolkit: Any, tmp_path: Path, name: str) -> None:
+    toolkit.write_files(tmp_path, {name: "KEY=canary\0\n"})
+    with pytest.raises(Refused) as refused:
+        fill(tmp_path, {})
+    assert str(refused.value) == f"{tmp_path / name}: has a NUL in it (byte 10)\n    save it as UTF-8"
+
+
 def test_an_unreadable_secret_file_is_named_with_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "KEY"
     path.write_text("x")

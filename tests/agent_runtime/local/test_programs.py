@@ -111,6 +111,19 @@ def test_every_missing_secret_file_is_a_problem_at_its_place(compiled, project):
     ]
 
 
+@pytest.mark.parametrize("content", [b"a\0b", "key".encode("utf-16"), "key".encode("utf-16-le")])
+def test_a_secret_that_no_environment_can_hold_is_a_problem_at_its_place(compiled, project, content):
+    """PowerShell writes UTF-16."""
+    (project / "key.txt").write_bytes(content)
+    with pytest.raises(Refused) as refused:
+        compiled()
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(
+        "agents.yaml:7:61 agents.loner.secrets.KEY.file: "
+        "secret file key.txt cannot be read: is not UTF-8 text, or has a NUL in it"
+    )
+
+
 def test_each_busy_port_is_one_problem_at_its_place(compiled):
     found, tree = compiled()
     busy = {9000: "address already in use", 9003: "address already in use"}

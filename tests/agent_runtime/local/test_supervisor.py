@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from subprocess import SubprocessError
 
 import pytest
 
@@ -115,6 +116,16 @@ def test_a_member_that_cannot_be_started_is_tried_again(world, member, life):
     world.run(member("odd"), until=10)
     assert "odd    : cannot be started: no such interpreter; starting it again in 0.5 s" in world.said
     assert "odd    : ready after 1.0 s" in world.said
+
+
+@pytest.mark.parametrize("error", [ValueError("embedded null byte"), SubprocessError("preexec_fn")])
+def test_what_no_process_can_be_started_with_stops_no_other(world, member, life, monkeypatch, error):
+    """Also where no check of ours has seen it before."""
+    world.lives["odd"] = [life(code=127)]
+    monkeypatch.setattr("tests.agent_runtime.local.conftest.FileNotFoundError", lambda _: error, raising=False)
+    world.run(member("odd"), member("sound"), until=10)
+    assert f"odd    : cannot be started: {error}; starting it again in 0.5 s" in world.said
+    assert "sound  : ready after 1.0 s" in world.said
 
 
 @pytest.fixture

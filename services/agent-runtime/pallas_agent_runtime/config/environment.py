@@ -77,13 +77,18 @@ def read_text(path: Path) -> str:
         Refused: it cannot be read, naming the file and the user that tried.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
         hint = "make it readable for that user: `chmod o+r`, or change its owner"
         raise Refused([Problem(Where(str(path)), message, hint)]) from None
     except UnicodeDecodeError as error:
         raise Refused([Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})")]) from None
+    if "\0" in text:  # no environment can hold it
+        raise Refused(
+            [Problem(Where(str(path)), f"has a NUL in it (byte {text.encode().index(0)})", "save it as UTF-8")]
+        )
+    return text
 
 
 def _referenced(

@@ -109,8 +109,10 @@ def _secrets(fleet: Fleet, tree: Source, folder: Path) -> tuple[dict[str, dict[s
     for place, name, key, secret in _secret_files(fleet):
         try:
             text = (folder / secret.file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+            if "\0" in text:
+                raise ValueError
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text, or has a NUL in it"
             message = f"secret file {secret.file} cannot be read: {reason}"
             hint = f"create it{f' with the value of {key}' if key.isidentifier() else ''}, readable for you only"
             problems.append(tree.problem(*place, message=message, hint=hint))

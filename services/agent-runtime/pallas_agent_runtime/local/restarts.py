@@ -10,6 +10,7 @@ import signal
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from subprocess import SubprocessError
 from typing import Literal, Protocol
 
 from pallas_agent_runtime.local.child import Child, Spawn
@@ -119,7 +120,7 @@ class Keeper:
                 answer = asyncio.create_task(self._until_ready())
                 await self._first_answer(child, answer)
             code = await child.wait()
-        except OSError as error:
+        except (OSError, ValueError, SubprocessError) as error:  # what Popen raises for what it is given
             return f"cannot be started: {error}"
         finally:
             if answer:
