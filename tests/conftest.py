@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+LONGEST = (
+    "e2e/test_cluster.py",
+    "e2e/test_compose.py",
+    "e2e/test_cluster_guarded.py",
+    "e2e/test_conformance.py",
+    "e2e/test_local.py",
+    "e2e/test_cluster_options.py",
+    "e2e/test_data_pool.py",
+    "registry/faults/test_dns.py",
+    "chart/test_policy.py",
+    "registry/faults/test_starved.py",
+    "registry/faults/test_file.py",
+    "e2e/test_registration.py",
+    "e2e/test_access.py",
+    "e2e/test_demo.py",
+)
+"""The modules that take minutes. Where workers share the tests these begin first: none is to be waited for alone."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected files instead of comparing with them")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest first for workers; alone, those with a cluster last, for it runs until the session ends."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        order: Mapping[Path, int] = {TESTS / name: number for number, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(item.path, len(LONGEST)))
+    else:
+        items.sort(key=lambda item: item.get_closest_marker("cluster") is not None)
 
 
 @pytest.fixture(scope="session")

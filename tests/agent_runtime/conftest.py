@@ -28,6 +28,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.types import ASGIApp
 
+from tests.ports import free_port
+
 ERAS = ("2026-07-28", "legacy")
 
 READY = 90.0
@@ -43,12 +45,6 @@ def until[T](what: Callable[[], T | None], seconds: float = READY) -> T:
         assert time.monotonic() < deadline, "nothing happened in time"
         time.sleep(0.05)
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def write_files(folder: Path, files: dict[str, Any]) -> Path:

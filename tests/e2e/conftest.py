@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +11,9 @@ import pytest
 from . import release
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those with a cluster at the end: it runs on until the session ends, and others measure time."""
-    items.sort(key=lambda item: item.get_closest_marker("cluster") is not None)
-
-
 @pytest.fixture(scope="session")
-def kubernetes(root: Path) -> Iterator[None]:
-    """It runs, with the images of this checkout; each user takes a namespace of its own."""
-    with release.cluster(root):
+def kubernetes(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """It runs, with the images of this checkout; each user takes a namespace of its own, each worker the same one."""
+    session = tmp_path_factory.getbasetemp()
+    with release.cluster(root, session.parent if "PYTEST_XDIST_WORKER" in os.environ else session):
         yield

@@ -17,8 +17,9 @@ from typing import Any
 
 import httpx
 
+from tests.ports import free_port
+
 from . import scenario
-from .projects import free_ports
 
 INTERVAL = 0.5
 WITHIN = 30.0
@@ -92,7 +93,7 @@ class Daedalus:
 @asynccontextmanager
 async def running(registry: str, fleet: scenario.Fleet) -> AsyncIterator[Daedalus]:
     """Daedalus as a program of its own, polling every half second."""
-    (port,) = free_ports(1)
+    port = free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "pallas_testing.daedalus", "--port", str(port)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -18,9 +19,9 @@ from typing import Any
 
 from pallas_contract import __version__, names
 from pallas_contract.probe import http_client
+from tests.ports import free_port
 
 from . import scenario
-from .projects import free_ports
 
 READY = "180s"
 """Ten pods that each take 4 s of CPU, on two cores that have other work too."""
@@ -134,7 +135,7 @@ class Release:
         return f"http://127.0.0.1:{port}"
 
     def _forward(self, member: str) -> tuple[subprocess.Popen[str], int]:
-        (port,) = free_ports(1)
+        port = free_port()
         command = ["kubectl", "-n", self.namespace, "port-forward", f"service/{names.slug(member)}"]
         process = subprocess.Popen(
             [*command, f"{port}:{names.CONTAINER_PORT}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -186,25 +187,42 @@ def until(met: Callable[[], bool], what: str, *, within: float) -> None:
 
 
 @contextmanager
-def cluster(root: Path) -> Iterator[None]:
-    """The project's own cluster, ended if it was not up, with the kit's images of this checkout.
+def cluster(root: Path, session: Path) -> Iterator[None]:
+    """Bring up the project's own cluster with the images of this checkout, ended by its last user if it was not up.
 
-    Or that of KUBECONFIG, which has them.
+    Or that of KUBECONFIG, which has them. `session` is a folder that all workers of this run share.
     """
     if os.environ.get("KUBECONFIG"):
         yield
         return
     tool = root / "tools" / "cluster"
-    was_up = call(tool, "status", check=False).returncode == 0
-    os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
-    os.environ["PALLAS_LOAD_IMAGES"] = shlex.join([str(tool), "load"])
+    with users(session, 1) as count:
+        if count == 1 and call(tool, "status", check=False).returncode != 0:
+            (session / "cluster.ours").touch()
+        os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
+        os.environ["PALLAS_LOAD_IMAGES"] = shlex.join([str(tool), "load"])
+        if count == 1:
+            load(f"pallas-agent:{__version__}", f"pallas-registry:{__version__}")
     try:
-        load(f"pallas-agent:{__version__}", f"pallas-registry:{__version__}")
         yield
     finally:
         del os.environ["KUBECONFIG"], os.environ["PALLAS_LOAD_IMAGES"]
-        if not was_up:
-            call(tool, "down")
+        with users(session, -1) as count:
+            if count == 0 and (session / "cluster.ours").exists():
+                call(tool, "down")
+                (session / "cluster.ours").unlink()
+
+
+@contextmanager
+def users(session: Path, change: int) -> Iterator[int]:
+    """Count one user of the cluster more or less; meanwhile no other worker does."""
+    with (session / "cluster.users").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        count = int(file.read() or "0") + change
+        yield count
+        file.truncate(0)
+        file.write(str(count))
 
 
 def load(*images: str) -> None:

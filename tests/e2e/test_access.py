@@ -18,9 +18,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from pallas_contract.probe import http_client
+from tests.ports import free_ports, pool
 
 from . import scenario
-from .projects import free_ports
 from .stack import running
 from .test_local import PATIENCE, Pallas
 
@@ -28,6 +28,7 @@ UI, HARPER = "ui-token-of-this-test-only", "harper-token-of-this-test-only"
 FLEET = """\
 name: access-e2e-{pid}
 registry_port: {ports[0]}
+networks: {{pool: {pool}}}
 registry: {{probe_interval: 0.5}}
 access:
   tokens:
@@ -64,7 +65,7 @@ def config(tmp_path: Path) -> Path:
     for name, token in (("ui", UI), ("harper", HARPER)):
         (project / "secrets" / f"{name}.token").write_text(f"{token}\n")
     path = project / "agents.yaml"
-    path.write_text(FLEET.format(pid=os.getpid(), ports=free_ports(3)))
+    path.write_text(FLEET.format(pid=os.getpid(), ports=free_ports(3), pool=pool()))
     return path
 
 

@@ -12,9 +12,10 @@ from mcp import Client
 
 from pallas_contract.documents import server_json
 from pallas_contract.probe import probe
+from tests.ports import free_port
 
 from . import collector, daedalus, scenario
-from .projects import copy_example, free_ports
+from .projects import copy_example
 from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
@@ -169,7 +170,7 @@ async def test_the_registry_follows_a_removed_and_recreated_container(up):
 async def test_an_added_agent_appears_and_disturbs_no_other(up):
     before = {service: container.id for service, container in up.containers().items()}
     text = up.config.read_text()
-    (port,) = free_ports(1)
+    port = free_port()
     (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
     up.config.write_text(text.replace("\nservices:", SCOUT.format(port=port) + "\nservices:"))
     up.generate()
@@ -241,7 +242,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
 
         registry = stack.container("registry")
         (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
-        (port,) = free_ports(1)
+        port = free_port()
         config.write_text(text.replace("agents:\n", "agents:" + SCOUT.format(port=port), 1))
         stack.generate()
         stack.up()

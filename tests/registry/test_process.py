@@ -15,7 +15,8 @@ import pytest
 
 from pallas_registry.__main__ import main
 from pallas_registry.catalogue.publisher import PATH
-from tests.registry.processes import DEADLINE, free_port, registry, until
+from tests.ports import free_port
+from tests.registry.processes import DEADLINE, registry, until
 
 
 async def ended(folder: Path, **env: str) -> tuple[int | None, str, str]:

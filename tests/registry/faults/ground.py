@@ -13,8 +13,9 @@ from pathlib import Path
 
 import httpx
 
+from tests.ports import free_port
 from tests.registry.faults.misbehaving import Agent
-from tests.registry.processes import DEADLINE, free_port, registry, until
+from tests.registry.processes import DEADLINE, registry, until
 
 CATALOGUE = "/.well-known/mcp/server.json"
 PROBES = "pallas_registry_probe_duration_seconds_count"

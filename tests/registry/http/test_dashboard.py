@@ -15,7 +15,8 @@ import yaml
 
 from pallas_contract.fleet.model import Agent, Fleet
 from pallas_gen.targets import observability
-from tests.registry.processes import free_port, registry, until
+from tests.ports import free_port
+from tests.registry.processes import registry, until
 
 pytestmark = [
     pytest.mark.prometheus,

@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.registry.processes import DEADLINE, free_port, registry, until
+from tests.ports import free_port
+from tests.registry.processes import DEADLINE, registry, until
 from tests.registry.registration_client import TOKENS, admit, leave, register
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,55 @@
+"""Ports and address ranges for tests that run side by side: each worker of pytest-xdist has its own share."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from ipaddress import IPv4Network
+from itertools import cycle
+
+_BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 32_000))
+"""Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
+those of the examples, which a person may have running."""
+_POOL = IPv4Network("10.213.0.0/16")
+"""The default `networks.pool` of a fleet."""
+
+
+def worker() -> tuple[int, int]:
+    """Return the number of this worker, from 0, and how many there are."""
+    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return int(name.removeprefix("gw")), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+@cache
+def _shuffled() -> Iterator[int]:
+    """Return this worker's share again and again, so that no port comes twice within a few tests."""
+    number, workers = worker()
+    share = _BELOW_EPHEMERAL[number::workers]
+    return cycle(random.sample(share, len(share)))
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on, and that no other worker returns."""
+    for port in _shuffled():
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("a cycle has no end")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return `count` such ports, all different."""
+    return [free_port() for _ in range(count)]
+
+
+def pool() -> IPv4Network:
+    """Return the part of the default pool for the container networks of this worker's fleets.
+
+    Docker refuses a network that overlaps with one of another fleet.
+    """
+    number, _ = worker()
+    shares = list(_POOL.subnets(new_prefix=20))
+    return shares[number % len(shares)]
