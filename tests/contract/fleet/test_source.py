@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
+from tests.examples import examples
 
 
 def refusal(text: str) -> str:
@@ -60,7 +61,7 @@ def test_unreadable_files(tmp_path: Path, make, said: str) -> None:
 
 
 @given(st.text(alphabet="ab:{}[]&*!|>-#'\"\n\t \0\u202e%@`?,1", max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         source.parse(text, name="f.yaml")

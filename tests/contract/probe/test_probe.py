@@ -307,11 +307,11 @@ async def _sdk(*, legacy_only: bool):
 
 
 @pytest.mark.parametrize(("legacy_only", "era"), [(True, LEGACY), (False, MODERN)], ids=["legacy", "dual-era"])
-async def test_a_thousand_probes_leave_no_session_in_a_real_server(legacy_only: bool, era: str) -> None:
-    """As the registry asks: deep, and in the era that is known."""
+async def test_a_hundred_probes_leave_no_session_in_a_real_server(legacy_only: bool, era: str) -> None:
+    """As the registry asks: deep, and in the era that is known. What leaks does so once per probe."""
     async with _sdk(legacy_only=legacy_only) as (url, manager):
         known = ""
-        for number in range(1000):
+        for number in range(100):
             result = await probe.probe(Target(url, deep=number % 10 == 0), era=known)
             assert (result.state, result.reason, result.era, result.name) == ("ok", "", era, "research")
             known = result.era

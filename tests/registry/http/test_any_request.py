@@ -19,6 +19,7 @@ from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
+from tests.examples import examples
 from tests.registry.catalogue.test_official import API
 
 CHECKS = (
@@ -74,7 +75,7 @@ def ask_all(api: Any, checks: Sequence[Any]) -> set[str]:
         operation = found.ok()
 
         @settings(
-            max_examples=60,
+            max_examples=examples(60),
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),

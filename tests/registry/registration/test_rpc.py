@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pallas_registry.http.app import create_app
+from tests.examples import examples
 from tests.registry.registration_client import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -250,8 +251,9 @@ async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time
     bodies += [json.dumps(beat("\ud800")).encode(), json.dumps({**beat(), "id": "\ud800"}).encode()]
     odd = {**CAPABILITIES, "constraints": {"x": float("nan"), "y": float("inf"), "z": "\ud800"}}
     bodies += [json.dumps(register("b", capabilities=odd)).encode()]
+    bodies += [json.dumps(message).encode() for message in (register("c"), beat("nobody"))]
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(message=MESSAGES)
     def collect(message: object) -> None:
         bodies.append(json.dumps(message).encode())

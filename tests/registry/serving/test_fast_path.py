@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from pallas_registry.serving import fast_path
 from pallas_registry.serving.documents import Document, Prebuilt
 from pallas_service.http.protocol import BoundedProtocol
+from tests.examples import examples
+from tests.registry.processes import DEADLINE
 
 PATH = "/catalogue"
 DOCUMENT = Document(b'{"servers":[]}')
@@ -82,8 +84,8 @@ async def connected(port: int) -> AsyncIterator[Say]:
     async def say(request: bytes, *, answers: int = 1) -> list[bytes]:
         writer.write(request)
         found = []
-        async with asyncio.timeout(10):
-            for _ in range(answers):
+        for _ in range(answers):
+            async with asyncio.timeout(DEADLINE):
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int((head.lower().partition(b"content-length: ")[2] or b"0").split(b"\r\n")[0])
                 found.append(head + await reader.readexactly(length))
@@ -306,7 +308,7 @@ CHANGE = b""
 PIECES = st.sampled_from([PLAIN, asked(), asked(), asked(), CHANGE, *ODD])
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(said=st.lists(PIECES, max_size=8), cuts=st.lists(st.integers(0, 400), max_size=4))
 @example(said=[asked(), asked()[:20], asked()], cuts=[])
 @example(said=[asked() * 2, asked() * 2], cuts=[])
