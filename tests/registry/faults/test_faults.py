@@ -33,7 +33,7 @@ from tests.registry.faults.ground import (
     watched,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 WINDOW = 14.0
 """Seconds the faults last: longer than the slowest bound."""

@@ -12,7 +12,7 @@ import pytest
 from tests.registry.faults import misbehaving as bad
 from tests.registry.faults.ground import REFUSED, Ground, addresses, fleet, watched
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MEBIBYTE = 1 << 20
 

@@ -1,0 +1,127 @@
+"""`make test` and .ci/run: what may be left out, and how all rounds together end. The tools they call are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance")
+PYTEST = """\
+#!/bin/sh
+# Stands in for .venv/bin/python: a round of pytest writes its report, anything else is run.
+[ "$1" = -m ] || exec {python} "$@"
+echo "$*" >> rounds
+while [ $# -gt 0 ]; do
+  case $1 in --junitxml) report=$2 ;; esac
+  shift
+done
+name=$(basename "$report" .xml)
+[ ! -e "crash-$name" ] || exit 3
+if [ -e "fail-$name" ]; then fault='<failure message="no"/>' code=1; else fault="" code=0; fi
+echo "<testsuites><testsuite><testcase classname='tests.$name' name='test_it' time='1.5'>$fault</testcase>" > "$report"
+echo "</testsuite></testsuites>" >> "$report"
+exit $code
+"""
+
+
+class Copy:
+    """The files under test in a folder of their own, with every tool there and well."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder = folder
+        for name in (".ci/run", "tools/test", "tools/lib.sh", "tools/totals.py"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(root / name, folder / name)
+        for tool in TOOLS:
+            self.script(f"tools/{tool}", "#!/bin/sh\n")
+        self.script(".venv/bin/python", PYTEST.format(python=sys.executable))
+        (folder / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@tools/test $(ARGS)\n")
+
+    def script(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def missing(self, tool: str) -> None:
+        self.script(f"tools/{tool}", "#!/bin/sh\nexit 3\n")
+
+    def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+        env = {"PATH": os.environ["PATH"], **env}
+        return subprocess.run(
+            command, cwd=self.folder, env=env, check=False, capture_output=True, text=True, timeout=60
+        )
+
+    @property
+    def rounds(self) -> list[str]:
+        """The arguments of each round of pytest."""
+        return (self.folder / "rounds").read_text().splitlines()
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Copy:
+    return Copy(root, tmp_path)
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool != "images"])
+@pytest.mark.parametrize("value", ["true", "1"])
+def test_nothing_may_be_left_out_where_ci_is_set(copy: Copy, tool: str, value: str) -> None:
+    copy.missing(tool)
+    done = copy.run("tools/test", CI=value)
+    assert done.returncode == 1
+    assert "CI would leave out the tests marked" in done.stderr
+    assert not (copy.folder / "rounds").exists()
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool != "images"])
+def test_ci_run_sets_it(copy: Copy, tool: str) -> None:
+    copy.missing(tool)
+    done = copy.run(".ci/run")
+    assert done.returncode != 0
+    assert "CI would leave out the tests marked" in done.stderr
+
+
+def test_elsewhere_what_is_missing_is_left_out_of_each_round_and_named(copy: Copy) -> None:
+    copy.missing("conformance")
+    copy.missing("chromium")
+    done = copy.run("tools/test")
+    assert done.returncode == 0
+    assert "NOT RUN (not browser and not conformance)" in done.stderr
+    assert len(copy.rounds) == 3
+    assert all(" and not browser and not conformance" in line for line in copy.rounds)
+
+
+def test_every_test_is_in_one_round(copy: Copy) -> None:
+    """The marks of a round are its own expression, evaluated for every kind of test there is."""
+    copy.run("tools/test", CI="1")
+    expressions = [line.partition(" -q -m ")[2].partition(" --junitxml")[0] for line in copy.rounds]
+    heavy = ("docker", "slow", "cluster", "browser", "prometheus")
+    for marks in [{}, *({mark} for mark in heavy), {"alone"}, {"slow", "alone"}, {"docker", "helm"}]:
+        names = {mark: mark in marks for mark in (*heavy, "alone", "helm", "root", "policy", "conformance")}
+        assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
+
+
+def test_the_last_line_counts_all_rounds(copy: Copy) -> None:
+    done = copy.run(".ci/run")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 passed, 0 failed")
+    assert "     1.5 s  tests.alone::test_it" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["quick", "together", "alone"])
+@pytest.mark.parametrize("how", ["fail", "crash"])
+def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy, name: str, how: str) -> None:
+    (copy.folder / f"{how}-{name}").touch()
+    done = copy.run("tools/test")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "2 passed, 1 failed")
+    assert len(copy.rounds) == 3
+
+
+def test_marks_make_the_rounds_and_nothing_else(copy: Copy) -> None:
+    done = copy.run("tools/test", "-m", "docker")
+    assert done.returncode == 2
+    assert "pick with -k" in done.stderr
