@@ -21,7 +21,7 @@ async def check(url: str, *, deep: bool = False) -> str:
     """Empty when the URL answers as it should, else the reason. `deep` also calls the tool `get_health`."""
     if url.endswith(names.MCP_PATH):
         result = await probe.probe(probe.Target(url, deep=deep))
-        return "" if result.reachable else result.reason
+        return "" if result.reachable else result.reason.message
     try:
         async with asyncio.timeout(probe.TIMEOUT):
             reply = await http_client.request("GET", url, enough=lambda _: True)

@@ -95,9 +95,8 @@ def probe_url(
     result = asyncio.run(probe.probe(probe.Target(url, deep=deep, headers=headers), timeout=timeout))
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""
-    typer.echo(
-        f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{'  ' + result.reason if result.reason else ''}"
-    )
+    reason = f"  {result.reason.message}" if result.reason.message else ""
+    typer.echo(f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{reason}")
     raise typer.Exit(OK if result.reachable else WORLD)
 
 

@@ -14,10 +14,10 @@ async def test_fakes_are_agents_and_the_frozen_ones_say_nothing() -> None:
     well, frozen = fleet.address(0), fleet.address(300)
     with fleet.fakes([well], [frozen]) as (port, _):
         found = await probe(Target(f"http://{well}:{port}/mcp", deep=True, tools=True))
-        assert (found.state, found.era, found.reason) == ("ok", "2026-07-28", "")
+        assert (found.state, found.era, found.reason.message) == ("ok", "2026-07-28", "")
         assert set(found.tools or ()) == {"send_message", "get_health"}
         silent = await probe(Target(f"http://{frozen}:{port}/mcp"), timeout=0.3)
-        assert (silent.state, silent.reason) == ("error", "no answer in 0.3 s")
+        assert (silent.state, silent.reason.message) == ("error", "no answer in 0.3 s")
 
 
 @pytest.mark.parametrize(

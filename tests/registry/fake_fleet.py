@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from pallas_contract.documents.reason import NOT_FOUND
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.sighting import NOT_FOUND, Discovery, Endpoint, OnSighting, Sighting
+from pallas_registry.discovery.sighting import Discovery, Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 

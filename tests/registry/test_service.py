@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.sighting import NOT_FOUND, Endpoint, OnSighting
+from pallas_registry.discovery.sighting import Endpoint, OnSighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.service import Service, World
 from tests.registry.fake_fleet import Fake, running, states
@@ -51,7 +52,7 @@ async def test_ready_after_five_seconds_whatever_the_agents_do(folder: Path, tim
 async def test_a_dead_agent_is_red_within_an_interval_and_stays_listed(folder: Path, time, fake: Fake) -> None:
     async with running(folder, time, fake, fake) as service:
         await time.advance(20)
-        fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+        fake.put("harper", "10.0.0.1", Result("error", Reason("ConnectionRefused", "connection refused")))
         await time.advance(5)
         assert states(service)["harper"] == ("error", "connection refused")
         fake.put("harper", "10.0.0.1")
@@ -70,7 +71,7 @@ async def test_a_removed_container_is_not_found_within_an_interval(folder: Path,
 async def test_a_container_with_a_new_address_is_found_within_an_interval(folder: Path, time, fake: Fake) -> None:
     async with running(folder, time, fake, fake) as service:
         await time.advance(20)
-        fake.answers[fake.where["harper"][0]] = Result("error", "no route to host")
+        fake.answers[fake.where["harper"][0]] = Result("error", Reason("ConnectionFailed", "no route to host"))
         fake.put("harper", "10.0.0.7")
         await time.advance(5)
         assert states(service)["harper"] == ("ok", "")
@@ -80,7 +81,7 @@ async def test_changes_are_logged_and_counted(folder: Path, time, fake: Fake) ->
     with capture_logs() as lines:
         async with running(folder, time, fake, fake) as service:
             await time.advance()
-            fake.put("harper", "10.0.0.1", Result("degraded", "neo4j slow"))
+            fake.put("harper", "10.0.0.1", Result("degraded", Reason("SelfReported", "neo4j slow")))
             await time.advance(5)
             text = (await service.metrics.scrape(""))[0].decode()
     changes = [line for line in lines if line["event"] == "agent state changed" and line["agent"] == "harper"]
@@ -90,6 +91,7 @@ async def test_changes_are_logged_and_counted(folder: Path, time, fake: Fake) ->
         "agent": "harper",
         "old": "ok",
         "new": "degraded",
+        "code": "SelfReported",
         "reason": "neo4j slow",
     }
     assert 'pallas_agent_state_changes_total{agent="harper",new="degraded",old="ok"} 1.0' in text
@@ -185,13 +187,13 @@ async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time,
 
 
 async def test_a_fleet_that_starts_is_no_reason_for_warnings(folder: Path, time, fake: Fake) -> None:
-    down = fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+    down = fake.put("harper", "10.0.0.1", Result("error", Reason("ConnectionRefused", "connection refused")))
     with capture_logs() as lines:
         async with running(folder, time, fake, fake):
             await time.advance(10)
             fake.answers[down] = Result("ok")
             await time.advance(10)
-            fake.answers[down] = Result("error", "connection refused")
+            fake.answers[down] = Result("error", Reason("ConnectionRefused", "connection refused"))
             await time.advance(10)
     said = [(line["new"], line["log_level"]) for line in lines if line.get("agent") == "harper"]
     assert said == [("error", "info"), ("ok", "info"), ("error", "warning")]
@@ -205,4 +207,4 @@ async def test_an_agent_added_to_a_running_fleet_is_warned_of(folder: Path, time
             file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
             await time.advance(10)
     (line,) = [line for line in lines if line.get("agent") == "engineering"]
-    assert (line["new"], line["reason"], line["log_level"]) == ("error", NOT_FOUND, "warning")
+    assert (line["new"], line["reason"], line["log_level"]) == ("error", NOT_FOUND.message, "warning")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pallas_contract.documents import server_json
 from pallas_contract.documents.health import State, timestamp
+from pallas_contract.documents.reason import Reason
 
 AGENT_META = "io.pallas-kit/agent"
 """Our key in `_meta`: state and reason, the model's capabilities, the URL inside the fleet's network."""
@@ -51,7 +52,7 @@ def entry(
     published: datetime,
     updated: datetime,
     changed: datetime,
-    health: tuple[State, str],
+    health: tuple[State, Reason],
     lifecycle: Lifecycle = "active",
     registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -63,8 +64,7 @@ def entry(
         "updatedAt": timestamp(updated),
         "isLatest": True,
     }
-    state, reason = health
-    own: dict[str, Any] = {"status": state} | ({"message": reason} if reason else {})
+    own: dict[str, Any] = dict(server_json.state_fields(*health))
     if "capabilities" in seed:
         own["capabilities"] = seed["capabilities"]
     inside = [remote["url"] for remote in seed["remotes"] if remote not in strict.get("remotes", ())]

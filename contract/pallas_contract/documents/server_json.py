@@ -10,6 +10,7 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_contract.documents.health import State, timestamp
+from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.launch import addresses
@@ -19,7 +20,7 @@ OFFICIAL_META = "io.modelcontextprotocol.registry/official"
 REGISTRATION_META = "io.pallas-kit/registration"
 """Our own `_meta` key, only for agents that registered themselves: what they can do (seed 003 section 4)."""
 HEALTH_META = "io.pallas-kit/health"
-"""Our own `_meta` key: the state the registry last found, and why."""
+"""Our own `_meta` key: the state the registry last found, and why: `status`, `message`, and `reason`, a code."""
 
 
 def registry_name(fleet: Fleet, agent: str) -> str:
@@ -65,15 +66,22 @@ def registered(fleet: Fleet, said: Mapping[str, Any]) -> dict[str, Any]:
     return out | {"version": said["version"], "remotes": remotes}
 
 
+def state_fields(state: State, reason: Reason) -> dict[str, str]:
+    """Return a state as documents have it: `status`, and `message` and `reason` (a code) if there is any."""
+    message = {"message": reason.message} if reason.message else {}
+    return {"status": state} | message | ({"reason": reason.code} if reason.code != "Ok" else {})
+
+
 def entry(
     server_document: dict[str, Any],
     updated: datetime,
     state: State,
-    reason: str,
+    reason: Reason,
     registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """One element of `servers`. `updated` is when anything in it last changed."""
-    health = {"status": state} | ({"message": reason} if reason else {})
     official = {"status": "active", "updatedAt": timestamp(updated), "isLatest": True}
-    own = {REGISTRATION_META: registration} if registration else {}
-    return {"server": server_document, "_meta": {OFFICIAL_META: official, HEALTH_META: health, **own}}
+    meta: dict[str, Any] = {OFFICIAL_META: official, HEALTH_META: state_fields(state, reason)}
+    if registration:
+        meta[REGISTRATION_META] = registration
+    return {"server": server_document, "_meta": meta}

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from pallas_contract.probe.http_connection import LIMIT, Enough, Reply, Unreachable, Wire
+from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED, Code, Reason
+from pallas_contract.probe.http_connection import BROKEN, LIMIT, Enough, Reply, Unreachable, Wire
 
 __all__ = ["LIMIT", "Client", "Enough", "Reply", "Unreachable", "request"]
 
@@ -86,14 +87,15 @@ class Client:
         try:
             return await self._exchange(sent, enough)
         except socket.gaierror as error:
-            known = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-            raise Unreachable("name not found" if known else "name resolution fails") from None
+            missing = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+            raise Unreachable(NOT_FOUND if missing else UNRESOLVED) from None
         except ConnectionRefusedError:
-            raise Unreachable("connection refused") from None
+            raise Unreachable(Reason("ConnectionRefused", "connection refused")) from None
         except ConnectionError:
-            raise Unreachable("connection reset") from None
+            raise Unreachable(Reason("ConnectionReset", "connection reset")) from None
         except OSError as error:
-            raise Unreachable((error.strerror or type(error).__name__).lower()) from None
+            code: Code = "TlsError" if isinstance(error, ssl.SSLError) else "ConnectionFailed"
+            raise Unreachable(Reason(code, (error.strerror or type(error).__name__).lower())) from None
 
     async def _exchange(self, sent: bytes, enough: Enough | None) -> Reply:
         kept, self._wire = self._wire, None
@@ -103,7 +105,7 @@ class Client:
                 return reply
         fresh = await self._over(await self._connect(), sent, enough)
         if fresh is None:
-            raise Unreachable("broken HTTP answer")
+            raise Unreachable(BROKEN)
         return fresh
 
     async def _over(self, wire: Wire, sent: bytes, enough: Enough | None) -> Reply | None:

@@ -9,12 +9,22 @@ from typing import cast
 
 import httptools
 
+from pallas_contract.documents.reason import Reason
+
 LIMIT = 64 * 1024
 """Most bytes of a body that are read, and of all that is around it: headers, marks of chunks, trailers."""
 
+BROKEN = Reason("InvalidHttp", "broken HTTP answer")
+_COMPRESSED = Reason("InvalidHttp", "compressed answer to a request for an uncompressed one")
+_TOO_LARGE = Reason("AnswerTooLarge", f"answer larger than {LIMIT // 1024} KiB")
+
 
 class Unreachable(Exception):
-    """No usable HTTP answer; the text is the reason, fit to be shown."""
+    """No usable HTTP answer; the text is that of `reason`, fit to be shown."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ class Wire(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if not self._complete:
-                self._settle(Unreachable("broken HTTP answer"))
+                self._settle(Unreachable(BROKEN))
                 return
             self._surplus = True
         self._judge()
@@ -97,7 +107,7 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
         closed = self._again and not self._received
-        self._settle(None if closed else error or Unreachable("broken HTTP answer"))
+        self._settle(None if closed else error or Unreachable(BROKEN))
 
     def on_message_begin(self) -> None:
         self._surplus = self._complete
@@ -127,16 +137,16 @@ class Wire(asyncio.Protocol):
         """Settle the answer if there is enough of it, or too much."""
         if not self._headed:
             if self._received > LIMIT:
-                self._settle(Unreachable("broken HTTP answer"))
+                self._settle(Unreachable(BROKEN))
             return
         if self._fields.get("content-encoding", "identity") != "identity":
-            self._settle(Unreachable("compressed answer to a request for an uncompressed one"))
+            self._settle(Unreachable(_COMPRESSED))
             return
         reply = Reply(self._status, self._fields, bytes(self._body))
         enough = self._enough is not None and self._enough(reply)
         self._too_large = self._too_large or self._received - self._carried > LIMIT
         if self._too_large and not enough:
-            self._settle(Unreachable(f"answer larger than {LIMIT // 1024} KiB"))
+            self._settle(Unreachable(_TOO_LARGE))
         elif enough or self._complete:
             self.usable = self._kept and not self._surplus and not self._too_large
             self._settle(reply)

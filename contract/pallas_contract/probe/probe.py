@@ -18,6 +18,7 @@ from typing import Any
 from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import State
+from pallas_contract.documents.reason import OK, Reason, reported
 from pallas_contract.probe import http_client
 from pallas_contract.probe.session import (
     ASIDE,
@@ -48,7 +49,9 @@ SLOWER = 1.5
 _NO_SUCH_TOOL = (-32601, -32602)
 """JSON-RPC: unknown method (a server without tools), invalid parameters (a server without this tool)."""
 
-_NOT_MCP = "not an MCP answer"
+_NOT_MCP = Reason("NotMcp", "not an MCP answer")
+_NO_TOOL = Reason("NoHealthTool", f"reachable; no {health.TOOL} tool")
+_INVALID_HEALTH = Reason("InvalidHealth", f"{health.TOOL} gave no valid answer")
 
 Clock = Callable[[], float]
 Bound = Callable[[float], AbstractAsyncContextManager[object]]
@@ -64,7 +67,7 @@ class Result:
     """
 
     state: State
-    reason: str = ""
+    reason: Reason = OK
     era: str = ""
     latency: float = 0.0
     name: str = ""
@@ -78,6 +81,10 @@ class Result:
     def reachable(self) -> bool:
         """Whoever needs it can count on it now: a 503 is an answer, but no help (seed 000: an HTTP error is none)."""
         return self.state in ("ok", "degraded", "unauthenticated") and self.status != 503
+
+
+class _NotLegacy(Finding):
+    """The server did not answer `initialize` as one that knows it."""
 
 
 class _NotModern(Exception):
@@ -97,7 +104,7 @@ async def probe(
     try:
         client = http_client.Client(target.url, target.address)
     except ValueError as error:
-        return Result("error", str(error), era)
+        return Result("error", Reason("InvalidRequest", str(error)), era)
     async with client:
         talk = Talk(target, client)
         try:
@@ -122,9 +129,11 @@ async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result
     except Finding as verdict:
         return Result(verdict.state, verdict.reason, era, status=verdict.status, wait=verdict.wait)
     except TimeoutError:
-        return Result("error", f"no answer in {timeout:g} s", era)
-    except (http_client.Unreachable, ValueError) as error:
-        return Result("error", str(error), era)
+        return Result("error", Reason("NoAnswer", f"no answer in {timeout:g} s"), era)
+    except http_client.Unreachable as error:
+        return Result("error", error.reason, era)
+    except ValueError as error:
+        return Result("error", Reason("InvalidRequest", str(error)), era)
 
 
 async def _ask_or_read(talk: Talk, era: str) -> Result:
@@ -135,22 +144,18 @@ async def _ask_or_read(talk: Talk, era: str) -> Result:
         if verdict.state != "unauthenticated" or not talk.target.ours:
             raise
         reply = await talk.page(names.HEALTH_PATH)
-        said = _said(reply.body.decode("utf-8", "replace"))
-        if said is None:
+        health_result = _health(reply.body.decode("utf-8", "replace"))
+        if health_result is None:
             raise
         body = json.loads(reply.body)
-        state, message = said
-        name, version = as_text(body.get("name")), as_text(body.get("version"))
-        return Result(state, message, name=name, version=version)
+        return replace(health_result, name=as_text(body.get("name")), version=as_text(body.get("version")))
 
 
 async def _ask(talk: Talk, era: str) -> Result:
     if era == LEGACY:
         try:
             return await _legacy(talk)
-        except Finding as verdict:
-            if not verdict.reason.startswith(("HTTP 4", "JSON-RPC", _NOT_MCP)):
-                raise
+        except _NotLegacy:
             await talk.leave()
     try:
         return await _modern(talk)
@@ -166,7 +171,7 @@ async def _modern(talk: Talk) -> Result:
     if reply.status >= 400 or not isinstance(result, dict) or MODERN not in as_texts(result.get("supportedVersions")):
         raise _NotModern
     info = as_object(as_object(result.get("_meta")).get(f"{META}serverInfo"))
-    found = Result("ok", "", MODERN, 0.0, as_text(info.get("name")), as_text(info.get("version")))
+    found = Result("ok", era=MODERN, name=as_text(info.get("name")), version=as_text(info.get("version")))
     return await _deep(talk, found) if talk.target.deep else found
 
 
@@ -176,13 +181,14 @@ async def _legacy(talk: Talk) -> Result:
     answer = talk.answer(reply)
     result = answer.get("result")
     if reply.status != 200:
-        raise Finding("error", f"HTTP {reply.status}")
+        raise _NotLegacy("error", Reason("HttpError", f"HTTP {reply.status}"))
     if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
-        raise Finding("error", _rpc_error(answer))
+        raise _NotLegacy("error", _rpc_error(answer))
     info, version = as_object(result.get("serverInfo")), result["protocolVersion"]
-    found = Result("ok", "", LEGACY, 0.0, as_text(info.get("name")), as_text(info.get("version")))
+    found = Result("ok", era=LEGACY, name=as_text(info.get("name")), version=as_text(info.get("version")))
     if version not in _LEGACY_VERSIONS:
-        return replace(found, state="degraded", reason=f"answers with protocol version {as_text(version)!r}")
+        reason = Reason("UnknownProtocolVersion", f"answers with protocol version {as_text(version)!r}")
+        return replace(found, state="degraded", reason=reason)
     talk.version = version
     if not talk.target.deep:
         return found
@@ -202,14 +208,14 @@ async def _deep(talk: Talk, found: Result) -> Result:
     said_missing = health.TOOL in text and any(words in text.lower() for words in ("unknown tool", "not found"))
     missing = result.get("isError") and said_missing  # not any error with these words: it may be the agent's own
     if missing or as_object(answer.get("error")).get("code") in _NO_SUCH_TOOL:
-        return replace(found, reason=f"reachable; no {health.TOOL} tool")
+        return replace(found, reason=_NO_TOOL)
     if result.get("isError"):
-        return replace(found, state="degraded", reason=f"{health.TOOL} failed: {as_text(text) or 'no reason given'}")
-    said = _said(text)
-    if said is None:
-        return replace(found, state="degraded", reason=f"{health.TOOL} gave no valid answer")
-    state, message = said
-    return replace(found, state=state, reason=message or ("" if state == "ok" else f"{health.TOOL} says {state}"))
+        failed = Reason("HealthToolFailed", f"{health.TOOL} failed: {as_text(text) or 'no reason given'}")
+        return replace(found, state="degraded", reason=failed)
+    health_result = _health(text)
+    if health_result is None:
+        return replace(found, state="degraded", reason=_INVALID_HEALTH)
+    return replace(found, state=health_result.state, reason=health_result.reason)
 
 
 async def _tools(talk: Talk, found: Result) -> Mapping[str, str] | None:
@@ -234,14 +240,20 @@ def _digest(schema: Any) -> str:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _said(text: str) -> tuple[health.Status, str] | None:
+def _health(text: str) -> Result | None:
+    """Return state and reason of a `get_health` answer; None when it is not one."""
     try:
-        said = health.parse(text)
+        answer = health.parse(text)
     except RecursionError:
         return None
-    return said and (said[0], as_text(said[1]))
+    if answer is None:
+        return None
+    status, message = answer
+    reason = reported(message, well=status == "ok")  # of the whole text: the cut may go through a name
+    text = as_text(message) or ("" if status == "ok" else f"{health.TOOL} says {status}")
+    return Result(status, replace(reason, message=text))
 
 
-def _rpc_error(answer: dict[str, Any]) -> str:
+def _rpc_error(answer: dict[str, Any]) -> Reason:
     code = as_object(answer.get("error")).get("code")
-    return as_text(f"JSON-RPC error {code}") if isinstance(code, int) else _NOT_MCP
+    return Reason("JsonRpcError", as_text(f"JSON-RPC error {code}")) if isinstance(code, int) else _NOT_MCP

@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import State
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import http_client
 
 MODERN = "2026-07-28"
@@ -24,7 +25,10 @@ ASIDE = 1.0
 _MAX_TEXT = 500
 _DIGITS = 9
 """Digits of a Retry-After that are read: thirty years are enough, and no number is too long to be one."""
-_NOT_NOW = {429: "asked to slow down", 503: "cannot answer now"}
+_NOT_NOW = {
+    429: Reason("TooManyRequests", "asked to slow down (HTTP 429)"),
+    503: Reason("ServiceUnavailable", "cannot answer now (HTTP 503)"),
+}
 """It is there and says that it will answer later (table of faults, 15)."""
 
 CLIENT = {"name": "pallas-probe", "version": __version__}
@@ -50,8 +54,8 @@ class Target:
 class Finding(Exception):
     """A finding that ends the probe early: `status` is the HTTP status that says so, `wait` its Retry-After."""
 
-    def __init__(self, state: State, reason: str, status: int = 0, wait: float = 0.0) -> None:
-        super().__init__(reason)
+    def __init__(self, state: State, reason: Reason, status: int = 0, wait: float = 0.0) -> None:
+        super().__init__(reason.message)
         self.state, self.reason, self.status, self.wait = state, reason, status, wait
 
 
@@ -142,15 +146,16 @@ def _body(number: int, method: str, params: str, era: str) -> bytes:
 def _refuse(reply: http_client.Reply) -> None:
     status = reply.status
     if status in (401, 403):
-        raise Finding("unauthenticated", f"reachable, needs credentials (HTTP {status})", status)
+        reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
+        raise Finding("unauthenticated", reason, status)
     if status in _NOT_NOW:
-        raise Finding("degraded", f"{_NOT_NOW[status]} (HTTP {status})", status, retry_after(reply.headers))
+        raise Finding("degraded", _NOT_NOW[status], status, retry_after(reply.headers))
     if status == 421:
-        raise Finding("error", "refuses this Host header (HTTP 421)", status)
+        raise Finding("error", Reason("MisdirectedRequest", "refuses this Host header (HTTP 421)"), status)
     if 300 <= status < 400:
-        raise Finding("error", f"HTTP {status}, and redirects are not followed", status)
+        raise Finding("error", Reason("Redirect", f"HTTP {status}, and redirects are not followed"), status)
     if status >= 500:
-        raise Finding("error", f"HTTP {status}", status)
+        raise Finding("error", Reason("HttpError", f"HTTP {status}"), status)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

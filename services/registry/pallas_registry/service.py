@@ -233,7 +233,14 @@ class Service:
         self.metrics.count(change)
         starting = change.old == "unknown" and self._world.clock() - self._started < STARTING
         log = _log.info if change.new == "ok" or starting else _log.warning
-        log("agent state changed", agent=change.agent, old=change.old, new=change.new, reason=change.reason)
+        log(
+            "agent state changed",
+            agent=change.agent,
+            old=change.old,
+            new=change.new,
+            code=change.reason.code,
+            reason=change.reason.message,
+        )
 
     async def _follow_file(self, scheduler: Scheduler) -> None:
         while True:

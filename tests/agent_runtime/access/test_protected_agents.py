@@ -193,9 +193,9 @@ async def test_a_protected_healthy_agent_is_healthy_to_who_watches_it(fleet: Any
     """The registry reads the open page; a container's healthcheck wants to know that somebody is there."""
     url = fleet.url("harper")
     watched = await probe.probe(probe.Target(url, deep=True, tools=True, ours=True))
-    assert (watched.state, watched.reason, watched.name, watched.version) == ("ok", "", "harper", "1.0.0")
+    assert (watched.state, watched.reason.message, watched.name, watched.version) == ("ok", "", "harper", "1.0.0")
     stranger = await probe.probe(probe.Target(url, deep=True))
-    assert (stranger.state, stranger.reason) == ("unauthenticated", "reachable, needs credentials (HTTP 401)")
+    assert (stranger.state, stranger.reason.message) == ("unauthenticated", "reachable, needs credentials (HTTP 401)")
     assert await check(url) == ""
 
 

@@ -8,6 +8,7 @@ import structlog
 
 from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight, Provider
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target
 
 
@@ -18,7 +19,7 @@ async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None
 
     async def probe(target: Target, *, era: str, timeout: float) -> Result:
         state: Any = next(states)
-        return Result(state, "" if state == "ok" else "no answer in 3 s")
+        return Result(state, Reason() if state == "ok" else Reason("NoAnswer", "no answer in 3 s"))
 
     async def sleep(seconds: float) -> None:
         pass

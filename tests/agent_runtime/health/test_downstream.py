@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.health.downstream import Downstream, combine
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,7 +52,8 @@ class Servers:
         state: Any = self.states[target.url]
         if state == "raises":
             raise RuntimeError("header with a newline")
-        return Result(state, "" if state == "ok" else "connection refused", era="2026-07-28")
+        reason = Reason() if state == "ok" else Reason("ConnectionRefused", "connection refused")
+        return Result(state, reason, era="2026-07-28")
 
 
 async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
@@ -62,7 +64,7 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     await downstream.refresh()
     assert downstream.unreachable() == ["b", "d"]
     assert downstream.refusing(frozenset("abce")) == ["c"]
-    assert downstream.seen["d"].result.reason == "RuntimeError"
+    assert downstream.seen["d"].result.reason.message == "RuntimeError"
     servers.states["b"] = "ok"
     await downstream.refresh()
     assert downstream.unreachable() == ["d"]
@@ -71,7 +73,11 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
 @pytest.mark.parametrize(("usual", "patience"), [(0.1, 1.0), (1.5, 2.25), (2.9, 3.0)])
 async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do(usual: float, patience: float) -> None:
     """A server that restarts refuses for a moment; one that always takes long is given as long."""
-    well, hanging, refusing = Result("ok", latency=usual), Result("error", "hangs"), Result("error", "refuses")
+    well, hanging, refusing = (
+        Result("ok", latency=usual),
+        Result("error", Reason("NoAnswer", "hangs")),
+        Result("error", Reason("ConnectionRefused", "refuses")),
+    )
     answers, happened = [well, hanging, well, hanging, refusing, refusing], list[Any]()
 
     async def probe(target: Target, *, era: str, timeout: float) -> Result:
@@ -85,7 +91,7 @@ async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do(usual: float,
     found = []
     for _ in range(4):
         await downstream.refresh()
-        found.append((downstream.seen["a"].result.reason, downstream.unreachable()))
+        found.append((downstream.seen["a"].result.reason.message, downstream.unreachable()))
     assert found == [("", []), ("", []), ("hangs", ["a"]), ("refuses", ["a"])]
     confirmed = [("probe", 3.0), ("sleep", 0.25), ("probe", patience)]
     assert happened == [("probe", 3.0), *confirmed, *confirmed, ("probe", 3.0)]

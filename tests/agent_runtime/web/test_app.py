@@ -17,6 +17,7 @@ from pallas_agent_runtime.health.downstream import Downstream, combine
 from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web import app as web_app
+from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet import source
 from pallas_contract.probe.probe import Result, Target
 from pallas_contract.validate import load
@@ -47,7 +48,7 @@ class Page:
         return ""
 
     async def probe(self, target: Target, *, era: str, timeout: float) -> Result:
-        return Result("error", "connection refused")
+        return Result("error", Reason("ConnectionRefused", "connection refused"))
 
     async def get(self, path: str) -> httpx.Response:
         transport = httpx.ASGITransport(Starlette(routes=list(self.pages.routes())))

@@ -13,6 +13,7 @@ from mcp import types
 from mcp.server.lowlevel import Server as SdkServer
 
 from pallas_contract.documents import health
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import LEGACY, MODERN, Result, Target
 
@@ -42,7 +43,7 @@ def methods(server) -> list[str]:
 async def test_the_current_era_is_asked_without_a_session(serve, mcp) -> None:
     server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": OK}))
     result = await probe.probe(Target(server.url, deep=True))
-    assert (result.state, result.reason, result.era) == ("ok", "", MODERN)
+    assert (result.state, result.reason.message, result.era) == ("ok", "", MODERN)
     assert (result.name, result.version) == ("research", "1.2.3")
     assert methods(server) == ["server/discover", "tools/call"]
     call = server.asked[1]
@@ -102,30 +103,30 @@ async def test_a_session_whose_answer_never_ends_is_closed_too(serve) -> None:
 
     server = await serve(endless)
     result = await probe.probe(Target(server.url), timeout=0.2)
-    assert (result.state, result.reason) == ("error", "no answer in 0.2 s")
+    assert (result.state, result.reason.message) == ("error", "no answer in 0.2 s")
     assert methods(server)[-1] == "DELETE"
 
 
 STATUSES = [
-    (401, "unauthenticated", "reachable, needs credentials (HTTP 401)"),
-    (403, "unauthenticated", "reachable, needs credentials (HTTP 403)"),
-    (404, "error", "HTTP 404"),
-    (405, "error", "HTTP 405"),
-    (421, "error", "refuses this Host header (HTTP 421)"),
-    (429, "degraded", "asked to slow down (HTTP 429)"),
-    (500, "error", "HTTP 500"),
-    (502, "error", "HTTP 502"),
-    (503, "degraded", "cannot answer now (HTTP 503)"),
-    (307, "error", "HTTP 307, and redirects are not followed"),
+    (401, "unauthenticated", "Unauthorized", "reachable, needs credentials (HTTP 401)"),
+    (403, "unauthenticated", "Unauthorized", "reachable, needs credentials (HTTP 403)"),
+    (404, "error", "HttpError", "HTTP 404"),
+    (405, "error", "HttpError", "HTTP 405"),
+    (421, "error", "MisdirectedRequest", "refuses this Host header (HTTP 421)"),
+    (429, "degraded", "TooManyRequests", "asked to slow down (HTTP 429)"),
+    (500, "error", "HttpError", "HTTP 500"),
+    (502, "error", "HttpError", "HTTP 502"),
+    (503, "degraded", "ServiceUnavailable", "cannot answer now (HTTP 503)"),
+    (307, "error", "Redirect", "HTTP 307, and redirects are not followed"),
 ]
 
 
-@pytest.mark.parametrize(("status", "state", "reason"), STATUSES)
+@pytest.mark.parametrize(("status", "state", "code", "message"), STATUSES)
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
-async def test_a_status_is_a_finding(serve, answer, status: int, state: str, reason: str, era: str) -> None:
+async def test_a_status_is_a_finding(serve, answer, status: int, state: str, code: str, message: str, era: str) -> None:
     server = await serve(answer(status, location="http://169.254.169.254/", www_authenticate="Bearer"))
     result = await probe.probe(Target(server.url, deep=True), era=era)
-    assert (result.state, result.reason) == (state, reason)
+    assert (result.state, result.reason) == (state, Reason(code, message))
 
 
 NOON = "Thu, 12 Mar 2026 12:00:00 GMT"
@@ -183,38 +184,69 @@ LIES = {
 async def test_http_200_alone_is_not_health(serve, answer, body: bytes, kind: str, era: str) -> None:
     server = await serve(answer(200, body, content_type=kind))
     result = await probe.probe(Target(server.url), era=era)
-    assert (result.state, result.reason) == ("error", "not an MCP answer")
+    assert (result.state, result.reason) == ("error", Reason("NotMcp", "not an MCP answer"))
 
 
 async def test_an_unknown_protocol_version_is_not_trusted(serve, mcp) -> None:
     server = await serve(mcp({"initialize": {**INITIALIZED, "protocolVersion": "banana"}, "tools/call": OK}))
     result = await probe.probe(Target(server.url, deep=True))
-    assert (result.state, result.reason) == ("degraded", "answers with protocol version 'banana'")
+    reason = Reason("UnknownProtocolVersion", "answers with protocol version 'banana'")
+    assert (result.state, result.reason) == ("degraded", reason)
 
 
 async def test_an_rpc_error_is_named(serve, mcp) -> None:
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "boom"}}
     server = await serve(mcp({"initialize": error}))
-    assert (await probe.probe(Target(server.url))).reason == "JSON-RPC error -32603"
+    assert (await probe.probe(Target(server.url))).reason == Reason("JsonRpcError", "JSON-RPC error -32603")
 
 
-NO_TOOL = "reachable; no get_health tool"
+NO_TOOL = Reason("NoHealthTool", "reachable; no get_health tool")
+INVALID = Reason("InvalidHealth", "get_health gave no valid answer")
+LONG = f"Unreachable: {', '.join(['neo4j'] * 80)}, research_deep"
+"""Cut to 500 characters, it would end in the middle of a name."""
 HEALTH = {
-    "ok": (OK, "ok", ""),
-    "degraded": (said('{"status": "degraded", "message": "neo4j slow"}'), "degraded", "neo4j slow"),
-    "error": (said('{"status": "error", "message": "no model"}'), "error", "no model"),
-    "no message": (said('{"status": "error"}'), "error", "get_health says error"),
-    "long message": (said(json.dumps({"status": "degraded", "message": "x" * 900})), "degraded", "x" * 500),
-    "half a surrogate": (said('{"status": "degraded", "message": "a\\ud800"}'), "degraded", "a?"),
-    "unknown status": (said('{"status": "fine"}'), "degraded", "get_health gave no valid answer"),
-    "not JSON": (said("I am well"), "degraded", "get_health gave no valid answer"),
-    "nested": (said("[" * 50000), "degraded", "get_health gave no valid answer"),
-    "no content": ({"content": []}, "degraded", "get_health gave no valid answer"),
-    "failed": (said("division by zero", isError=True), "degraded", "get_health failed: division by zero"),
+    "ok": (OK, "ok", Reason()),
+    "ok with a remark": (said('{"status": "ok", "message": "busy"}'), "ok", Reason("Ok", "busy")),
+    "degraded": (
+        said('{"status": "degraded", "message": "neo4j slow"}'),
+        "degraded",
+        Reason("SelfReported", "neo4j slow"),
+    ),
+    "without a server": (
+        said('{"status": "degraded", "message": "Unreachable: neo4j, argos; LLM: openai: no API key"}'),
+        "degraded",
+        Reason("Unreachable", "Unreachable: neo4j, argos; LLM: openai: no API key", ("neo4j", "argos")),
+    ),
+    "error": (said('{"status": "error", "message": "no model"}'), "error", Reason("SelfReported", "no model")),
+    "no message": (said('{"status": "error"}'), "error", Reason("SelfReported", "get_health says error")),
+    "long message": (
+        said(json.dumps({"status": "degraded", "message": "x" * 900})),
+        "degraded",
+        Reason("SelfReported", "x" * 500),
+    ),
+    "long list": (
+        said(json.dumps({"status": "degraded", "message": LONG})),
+        "degraded",
+        Reason("Unreachable", LONG[:500], ("neo4j", "research_deep")),
+    ),
+    "half a surrogate": (
+        said('{"status": "degraded", "message": "a\\ud800"}'),
+        "degraded",
+        Reason("SelfReported", "a?"),
+    ),
+    "unknown status": (said('{"status": "fine"}'), "degraded", INVALID),
+    "not JSON": (said("I am well"), "degraded", INVALID),
+    "nested": (said("[" * 50000), "degraded", INVALID),
+    "no content": ({"content": []}, "degraded", INVALID),
+    "failed": (
+        said("division by zero", isError=True),
+        "degraded",
+        Reason("HealthToolFailed", "get_health failed: division by zero"),
+    ),
     "failed, with like words": (
         said("LLM: openai: model 'bad-model' not found", isError=True),
         "degraded",
-        "get_health failed: LLM: openai: model 'bad-model' not found",
+        Reason("HealthToolFailed", "get_health failed: LLM: openai: model 'bad-model' not found"),
     ),
     "tools only, as result": (said("Unknown tool: get_health", isError=True), "ok", NO_TOOL),
     "tools only, as error": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32602}}, "ok", NO_TOOL),
@@ -223,11 +255,11 @@ HEALTH = {
 
 
 @pytest.mark.parametrize(("reply", "state", "reason"), HEALTH.values(), ids=HEALTH)
-async def test_what_the_agent_says_of_itself(serve, mcp, reply: dict, state: str, reason: str) -> None:
+async def test_what_the_agent_says_of_itself(serve, mcp, reply: dict, state: str, reason: Reason) -> None:
     server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": reply}))
     result = await probe.probe(Target(server.url, deep=True))
     assert (result.state, result.reason) == (state, reason)
-    result.reason.encode()
+    result.reason.message.encode()
 
 
 @pytest.mark.parametrize("step", ["server/discover", "tools/call"])
@@ -241,7 +273,7 @@ async def test_a_probe_ends_at_its_deadline(serve, mcp, step: str) -> None:
 
     server = await serve(frozen)
     result = await probe.probe(Target(server.url, deep=True), timeout=0.1)
-    assert (result.state, result.reason) == ("error", "no answer in 0.1 s")
+    assert (result.state, result.reason) == ("error", Reason("NoAnswer", "no answer in 0.1 s"))
 
 
 async def test_latency_is_read_from_the_clock_given(serve, mcp) -> None:
@@ -252,9 +284,12 @@ async def test_latency_is_read_from_the_clock_given(serve, mcp) -> None:
 
 @pytest.mark.parametrize(
     ("url", "reason"),
-    [("http://localhost:1/mcp", "connection refused"), ("ftp://research/", "not an http(s) URL: ftp://research/")],
+    [
+        ("http://localhost:1/mcp", Reason("ConnectionRefused", "connection refused")),
+        ("ftp://research/", Reason("InvalidRequest", "not an http(s) URL: ftp://research/")),
+    ],
 )
-async def test_what_cannot_be_asked_is_a_finding_too(url: str, reason: str) -> None:
+async def test_what_cannot_be_asked_is_a_finding_too(url: str, reason: Reason) -> None:
     result = await probe.probe(Target(url, address="127.0.0.1"))
     assert result == Result("error", reason, latency=result.latency)
 
@@ -313,7 +348,7 @@ async def test_a_hundred_probes_leave_no_session_in_a_real_server(legacy_only: b
         known = ""
         for number in range(100):
             result = await probe.probe(Target(url, deep=number % 10 == 0), era=known)
-            assert (result.state, result.reason, result.era, result.name) == ("ok", "", era, "research")
+            assert (result.state, result.reason.message, result.era, result.name) == ("ok", "", era, "research")
             known = result.era
         assert manager._server_instances == {}
 
@@ -321,7 +356,7 @@ async def test_a_hundred_probes_leave_no_session_in_a_real_server(legacy_only: b
 async def test_an_answer_larger_than_the_limit_is_an_error(serve, answer) -> None:
     server = await serve(answer(200, b" " * (1 << 20), content_type="application/json"))
     result = await probe.probe(Target(server.url))
-    assert (result.state, result.reason) == ("error", "answer larger than 64 KiB")
+    assert (result.state, result.reason) == ("error", Reason("AnswerTooLarge", "answer larger than 64 KiB"))
 
 
 TOOLS = {"tools": [{"name": "harper", "inputSchema": {"b": 1, "a": 2}}, {"name": "get_health"}, {"no": "name"}, 7]}
@@ -386,7 +421,7 @@ async def test_one_of_ours_says_on_its_open_page_what_it_would_say_over_mcp(
     server = await serve(protected)
     target = Target(server.url, deep=True, tools=True, ours=True, headers={"authorization": "Bearer secret"})
     result = await probe.probe(target)
-    assert (result.state, result.reason, result.tools) == (state, reason, None)
+    assert (result.state, result.reason.message, result.tools) == (state, reason, None)
     assert "authorization" not in server.asked[-1].headers
     assert len(server.asked) == 2
     assert (await probe.probe(Target(server.url, deep=True))).state == "unauthenticated"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 
 from pallas_contract.documents import registry_api, server_json
+from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.model import Agent, Fleet, Icon
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.publisher import PATH, Catalogue
@@ -65,7 +66,7 @@ def agent(**more: object) -> Agent:
 
 def test_the_same_agent_in_each_face(time, folder: Path) -> None:
     loaded = fleet_file.load(folder / "agents.yaml")
-    catalogue = published(loaded, time, verdict=Verdict("degraded", "slow"))
+    catalogue = published(loaded, time, verdict=Verdict("degraded", Reason("SelfReported", "slow")))
     whole = get(catalogue, "/v0.1/servers")
     fits(whole, "ServerList")
     harper = whole["servers"][0]
@@ -80,6 +81,7 @@ def test_the_same_agent_in_each_face(time, folder: Path) -> None:
     assert harper["_meta"][registry_api.AGENT_META] == {
         "status": "degraded",
         "message": "slow",
+        "reason": "SelfReported",
         "capabilities": {
             "model": "my-model-name",
             "vision": False,
@@ -186,7 +188,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size
 def test_any_file_gives_documents_that_fit(time, name, title, about, version, icon, sizes, reason) -> None:
     written = agent(title=title, description=about, icons=[Icon(src=icon, sizes=sizes)])
     loaded = Loaded(Fleet(name=name, version=version, agents={"a_b": written}), None)
-    catalogue = published(loaded, time, verdict=Verdict("error", reason))
+    catalogue = published(loaded, time, verdict=Verdict("error", Reason("SelfReported", reason)))
     fits(get(catalogue, "/v0.1/servers"), "ServerList")
     fits(get(catalogue, "/server-cards/a-b"), "ServerCard")
     fits(get(catalogue, CATALOG), "Catalog")
@@ -217,7 +219,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
     loaded = fleet_file.load(folder / "agents.yaml")
     catalogue = published(loaded, time)
     await time.advance(60)
-    catalogue.publish(loaded, lambda _: Verdict("error", "refused"))
+    catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
     await time.advance(60)
     raised = Loaded(loaded.fleet.model_copy(update={"version": "2.0.0"}), None)
 
@@ -226,13 +228,13 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
         return [meta["publishedAt"][11:16], meta["updatedAt"][11:16], meta["statusChangedAt"][11:16]]
 
     assert dates() == ["10:00", "10:01", "10:00"]
-    catalogue.publish(raised, lambda _: Verdict("error", "refused"))
+    catalogue.publish(raised, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
     assert dates() == ["10:02", "10:02", "10:02"]
 
 
 def test_the_schema_refuses_what_the_seed_publishes(time) -> None:
     """The check can fail: the seed's own form is no strict one."""
     seed = server_json.server(fleet({"a": agent()}).fleet, "a", None, "container")
-    entry = server_json.entry(seed, datetime(2026, 3, 12, tzinfo=UTC), "ok", "")
+    entry = server_json.entry(seed, datetime(2026, 3, 12, tzinfo=UTC), "ok", Reason())
     with pytest.raises(Exception, match="'description' is a required property"):
         fits(entry, "ServerResponse")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.documents.server_json import OFFICIAL_META
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.publisher import Catalogue
@@ -83,10 +84,13 @@ def test_without_a_model_there_are_no_capabilities(catalogue: Catalogue, folder:
 async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Loaded, time) -> None:
     catalogue.publish(loaded, lambda _: NOT_PROBED)
     await time.advance(60)
-    catalogue.publish(loaded, lambda agent: Verdict("error", "refused") if agent == "harper" else NOT_PROBED)
+    catalogue.publish(
+        loaded,
+        lambda agent: Verdict("error", Reason("ConnectionRefused", "refused")) if agent == "harper" else NOT_PROBED,
+    )
     harper, research = (entry["_meta"] for entry in entries(catalogue))
     assert harper["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:01:00Z"
-    assert harper["io.pallas-kit/health"] == {"status": "error", "message": "refused"}
+    assert harper["io.pallas-kit/health"] == {"status": "error", "message": "refused", "reason": "ConnectionRefused"}
     assert research["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:00:00Z"
 
 
@@ -99,7 +103,7 @@ async def test_a_registry_started_again_says_the_same(loaded: Loaded, time) -> N
         said.append(catalogue.document.body)
         await time.advance(60)
     assert said[0] == said[1]
-    catalogue.publish(loaded, lambda _: Verdict("error", "refused"))
+    catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
     catalogue.publish(loaded, well)
     assert entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"] == "2026-03-12T10:02:00Z"
 
@@ -111,8 +115,8 @@ async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: Loaded, time
     for read, verdict in [
         (loaded, NOT_PROBED),
         (older, Verdict("ok")),  # a file put back with its date
-        (older, Verdict("error", "refused")),
-        (older, Verdict("unknown", "name resolution fails")),
+        (older, Verdict("error", Reason("ConnectionRefused", "refused"))),
+        (older, Verdict("unknown", Reason("NameUnresolved", "name resolution fails"))),
         (older, Verdict("ok")),
     ]:
         await time.advance(60)

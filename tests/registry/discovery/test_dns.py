@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED, Reason
 from pallas_registry.discovery import dns as dns_discovery
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.resolver import LIMIT, NotFound, Unresolved
-from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, Sighting
+from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 from pallas_registry.discovery.static import StaticDiscovery
 
 HARPER = "http://harper:8080/mcp"
@@ -169,7 +170,9 @@ async def test_what_the_file_dropped_is_forgotten() -> None:
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "224.0.0.1"])
 async def test_a_metadata_service_is_never_an_agent(address: str) -> None:
     found = await look(dns(Resolver(harper=[address])), "harper")
-    assert found["harper"] == Sighting(problem="resolves only to addresses that are never asked")
+    assert found["harper"] == Sighting(
+        problem=Reason("AddressNotAllowed", "resolves only to addresses that are never asked")
+    )
     found = await look(dns(Resolver(harper=[f"{address} 10.0.0.2"])), "harper")
     assert [endpoint.ip for endpoint in found["harper"].endpoints] == ["10.0.0.2"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.replica_count import PATIENCE, ReplicaCount
 from pallas_registry.discovery.sighting import Endpoint, Sighting
@@ -14,8 +15,8 @@ from pallas_registry.state.status import Verdict, judge
 from tests.registry.fake_fleet import Fake, running, states
 
 A, B, C = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
-OK, REFUSED = Result("ok"), Result("error", "connection refused")
-SHORT = "2 of 3 replicas found"
+OK, REFUSED = Result("ok"), Result("error", Reason("ConnectionRefused", "connection refused"))
+SHORT = Reason("ReplicaMissing", "2 of 3 replicas found")
 
 
 @pytest.fixture
@@ -50,8 +51,21 @@ async def test_an_agent_that_left_the_file_comes_back_without_its_past(count: Re
     ("results", "verdict"),
     [
         ((OK, OK), Verdict("degraded", SHORT)),
-        ((OK, REFUSED), Verdict("degraded", f"1 of 2 replicas: 10.0.0.2: connection refused; {SHORT}")),
-        ((REFUSED, REFUSED), Verdict("error", f"connection refused; {SHORT}")),
+        (
+            (OK, REFUSED),
+            Verdict(
+                "degraded",
+                Reason(
+                    "ReplicaUnavailable",
+                    "1 of 2 replicas: 10.0.0.2: connection refused; 2 of 3 replicas found",
+                    ("10.0.0.2",),
+                ),
+            ),
+        ),
+        (
+            (REFUSED, REFUSED),
+            Verdict("error", Reason("ConnectionRefused", "connection refused; 2 of 3 replicas found")),
+        ),
     ],
 )
 def test_what_is_missing_is_part_of_the_verdict(results: tuple[Result, Result], verdict: Verdict) -> None:
@@ -73,7 +87,7 @@ async def test_the_fleet_is_told_of_a_replica_that_is_not_found(no_threads, fold
         await time.advance(PATIENCE - 1)
         assert states(service)["harper"] == ("ok", "")
         await time.advance(6)
-        assert states(service)["harper"] == ("degraded", SHORT)
+        assert states(service)["harper"] == ("degraded", SHORT.message)
         fake.where["harper"] = (A, B, C)
         await time.advance(5)
         assert states(service)["harper"] == ("ok", "")

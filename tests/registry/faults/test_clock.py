@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import Prober
@@ -22,7 +23,7 @@ async def test_16_two_minutes_of_flapping_publish_one_change_per_interval_at_mos
 ) -> None:
     async def flap(target, **_: object) -> Result:
         up = "harper" not in target.url or int(time.seconds) % 2 == 0
-        return Result("ok") if up else Result("error", "connection refused")
+        return Result("ok") if up else Result("error", Reason("ConnectionRefused", "connection refused"))
 
     fake.check = Prober(flap, sleep=time.sleep, clock=time.clock).check
     async with running(folder, time, fake, fake) as service:

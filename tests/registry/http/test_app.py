@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.catalogue.publisher import PATH
 from pallas_registry.discovery.sighting import Endpoint, Sighting
@@ -43,7 +44,7 @@ class World:
             raise KeyError(agent)
         if self.busy:
             raise Busy(3)
-        return Verdict("error", "connection refused")
+        return Verdict("error", Reason("ConnectionRefused", "connection refused"))
 
     def look(self) -> Overview:
         raise AssertionError("no tool is called here")
@@ -162,12 +163,16 @@ async def series(client) -> dict[str, float]:
 async def test_health_as_a_number(client, world: World, state: str, value: float) -> None:
     world.board.expect(["tech_research"])
     world.board.sight("tech_research", Sighting((A,)))
-    world.board.report("tech_research", A, Result(state))
+    world.board.report("tech_research", A, Result(state, Reason("NoAnswer", "no answer in 3 s")))
     for change in world.changes:
         world.metrics.count(change)
     found = await series(client)
     assert found['pallas_agent_health{agent="tech_research"}'] == value
     assert found['pallas_agent_replicas{agent="tech_research"}'] == 1
+    assert found['pallas_agent_reason{agent="tech_research",code="NoAnswer"}'] == 1
+    assert [name for name in found if name.startswith("pallas_agent_reason")] == [
+        'pallas_agent_reason{agent="tech_research",code="NoAnswer"}'
+    ]
     assert found[f'pallas_registry_agents{{status="{state}"}}'] == 1
     assert found[f'pallas_agent_state_changes_total{{agent="tech_research",new="{state}",old="unknown"}}'] == 1
 
@@ -284,7 +289,12 @@ async def test_the_page_is_under_the_strictest_policy(client) -> None:
 
 async def test_a_recheck_answers_with_what_was_found(client) -> None:
     reply = await client.post("/agents/harper/recheck")
-    assert reply.json() == {"agent": "harper", "status": "error", "message": "connection refused"}
+    assert reply.json() == {
+        "agent": "harper",
+        "status": "error",
+        "message": "connection refused",
+        "reason": "ConnectionRefused",
+    }
 
 
 async def test_a_recheck_by_a_form_leads_back_to_the_agent(client) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("no_threads")
 
 
 async def test_every_face_tells_the_same(folder: Path, time, fake: Fake) -> None:
-    fake.put("tech_research", "10.0.0.2", Result("degraded", "slow"))
+    fake.put("tech_research", "10.0.0.2", Result("degraded", Reason("SelfReported", "slow")))
     async with running(folder, time, fake, fake) as service:
         await time.advance(10)
         seen = {path: json.loads(service.find("GET", path, b"").body) for path in FACES}
@@ -61,7 +62,7 @@ async def test_a_recheck_does_not_wait_for_the_interval(folder: Path, time, fake
     endpoint = fake.put("harper", "10.0.0.1")
     async with running(folder, time, fake, fake) as service:
         await time.advance(3600)
-        fake.answers[endpoint] = Result("error", "connection refused")
+        fake.answers[endpoint] = Result("error", Reason("ConnectionRefused", "connection refused"))
         assert (await service.recheck("harper")).state == "error"
         await time.advance()
         assert states(service)["harper"] == ("error", "connection refused")
@@ -89,7 +90,7 @@ async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Pa
             while len(recorded) < 10_000:
                 agent = dice.choice(list(agents))
                 state = dice.choice(["ok", "degraded", "error", "unauthenticated"])
-                service._report(agent, agents[agent], Result(state, "why"))
+                service._report(agent, agents[agent], Result(state, Reason("SelfReported", "why")))
                 if state != last[agent]:
                     recorded.append((agent, last[agent], state))
                 last[agent] = state

@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from mcp import Client
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
@@ -41,7 +42,11 @@ class Fleet:
             tell(agent, Sighting((Endpoint(f"http://{agent}/mcp", "10.0.0.1"),)))
 
     async def check(self, endpoint: Endpoint, _before: Result | None) -> Result:
-        return Result("ok") if "harper" in endpoint.url else Result("degraded", "Unreachable: neo4j")
+        return (
+            Result("ok")
+            if "harper" in endpoint.url
+            else Result("degraded", Reason("Unreachable", "Unreachable: neo4j"))
+        )
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.recheck import CONCURRENCY, Busy, Recheck
@@ -22,7 +23,7 @@ class Agents:
         self.told: list[tuple[str, Endpoint, Result]] = []
 
     async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
-        assert before == Result("error", "before")
+        assert before == Result("error", Reason("SelfReported", "before"))
         self.asked.append(endpoint)
         await self.may_answer.wait()
         return Result("ok")
@@ -42,7 +43,7 @@ def recheck(agents: Agents, time) -> Recheck:
         agents.check,
         agents.report,
         endpoints={"harper": ENDPOINTS, "gone": []}.__getitem__,
-        before=lambda _agent, _endpoint: Result("error", "before"),
+        before=lambda _agent, _endpoint: Result("error", Reason("SelfReported", "before")),
         clock=time.clock,
     )
 

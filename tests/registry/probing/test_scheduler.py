@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
 
-OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", "connection refused")
+OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", Reason("ConnectionRefused", "connection refused"))
 
 
 def endpoint(number: int = 1) -> Endpoint:
@@ -35,7 +36,7 @@ class Asked:
 
 async def test_the_tools_are_asked_for_once_a_minute_and_remembered_in_between(time) -> None:
     told = Result("ok", version="1", tools={"a": "1"}, listed=0.0)
-    ask = Asked(told, Result("ok", version="1"), Result("degraded", "slow"), told)
+    ask = Asked(told, Result("ok", version="1"), Result("degraded", Reason("SelfReported", "slow")), told)
     prober, found = Prober(ask, sleep=time.sleep, clock=time.clock), None
     for _ in range(3):
         found = await prober.check(endpoint(), found)
@@ -56,7 +57,7 @@ async def test_another_release_is_asked_for_its_tools_at_once(time) -> None:
 
 @pytest.mark.parametrize("confirmations", [[OK], [REFUSED, OK]], ids=["first", "second"])
 async def test_one_lost_packet_flips_nothing(time, confirmations: list[Result]) -> None:
-    ask = Asked(Result("error", "no answer in 3 s"), *confirmations)
+    ask = Asked(Result("error", Reason("NoAnswer", "no answer in 3 s")), *confirmations)
     check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), OK))
     await time.advance(0.5)
     assert await check == OK
@@ -64,18 +65,20 @@ async def test_one_lost_packet_flips_nothing(time, confirmations: list[Result]) 
 
 
 async def test_an_error_needs_two_fast_confirmations_and_keeps_its_first_reason(time) -> None:
-    ask = Asked(Result("error", "no answer in 3 s"), Result("error", "no answer in 1 s"))
+    ask = Asked(
+        Result("error", Reason("NoAnswer", "no answer in 3 s")), Result("error", Reason("NoAnswer", "no answer in 1 s"))
+    )
     check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), OK))
     await time.advance(0.25)
     assert not check.done()
     await time.advance(0.25)
-    assert (await check).reason == "no answer in 3 s"
+    assert (await check).reason.message == "no answer in 3 s"
     assert [timeout for _, _, timeout in ask.calls] == [3.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("usual", "given"), [(0.01, 1.0), (0.8, 1.2), (1.9, 2.85), (2.9, 3.0)])
 async def test_a_confirmation_may_take_as_long_as_the_agent_always_does(time, usual: float, given: float) -> None:
-    ask = Asked(Result("error", "no answer in 3 s"), Result("ok", latency=usual))
+    ask = Asked(Result("error", Reason("NoAnswer", "no answer in 3 s")), Result("ok", latency=usual))
     check = asyncio.create_task(Prober(ask, sleep=time.sleep).check(endpoint(), Result("ok", latency=usual)))
     await time.advance(0.25)
     assert (await check).state == "ok"
@@ -90,7 +93,11 @@ async def test_a_probe_that_raises_is_an_error_of_its_agent_and_logged(time) -> 
         check = asyncio.create_task(Prober(broken, sleep=time.sleep).check(endpoint(), OK))
         await time.advance(0.5)
         found = await check
-    assert (found.state, found.reason, found.era) == ("error", "the probe failed by itself: OverflowError", OK.era)
+    assert (found.state, found.reason.message, found.era) == (
+        "error",
+        "the probe failed by itself: OverflowError",
+        OK.era,
+    )
     wanted = ("a probe failed by itself", "error", endpoint().url, endpoint().ip)
     assert {(line["event"], line["log_level"], line["url"], line["address"]) for line in lines} == {wanted}
 
@@ -174,7 +181,7 @@ async def test_one_that_never_answered_is_asked_every_second_for_a_minute(schedu
 
     async def down(_where: Endpoint, _before: Result | None) -> Result:
         at.append(time.seconds)
-        return Result("error", "connection refused")
+        return Result("error", Reason("ConnectionRefused", "connection refused"))
 
     scheduler(instead=down).follow("harper", [endpoint()])
     await time.advance(100)
@@ -192,7 +199,7 @@ async def test_who_asks_for_peace_gets_some(scheduler, time, wait: float, rounds
 
     async def refuse(_where: Endpoint, _before: Result | None) -> Result:
         at.append(time.seconds)
-        return Result("degraded", "cannot answer now (HTTP 503)", status=503, wait=wait)
+        return Result("degraded", Reason("ServiceUnavailable", "cannot answer now (HTTP 503)"), status=503, wait=wait)
 
     scheduler(instead=refuse).follow("harper", [endpoint()])
     await time.advance(100)

@@ -31,7 +31,7 @@ async def test_missed_heartbeats_lower_the_state_step_by_step(ledger: Ledger, ti
         seen.append(ledger.verdict("feature_extractor").state)
         await time.advance(10)
     assert seen == ["ok", "ok", "degraded", "degraded", "error", "error"]
-    reason = ledger.verdict("feature_extractor").reason
+    reason = ledger.verdict("feature_extractor").reason.message
     assert reason == "no heartbeat since 2026-03-12T10:00:00Z", "the same for as long as it lasts"
     ledger.beat(heartbeat())
     assert ledger.verdict("feature_extractor").state == "ok"
@@ -49,7 +49,10 @@ async def test_missed_heartbeats_lower_the_state_step_by_step(ledger: Ledger, ti
 def test_an_agents_own_word(ledger: Ledger, time, status: str, message: str, state: str, reason: str) -> None:
     ledger.put(registration(time))
     ledger.beat(heartbeat(status, message=message))
-    assert (ledger.verdict("feature_extractor").state, ledger.verdict("feature_extractor").reason) == (state, reason)
+    assert (ledger.verdict("feature_extractor").state, ledger.verdict("feature_extractor").reason.message) == (
+        state,
+        reason,
+    )
 
 
 async def test_after_a_restart_an_agent_is_unknown_until_it_is_heard_of(ledger: Ledger, time) -> None:

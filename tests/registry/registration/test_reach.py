@@ -6,8 +6,9 @@ from ipaddress import ip_address
 
 import pytest
 
+from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED
 from pallas_registry.discovery.resolver import NotFound, Unresolved
-from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, Sighting
+from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 from pallas_registry.registration.reach import NOT_ALLOWED, Outside, Reach
 
 REACH = Reach(["Agents.example.com", "10.20.0.0/16", "2001:db8::/32", "192.0.2.7"])

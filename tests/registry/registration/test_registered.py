@@ -61,7 +61,7 @@ async def test_leaving_and_long_silence_are_changes_and_then_nothing_is_left(des
     for seconds in (300, 3300):  # at once: an hour of seconds would take one
         time.seconds += seconds
         await time.advance(1)
-    last = {each.agent: (each.old, each.new, each.reason) for _, each in desk.service.history.after(0).changes}
+    last = {each.agent: (each.old, each.new, each.reason.message) for _, each in desk.service.history.after(0).changes}
     assert last["goes"] == ("ok", "unknown", "deregistered")
     assert last["fades"] == ("error", "unknown", "registration ended: no heartbeat for 3600 s")
     assert list(states(desk.service)) == ["harper", "tech-research"]
@@ -87,7 +87,7 @@ async def test_the_file_has_the_first_right_to_a_name(desk: Open, folder: Path, 
     file.write_text(file.read_text().replace("\nregistry:", "\n  engineering: {module: a.b, port: 8260}\nregistry:"))
     await time.advance(3)
     last = [each for _, each in desk.service.history.after(0).changes if each.agent == "engineering"]
-    assert last[1].reason == "registration ended: `engineering` is a name in agents.yaml"
+    assert last[1].reason.message == "registration ended: `engineering` is a name in agents.yaml"
     assert [(each.old, each.new) for each in last] == [("unknown", "ok"), ("ok", "unknown"), ("unknown", "error")]
     assert await desk.code(beat("engineering")) == (404, -32012)
 
@@ -111,7 +111,7 @@ async def test_a_file_without_its_token_ends_what_was_registered_with_it(
     await time.advance(3)
     ended = [each for _, each in desk.service.history.after(0).changes if each.new == "unknown"]
     assert [each.agent for each in ended] == ["feature_extractor"] + ["binance_agent"] * (not written)
-    assert {each.reason for each in ended} == {f"registration ended: {reason}"}
+    assert {each.reason.message for each in ended} == {f"registration ended: {reason}"}
     assert list(states(desk.service)) == ["harper", "tech-research"] + ["binance-agent"] * bool(written)
     if written:
         assert await desk.code(beat()) == (401, -32010)
@@ -135,7 +135,9 @@ async def test_a_token_that_no_longer_admits_an_agent_ends_it(desk: Open, folder
     file = folder / "agents.yaml"
     file.write_text(file.read_text().replace(REGISTRATION, written))
     await time.advance(3)
-    ended = [(each.agent, each.reason) for _, each in desk.service.history.after(0).changes if each.new == "unknown"]
+    ended = [
+        (each.agent, each.reason.message) for _, each in desk.service.history.after(0).changes if each.new == "unknown"
+    ]
     reason = "registration ended: agents.yaml does not let the token `partners` speak for it"
     assert ended == [("feature_extractor", reason)]
     assert list(states(desk.service)) == ["harper", "tech-research", "other", "binance-agent"]

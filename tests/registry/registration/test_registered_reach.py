@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from tests.registry.fake_fleet import Fake, states
@@ -21,7 +22,7 @@ async def test_an_agent_is_probed_where_the_file_allows_and_the_worse_word_count
     url = "https://agents.example.com/mcp"
     async with opened(folder, time, resolve=names) as desk:
         answers = desk.service._world.check.__self__.answers
-        answers[Endpoint(url, "203.0.113.5")] = Result("degraded", "db slow", name="whoever")
+        answers[Endpoint(url, "203.0.113.5")] = Result("degraded", Reason("SelfReported", "db slow"), name="whoever")
         await desk.ask(register(url=url))
         await time.advance()
         assert states(desk.service)["feature-extractor"] == ("degraded", "db slow")
@@ -70,7 +71,7 @@ async def test_agents_outside_that_hang_do_not_delay_those_of_the_file(folder: P
         await desk.ask(register(url="http://agents.example.com/mcp"))
         await time.advance(10)
         assert fake.hung == 16
-        fake.put("harper", "10.0.0.1", Result("error", "connection refused"))
+        fake.put("harper", "10.0.0.1", Result("error", Reason("ConnectionRefused", "connection refused")))
         await time.advance(5)
         assert states(desk.service)["harper"] == ("error", "connection refused")
 
@@ -107,7 +108,9 @@ async def test_a_new_reach_begins_and_ends_the_probing(folder: Path, time) -> No
     names = Names()
     names.records["10.20.0.7"] = {"10.20.0.7"}
     async with opened(folder, time, resolve=names) as desk:
-        desk.service._world.check.__self__.answers[Endpoint(url, "10.20.0.7")] = Result("error", "connection refused")
+        desk.service._world.check.__self__.answers[Endpoint(url, "10.20.0.7")] = Result(
+            "error", Reason("ConnectionRefused", "connection refused")
+        )
         await desk.ask(register(url=url))
         file.write_text(before + "    reach: [10.20.0.0/16]\n")
         await time.advance(5)

@@ -114,7 +114,7 @@ async def test_a_url_in_a_request_is_not_asked(folder: Path, trap: Trap, where: 
 async def test_a_redirect_is_not_followed(trap: Trap, status: int) -> None:
     found = await probed(bad.redirect(status, trap.url))
     assert (found.state, trap.visits) == ("error", 0)
-    assert "redirects are not followed" in found.reason
+    assert "redirects are not followed" in found.reason.message
 
 
 async def test_a_url_in_an_answer_is_not_asked(trap: Trap) -> None:
@@ -173,7 +173,7 @@ async def test_addresses_that_are_no_agents_are_refused_beside_good_ones(address
 )
 async def test_other_schemes_are_not_asked(url: str) -> None:
     found = await Prober().check(Endpoint(url), Result("error"))
-    assert (found.state, found.reason) == ("error", f"not an http(s) URL: {url}")
+    assert (found.state, found.reason.message) == ("error", f"not an http(s) URL: {url}")
 
 
 HOSTILE = 'a\nINFO fake line\r\x1b[31m red \u202e desrever </script><img src=x onerror=alert(1)> "} 1\npallas_up 7'
@@ -196,12 +196,12 @@ async def test_what_an_agent_says_stays_a_value(folder: Path, time, fake: Fake) 
 
     found = await probed(says)
     assert found.state == "degraded"
-    for text in (found.reason, found.version, *(found.tools or {})):
+    for text in (found.reason.message, found.version, *(found.tools or {})):
         assert text.isprintable(), text
     fake.put("harper", "10.0.0.1", found)
     async with running(folder, time, fake, fake) as service:
         await time.advance()
-        assert states(service)["harper"] == ("degraded", found.reason)
+        assert states(service)["harper"] == ("degraded", found.reason.message)
         assert "\npallas_up" not in (await service.metrics.scrape(""))[0].decode()
         page = service.shown(run="run").page().decode()
     assert "<img src=x" not in page

@@ -8,13 +8,14 @@ from datetime import timedelta
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.agents import Board, Replica
 from pallas_registry.state.history import Change
 
 A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
-OK, REFUSED = Result("ok"), Result("error", "connection refused")
+OK, REFUSED = Result("ok"), Result("error", Reason("ConnectionRefused", "connection refused"))
 
 
 @dataclass
@@ -46,8 +47,8 @@ async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> 
     await time.advance(5)
     board.report("harper", A, REFUSED)
     first, second = heard.changes
-    assert (first.agent, first.old, first.new, first.reason) == ("harper", "unknown", "ok", "")
-    assert (second.old, second.new, second.reason) == ("ok", "error", "connection refused")
+    assert (first.agent, first.old, first.new, first.reason.message) == ("harper", "unknown", "ok", "")
+    assert (second.old, second.new, second.reason.message) == ("ok", "error", "connection refused")
     assert second.at - first.at == timedelta(seconds=5)
     assert heard.updates == 3
 
@@ -63,14 +64,14 @@ def test_the_same_again_is_no_change(board: Board, heard: Heard) -> None:
 def test_another_reason_is_an_update_but_no_change_of_state(board: Board, heard: Heard) -> None:
     board.sight("harper", Sighting((A,)))
     board.report("harper", A, REFUSED)
-    board.report("harper", A, Result("error", "no answer in 3 s"))
+    board.report("harper", A, Result("error", Reason("NoAnswer", "no answer in 3 s")))
     assert (len(heard.changes), heard.updates) == (1, 3)
 
 
 def test_only_the_file_removes_an_agent(board: Board) -> None:
     board.sight("harper", Sighting((A,)))
     board.report("harper", A, REFUSED)
-    board.sight("harper", Sighting(problem="name not found"))
+    board.sight("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
     assert board.agents == ("harper", "research")
     board.expect(["research", "new"])
     assert board.agents == ("research", "new")
@@ -85,7 +86,7 @@ def test_what_is_known_outlives_a_reload(board: Board, heard: Heard) -> None:
 
 
 def test_a_container_that_comes_back_elsewhere_keeps_its_state_until_it_answers(board: Board, heard: Heard) -> None:
-    for gone in (Sighting((A,)), Sighting(problem="name not found"), Sighting((B,))):
+    for gone in (Sighting((A,)), Sighting(problem=Reason("NameNotFound", "name not found")), Sighting((B,))):
         board.sight("harper", gone)
     board.report("harper", B, OK)
     assert [(change.old, change.new) for change in heard.changes] == [("unknown", "error"), ("error", "ok")]
@@ -131,7 +132,7 @@ async def test_since_when_it_is_in_its_state(board: Board, time) -> None:
     board.report("harper", A, REFUSED)
     since = time.now()
     await time.advance(5)
-    board.report("harper", A, Result("error", "another reason"))
+    board.report("harper", A, Result("error", Reason("SelfReported", "another reason")))
     assert board.since("harper") == since
     board.report("harper", A, OK)
     assert board.since("harper") == time.now()
@@ -139,7 +140,7 @@ async def test_since_when_it_is_in_its_state(board: Board, time) -> None:
 
 def test_waiting_are_those_nothing_is_known_about(board: Board) -> None:
     assert board.waiting == ("harper", "research")
-    board.sight("harper", Sighting(problem="name not found"))
+    board.sight("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
     assert board.waiting == ("research",)
 
 
@@ -150,7 +151,7 @@ def test_10000_injected_changes_are_heard_complete_and_in_order(board: Board, he
     recorded, last = [], "unknown"
     for _ in range(10_000):
         state = dice.choice(["ok", "degraded", "error", "unauthenticated"])
-        board.report("harper", A, Result(state, "why"))
+        board.report("harper", A, Result(state, Reason("SelfReported", "why")))
         if state != last:
             recorded.append((last, state))
         last = state

@@ -8,12 +8,13 @@ import random
 
 import pytest
 
+from pallas_contract.documents.reason import Reason
 from pallas_registry.http.events import Streams
 from pallas_registry.state.history import Change, History
 
 
 def change(time, number: int, agent: str = "harper") -> Change:
-    return Change(agent, "ok", "error", f"reason {number}", time.now())
+    return Change(agent, "ok", "error", Reason("NoAnswer", f"reason {number}"), time.now())
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def history(time) -> History:
 
 
 def reasons(changes) -> list[str]:
-    return [each.reason for each in changes]
+    return [each.reason.message for each in changes]
 
 
 def test_the_last_ones_newest_first(history: History) -> None:
@@ -79,6 +80,7 @@ async def test_a_stream_starts_now_and_tells_each_change(time) -> None:
         "old": "ok",
         "new": "error",
         "reason": "reason 2",
+        "code": "NoAnswer",
     }
     await stream.aclose()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_registry.state.root_cause import Root, mentions, roots
+from pallas_contract.documents.reason import Reason, reported
+from pallas_registry.state.root_cause import Root, concerns, roots
 from pallas_registry.state.status import NOT_PROBED, Verdict
 
 DEPENDS = {
@@ -17,7 +18,12 @@ OK = Verdict("ok")
 
 def found(agent: str, **verdicts: Verdict) -> list[tuple[str, str]]:
     all_of_them = dict.fromkeys(("harper", "tech_research", "engineering", "archive"), OK) | verdicts
-    return [(root.agent, root.reason) for root in roots(agent, DEPENDS, all_of_them)]
+    return [(root.agent, root.reason.message) for root in roots(agent, DEPENDS, all_of_them)]
+
+
+def says(message: str) -> Verdict:
+    """The state of an agent that says so of itself."""
+    return Verdict("degraded", reported(message, well=False))
 
 
 def test_the_well_have_none() -> None:
@@ -28,51 +34,60 @@ def test_the_well_have_none() -> None:
 def test_along_the_chain_to_who_names_nobody_in_trouble() -> None:
     assert found(
         "harper",
-        harper=Verdict("degraded", "Unreachable: tech-research"),
-        tech_research=Verdict("degraded", "Unreachable: neo4j"),
+        harper=says("Unreachable: tech-research"),
+        tech_research=says("Unreachable: neo4j"),
     ) == [("tech_research", "Unreachable: neo4j")]
 
 
 def test_two_ways_to_one_cause_are_one() -> None:
     assert found(
         "harper",
-        harper=Verdict("degraded", "Unreachable: tech_research, engineering"),
-        tech_research=Verdict("degraded", "archive is down"),
-        engineering=Verdict("degraded", "archive is down"),
-        archive=Verdict("error", "connection refused"),
+        harper=says("Unreachable: tech_research, engineering"),
+        tech_research=says("Unreachable: archive"),
+        engineering=says("Unreachable: archive"),
+        archive=Verdict("error", Reason("ConnectionRefused", "connection refused")),
     ) == [("archive", "connection refused")]
 
 
 @pytest.mark.parametrize(
     ("reason", "other"),
     [
-        ("slow", Verdict("error", "refused")),  # both are unwell, and that proves nothing
+        ("slow", Verdict("error", Reason("ConnectionRefused", "refused"))),  # both are unwell, and that proves nothing
         ("Unreachable: tech_research", OK),  # it names one that is well
         ("Unreachable: tech_research", NOT_PROBED),
     ],
 )
 def test_without_proof_the_agent_itself(reason: str, other: Verdict) -> None:
-    assert found("harper", harper=Verdict("degraded", reason), tech_research=other) == [("harper", reason)]
+    assert found("harper", harper=says(reason), tech_research=other) == [("harper", reason)]
 
 
 def test_a_cause_without_words_has_its_state() -> None:
-    assert roots("a", {}, {"a": Verdict("error")}) == (Root("a", "error"),)
+    assert roots("a", {}, {"a": Verdict("error")}) == (Root("a", Reason("Ok", "error")),)
 
 
 @pytest.mark.parametrize(
-    ("reason", "named"),
+    ("reason", "name"),
     [
-        ("research: down", True),
-        ("(research)", True),
-        ("tech-research: down", False),
-        ("researcher", False),
-        ("pre_research", False),
-        ("Research", False),
+        (Reason("ConnectionRefused", "connection refused"), "connection"),
+        (Reason("ReplicasDiffer", "replicas differ in tools: a missing on 10.0.0.2", ("10.0.0.2",)), "tools"),
+        (Reason("ProviderDown", "LLM: openai: no API key"), "llm"),
+        (Reason("ProviderDown", "LLM: openai: no API key"), "openai"),
+        (Reason("NameNotFound", "name not found"), "name"),
+        (Reason("NameMismatch", "answers as research"), "research"),
     ],
 )
-def test_names_are_whole_words(reason: str, named: bool) -> None:
-    assert mentions(reason, "research") is named
+def test_nobody_is_blamed_for_a_word_in_a_message(reason: Reason, name: str) -> None:
+    verdicts = {"harper": Verdict("error", reason), name: says("Unreachable: neo4j")}
+    assert roots("harper", {"harper": [name], name: []}, verdicts) == (Root("harper", reason),)
 
 
-def test_a_name_is_known_as_host_name_too() -> None:
-    assert mentions("tech-research: connection refused", "tech_research")
+@pytest.mark.parametrize("name", ["connection", "tools", "llm", "name"])
+def test_whoever_is_on_the_list_is_blamed_whatever_its_name(name: str) -> None:
+    refused = Reason("ConnectionRefused", "connection refused")
+    verdicts = {"harper": says(f"Unreachable: {name}"), name: Verdict("error", refused)}
+    assert roots("harper", {"harper": [name], name: []}, verdicts) == (Root(name, refused),)
+
+
+@pytest.mark.parametrize(("named", "other"), [("tech-research", True), ("tech_research", True), ("research", False)])
+def test_a_name_is_known_as_host_name_too(named: str, other: bool) -> None:
+    assert concerns(Reason("Unreachable", about=(named,)), "tech_research") is other

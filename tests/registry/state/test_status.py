@@ -4,88 +4,132 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_contract.documents.reason import OK as WELL
+from pallas_contract.documents.reason import Code, Reason
 from pallas_contract.probe.probe import LEGACY, MODERN, Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.status import Verdict, judge
 
 A, B, C = (Endpoint("http://tech-research:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
 OK = Result("ok", era=MODERN, name="tech-research", version="1.0")
-REFUSED = Result("error", "connection refused")
-HUNG = Result("error", "no answer in 3 s")
-CLOSED = Result("unauthenticated", "reachable, needs credentials (HTTP 401)")
+REFUSED = Result("error", Reason("ConnectionRefused", "connection refused"))
+HUNG = Result("error", Reason("NoAnswer", "no answer in 3 s"))
+CLOSED = Result("unauthenticated", Reason("Unauthorized", "reachable, needs credentials (HTTP 401)"))
+SLOW = Reason("SelfReported", "slow")
+NO_TOOL = Reason("NoHealthTool", "reachable; no get_health tool")
 
 
 def of(**more) -> Result:
     return Result(**{"state": "ok", "era": MODERN, "name": "tech-research", "version": "1.0", **more})
 
 
-def judged(*results: Result, problem: str = "") -> Verdict | None:
+def judged(*results: Result, problem: Reason = WELL) -> Verdict | None:
     endpoints = (A, B, C)[: len(results)]
     return judge("tech_research", Sighting(endpoints, problem), dict(zip(endpoints, results, strict=True)))
+
+
+def degraded(code: Code, message: str, *about: str) -> Verdict:
+    return Verdict("degraded", Reason(code, message, about))
 
 
 CASES = {
     "one tool missing": (
         [of(tools={"a": "1", "b": "1"}), of(tools={"a": "1"})],
-        Verdict("degraded", "replicas differ in tools: b missing on 10.0.0.2"),
+        degraded("ReplicasDiffer", "replicas differ in tools: b missing on 10.0.0.2", "10.0.0.2"),
     ),
     "one tool changed": (
         [of(tools={"a": "1"}), of(tools={"a": "2"})],
-        Verdict("degraded", "replicas differ in tools: a takes other arguments"),
+        degraded("ReplicasDiffer", "replicas differ in tools: a takes other arguments", "10.0.0.1", "10.0.0.2"),
     ),
     "many tools missing": (
         [of(tools=dict.fromkeys("abcde", "1")), of(tools={})],
-        Verdict(
-            "degraded",
+        degraded(
+            "ReplicasDiffer",
             "replicas differ in tools: a missing on 10.0.0.2; b missing on 10.0.0.2; c missing on 10.0.0.2 and 2 more",
+            "10.0.0.2",
         ),
     ),
     "tools not known everywhere": ([of(tools={"a": "1"}), of()], Verdict("ok")),
     "the same tools": ([of(tools={"a": "1"}), of(tools={"a": "1"})], Verdict("ok")),
     "one ok": ([OK], Verdict("ok")),
-    "one ok with a remark": (
-        [of(reason="reachable; no get_health tool")],
-        Verdict("ok", "reachable; no get_health tool"),
-    ),
-    "one error": ([REFUSED], Verdict("error", "connection refused")),
-    "one degraded": ([of(state="degraded", reason="slow")], Verdict("degraded", "slow")),
+    "one ok with a remark": ([of(reason=NO_TOOL)], Verdict("ok", NO_TOOL)),
+    "one error": ([REFUSED], Verdict("error", REFUSED.reason)),
+    "one degraded": ([of(state="degraded", reason=SLOW)], Verdict("degraded", SLOW)),
     "one closed": ([CLOSED], Verdict("unauthenticated", CLOSED.reason)),
     "all ok": ([OK, OK], Verdict("ok")),
-    "one of two bad": ([OK, REFUSED], Verdict("degraded", "1 of 2 replicas: 10.0.0.2: connection refused")),
+    "one of two bad": (
+        [OK, REFUSED],
+        degraded("ReplicaUnavailable", "1 of 2 replicas: 10.0.0.2: connection refused", "10.0.0.2"),
+    ),
     "two of three bad": (
         [REFUSED, OK, HUNG],
-        Verdict("degraded", "2 of 3 replicas: 10.0.0.1: connection refused; 10.0.0.3: no answer in 3 s"),
-    ),
-    "all bad alike": ([REFUSED, REFUSED], Verdict("error", "connection refused")),
-    "all bad each its way": (
-        [REFUSED, HUNG],
-        Verdict("error", "10.0.0.1: connection refused; 10.0.0.2: no answer in 3 s"),
-    ),
-    "one closed of two": ([OK, CLOSED], Verdict("degraded", f"1 of 2 replicas: 10.0.0.2: {CLOSED.reason}")),
-    "bad and closed": (
-        [REFUSED, CLOSED],
-        Verdict(
-            "degraded",
-            f"1 of 2 replicas: 10.0.0.1: connection refused; 1 of 2 replicas: 10.0.0.2: {CLOSED.reason}",
+        degraded(
+            "ReplicaUnavailable",
+            "2 of 3 replicas: 10.0.0.1: connection refused; 10.0.0.3: no answer in 3 s",
+            "10.0.0.1",
+            "10.0.0.3",
         ),
     ),
-    "one degraded of two": ([OK, of(state="degraded", reason="slow")], Verdict("degraded", "10.0.0.2: slow")),
+    "all bad alike": ([REFUSED, REFUSED], Verdict("error", REFUSED.reason)),
+    "all bad each its way": (
+        [HUNG, REFUSED],
+        Verdict(
+            "error",
+            Reason(
+                "ConnectionRefused",
+                "10.0.0.2: connection refused; 10.0.0.1: no answer in 3 s",
+                ("10.0.0.2", "10.0.0.1"),
+            ),
+        ),
+    ),
+    "one closed of two": (
+        [OK, CLOSED],
+        degraded("ReplicaUnavailable", f"1 of 2 replicas: 10.0.0.2: {CLOSED.reason.message}", "10.0.0.2"),
+    ),
+    "bad and closed": (
+        [REFUSED, CLOSED],
+        degraded(
+            "ReplicaUnavailable",
+            f"1 of 2 replicas: 10.0.0.1: connection refused; 1 of 2 replicas: 10.0.0.2: {CLOSED.reason.message}",
+            "10.0.0.1",
+            "10.0.0.2",
+        ),
+    ),
+    "one degraded of two": (
+        [OK, of(state="degraded", reason=SLOW)],
+        degraded("SelfReported", "10.0.0.2: slow", "10.0.0.2"),
+    ),
+    "one of two without its server": (
+        [OK, of(state="degraded", reason=Reason("Unreachable", "Unreachable: neo4j", ("neo4j",)))],
+        degraded("Unreachable", "10.0.0.2: Unreachable: neo4j", "10.0.0.2", "neo4j"),
+    ),
     "degraded without a reason": ([of(state="degraded")], Verdict("degraded")),
     "versions differ": (
         [OK, of(version="1.1"), OK],
-        Verdict("degraded", "replicas differ in version: 1.0 (10.0.0.1, 10.0.0.3), 1.1 (10.0.0.2)"),
+        degraded(
+            "ReplicasDiffer",
+            "replicas differ in version: 1.0 (10.0.0.1, 10.0.0.3), 1.1 (10.0.0.2)",
+            "10.0.0.1",
+            "10.0.0.3",
+            "10.0.0.2",
+        ),
     ),
     "eras differ": (
         [OK, of(era=LEGACY)],
-        Verdict("degraded", f"replicas differ in era: {LEGACY} (10.0.0.2), {MODERN} (10.0.0.1)"),
+        degraded(
+            "ReplicasDiffer",
+            f"replicas differ in era: {LEGACY} (10.0.0.2), {MODERN} (10.0.0.1)",
+            "10.0.0.2",
+            "10.0.0.1",
+        ),
     ),
     "one says no version": ([OK, of(version="")], Verdict("ok")),
-    "another's name": ([of(name="engineering")], Verdict("degraded", "answers as engineering")),
+    "another's name": ([of(name="engineering")], degraded("NameMismatch", "answers as engineering")),
     "its name as in the file": ([of(name="tech_research")], Verdict("ok")),
     "no name": ([of(name="")], Verdict("ok")),
     "another's name and ill": (
-        [of(state="error", reason="no model", name="engineering")],
-        Verdict("error", "no model"),
+        [of(state="error", reason=SLOW, name="engineering")],
+        Verdict("error", SLOW),
     ),
 }
 
@@ -96,13 +140,21 @@ def test_verdict(results: list[Result], verdict: Verdict) -> None:
 
 
 def test_addresses_that_may_be_old_are_marked() -> None:
-    assert judged(OK, problem="old addresses") == Verdict("ok", "old addresses")
-    assert judged(REFUSED, problem="old addresses") == Verdict("error", "connection refused; old addresses")
+    assert judged(OK, problem=Reason("NameUnresolved", "old addresses")) == Verdict(
+        "ok", Reason("NameUnresolved", "old addresses")
+    )
+    assert judged(REFUSED, problem=Reason("NameUnresolved", "old addresses")) == Verdict(
+        "error", Reason("ConnectionRefused", "connection refused; old addresses")
+    )
 
 
 def test_a_name_that_is_gone_is_an_error_a_resolver_that_fails_is_not() -> None:
-    assert judge("a", Sighting(problem="name not found"), {}) == Verdict("error", "name not found")
-    assert judge("a", Sighting(problem="no DNS", unsure=True), {}) == Verdict("unknown", "no DNS")
+    assert judge("a", Sighting(problem=Reason("NameNotFound", "name not found")), {}) == Verdict(
+        "error", Reason("NameNotFound", "name not found")
+    )
+    assert judge("a", Sighting(problem=Reason("NameUnresolved", "no DNS"), unsure=True), {}) == Verdict(
+        "unknown", Reason("NameUnresolved", "no DNS")
+    )
 
 
 def test_an_address_that_was_not_probed_says_nothing() -> None:

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from pallas_contract.documents.reason import NOT_FOUND, Reason
+from pallas_contract.documents.reason import OK as WELL
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
-from pallas_registry.discovery.sighting import NOT_FOUND, Endpoint, Sighting
+from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service, World
@@ -48,7 +50,9 @@ services:
   neo4j: {module: s.neo4j, port: 8212}
   gitea: {module: s.gitea, port: 8213}
 """
-SICK = Result("degraded", "Unreachable: neo4j", "2026-07-28", 0.004, "research", "1.4.0")
+SICK = Result(
+    "degraded", Reason("Unreachable", "Unreachable: neo4j", ("neo4j",)), "2026-07-28", 0.004, "research", "1.4.0"
+)
 
 
 class Fleet:
@@ -58,7 +62,7 @@ class Fleet:
         agents = ("harper", "research", "tech_research", "engineering")
         self.where = {agent: [Endpoint(f"http://{agent}:8080/mcp", f"10.0.{n}.2")] for n, agent in enumerate(agents)}
         self.where["research"].append(Endpoint("http://research:8080/mcp", "10.0.1.3"))
-        self.answers = {agent: Result("ok", "", "2026-07-28", 0.003, agent, "1.4.0") for agent in agents}
+        self.answers = {agent: Result("ok", WELL, "2026-07-28", 0.003, agent, "1.4.0") for agent in agents}
 
     undeclared: tuple[str, ...] = ()
 
@@ -129,7 +133,14 @@ async def shoot(page, name: str) -> None:
 
 def break_research(fleet: Fleet) -> None:
     fleet.answers["research"] = SICK
-    fleet.answers["harper"] = Result("degraded", "Unreachable: research", "2026-07-28", 0.004, "harper", "1.4.0")
+    fleet.answers["harper"] = Result(
+        "degraded",
+        Reason("Unreachable", "Unreachable: research", ("research",)),
+        "2026-07-28",
+        0.004,
+        "harper",
+        "1.4.0",
+    )
 
 
 async def test_live_from_well_to_the_root_cause(url: str, fleet: Fleet) -> None:

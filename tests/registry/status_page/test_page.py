@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.documents.reason import OK, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.sighting import Endpoint, Sighting
@@ -54,12 +55,21 @@ def world(folder: Path, time) -> World:
     return World(fleet_file.load(folder / "agents.yaml"), time)
 
 
+UNREACHABLE = Reason("Unreachable", "root: unreachable", ("root",))
+
+
 def trouble(world: World) -> None:
     world.board.sight("harper", Sighting((A, B)))
     world.board.sight("tech_research", Sighting((R,)))
-    world.board.report("harper", A, Result("ok", "", "2026-07-28", 0.003, "harper", "1.0.0"))
-    world.board.report("harper", B, Result("degraded", "Unreachable: tech_research", "2026-07-28", 0.003))
-    world.board.report("tech_research", R, Result("error", "connection refused"))
+    world.board.report("harper", A, Result("ok", OK, "2026-07-28", 0.003, "harper", "1.0.0"))
+    world.board.report(
+        "harper",
+        B,
+        Result(
+            "degraded", Reason("Unreachable", "Unreachable: tech_research", ("tech_research",)), "2026-07-28", 0.003
+        ),
+    )
+    world.board.report("tech_research", R, Result("error", Reason("ConnectionRefused", "connection refused")))
 
 
 async def test_everything_about_an_agent(world: World) -> None:
@@ -104,7 +114,9 @@ def test_a_service_that_is_named_is_marked(world: World) -> None:
     loaded = fleet_file.load(Path(__file__).parents[3] / "examples" / "02-pallas" / "agents.yaml")
     world = World(loaded, world.time)
     world.board.sight("research", Sighting((R,)))
-    world.board.report("research", R, Result("degraded", "Unreachable: neo4j_cypher"))
+    world.board.report(
+        "research", R, Result("degraded", Reason("Unreachable", "Unreachable: neo4j_cypher", ("neo4j_cypher",)))
+    )
     nodes = {node.name: node for node in world.view().nodes}
     assert (nodes["neo4j_cypher"].state, nodes["argos"].state) == ("suspect", "service")
     assert nodes["research"].root
@@ -116,7 +128,9 @@ def test_nothing_becomes_html(world: World) -> None:
     update = {"name": EVIL, "version": EVIL, "agents": {"harper": agent}}
     world = World(Loaded(fleet.model_copy(update=update), None), world.time)
     world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
-    world.board.report("harper", world.board.endpoints("harper")[0], Result("error", EVIL, EVIL, 0, EVIL, EVIL))
+    world.board.report(
+        "harper", world.board.endpoints("harper")[0], Result("error", Reason("SelfReported", EVIL), EVIL, 0, EVIL, EVIL)
+    )
     page = status_page_page.render(world.view())
     assert page.count("<script") == 1, "its own"
     assert "alert(1)" in page
@@ -138,7 +152,11 @@ def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
         where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
         world.board.sight(name, Sighting((where,)))
         blames = 0 < int(name[1:] or 0) <= 100 if name != "root" else False
-        world.board.report(name, where, Result("error", "root: unreachable" if blames else "connection refused"))
+        world.board.report(
+            name,
+            where,
+            Result("error", UNREACHABLE if blames else Reason("ConnectionRefused", "connection refused")),
+        )
     text = world.text()
     assert "601 of 601 down" in text
     assert f"and {501 - status_page_page.MOST_TROUBLES} more" in text

@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 
 import structlog
 
+from pallas_contract.documents import reason
 from pallas_contract.documents.health import Health, Status
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
 
@@ -94,14 +96,14 @@ class Downstream:
             result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
             event = log.info if result.reachable else log.warning
-            event("downstream", server=name, state=result.state, reason=result.reason)
+            event("downstream", server=name, state=result.state, reason=result.reason.message)
         self.seen[name] = Seen(result, self._clock())
 
     async def _ask(self, target: Target, era: str, timeout: float) -> Result:
         try:
             return await self._probe(target, era=era, timeout=timeout)
         except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
-            return Result("error", type(error).__name__)
+            return Result("error", Reason("ProbeFailed", type(error).__name__))
 
 
 def combine(
@@ -113,12 +115,12 @@ def combine(
     not take its token, `access` why it cannot check those of its callers.
     """
     parts = [
-        f"Cannot process requests: {failure}" if failure else "",
-        f"Unreachable: {', '.join(unreachable)}" if unreachable else "",
-        f"Refused by: {', '.join(refusing)}" if refusing else "",
-        f"LLM: {llm}" if llm else "",
-        f"Access: {access}" if access else "",
+        f"{reason.CANNOT_PROCESS}{failure}" if failure else "",
+        f"{reason.UNREACHABLE}{', '.join(unreachable)}" if unreachable else "",
+        f"{reason.REFUSED}{', '.join(refusing)}" if refusing else "",
+        f"{reason.PROVIDER}{llm}" if llm else "",
+        f"{reason.ACCESS}{access}" if access else "",
     ]
-    said = "; ".join(filter(None, parts))
+    said = reason.SEPARATOR.join(filter(None, parts))
     status: Status = "error" if failure else "degraded" if said else "ok"
     return Health(status, moment, said)

@@ -27,6 +27,7 @@ from pallas_contract.documents import registry_api
 from pallas_contract.documents import server_card as documents_server_card
 from pallas_contract.documents import server_json as documents_server_json
 from pallas_contract.documents.health import Health
+from pallas_contract.documents.reason import reported
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.launch import addresses
 from pallas_service.access.gate import Gate
@@ -79,7 +80,7 @@ class Pages:
         downstream = {
             name: {
                 "state": seen.result.state,
-                "reason": seen.result.reason,
+                "reason": seen.result.reason.message,
                 "age": round(self._downstream.age(seen), 1),
             }
             for name, seen in self._downstream.seen.items()
@@ -99,7 +100,8 @@ class Pages:
         """The agent's own entry of the registry (seed 000 section 1)."""
         settings, now = self._settings, self._current()
         server = documents_server_json.server(settings.fleet, settings.name, self._capabilities, settings.placement)
-        return JSONResponse({"servers": [documents_server_json.entry(server, self._started, now.status, now.message)]})
+        reason = reported(now.message, well=now.status == "ok")
+        return JSONResponse({"servers": [documents_server_json.entry(server, self._started, now.status, reason)]})
 
     async def server_card(self, request: Request) -> Response:
         """Who this server is and where, for anybody's eyes (SEP-2127), without a word about its tools."""

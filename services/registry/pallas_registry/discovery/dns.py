@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from pallas_contract import names
+from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery import resolver
 from pallas_registry.discovery.resolver import NotFound, Unresolved
-from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, OnSighting, Sighting
+from pallas_registry.discovery.sighting import STALE, Endpoint, OnSighting, Sighting
 
 TIMEOUT = 2.0
 """Seconds one look-up may take before it counts as failed."""
@@ -23,6 +24,8 @@ TOGETHER = resolver.LIMIT
 _METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
 """Where clouds answer machines about themselves, beside the link-local addresses."""
 _BROADCAST = IPv4Address("255.255.255.255")
+
+NOT_ALLOWED = Reason("AddressNotAllowed", "resolves only to addresses that are never asked")
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
@@ -153,4 +156,4 @@ def _sighting(agent: str, addresses: Iterable[str]) -> Sighting:
     url = f"http://{names.slug(agent)}:{names.CONTAINER_PORT}{names.MCP_PATH}"
     usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
     endpoints = tuple(Endpoint(url, ip) for ip in usable)
-    return Sighting(endpoints, "" if endpoints else "resolves only to addresses that are never asked")
+    return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)

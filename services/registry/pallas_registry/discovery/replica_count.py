@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from pallas_contract.documents.reason import Reason
 from pallas_registry.discovery.sighting import Sighting
 
 PATIENCE = 60.0
@@ -30,7 +31,7 @@ class ReplicaCount:
         since = self._since.setdefault(agent, self._clock())
         if self._clock() - since < PATIENCE:
             return sighting
-        return replace(sighting, missing=f"{actual} of {expected} replicas found")
+        return replace(sighting, missing=Reason("ReplicaMissing", f"{actual} of {expected} replicas found"))
 
     def retain(self, agents: Collection[str]) -> None:
         """Forget every agent that is not in `agents`."""

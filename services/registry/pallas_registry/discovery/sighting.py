@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-NOT_FOUND = "name not found"
-STALE = "name resolution fails, using the last known addresses"
-UNRESOLVED = "name resolution fails"
+from pallas_contract.documents.reason import OK, Reason
+
+STALE = Reason("NameUnresolved", "name resolution fails, using the last known addresses")
 
 
 class Endpoint(NamedTuple):
@@ -32,9 +32,9 @@ class Sighting:
     """
 
     endpoints: tuple[Endpoint, ...] = ()
-    problem: str = ""
+    problem: Reason = OK
     unsure: bool = False
-    missing: str = ""
+    missing: Reason = OK
 
 
 OnSighting = Callable[[str, Sighting], None]

@@ -15,6 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
 from pallas_contract import __version__
+from pallas_contract.documents import server_json
 from pallas_registry.http import events, openapi
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
@@ -138,8 +139,7 @@ def _people(app: FastAPI, shown: Shown) -> None:
             raise HTTPException(429, str(busy), {"retry-after": str(busy.seconds)}) from None
         if "text/html" in request.headers.get("accept", ""):  # a form, without JavaScript
             return Response(status_code=303, headers={"location": f"../../#agent-{agent}"})
-        message = {"message": verdict.reason} if verdict.reason else {}
-        return JSONResponse({"agent": agent, "status": verdict.state, **message})
+        return JSONResponse({"agent": agent, **server_json.state_fields(verdict.state, verdict.reason)})
 
 
 def _agents(app: FastAPI, shown: Shown) -> None:

@@ -111,12 +111,17 @@ class Metrics:
 
     def _agents(self) -> Iterator[Metric]:
         health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error or unknown.", labels=["agent"])
+        reason = GaugeMetricFamily(
+            "pallas_agent_reason", "1; the label tells the code of the reason for the state.", labels=["agent", "code"]
+        )
         replicas = GaugeMetricFamily("pallas_agent_replicas", "Addresses found for the agent.", labels=["agent"])
         age = GaugeMetricFamily(
             "pallas_registry_last_probe_age_seconds", "Since the replica probed longest ago.", labels=["agent"]
         )
         for agent in self._board.agents:
-            health.add_metric([agent], GAUGE[self._board.verdict(agent).state])
+            verdict = self._board.verdict(agent)
+            health.add_metric([agent], GAUGE[verdict.state])
+            reason.add_metric([agent, verdict.reason.code], 1)
             replicas.add_metric([agent], len(self._board.endpoints(agent)))
             seconds = self._board.age(agent)
             if seconds is not None:
@@ -125,7 +130,7 @@ class Metrics:
             "pallas_registry_undeclared_addresses", "Addresses in the fleet's DNS domain that are no agent's."
         )
         undeclared.add_metric([], len(self._board.undeclared))
-        yield from (health, replicas, age, undeclared)
+        yield from (health, reason, replicas, age, undeclared)
 
     def _states(self) -> Metric:
         states = Counter(self._board.verdict(agent).state for agent in self._board.agents)

@@ -85,7 +85,7 @@ def of_fleet(view: Overview) -> Health:
     """The fleet as one (seed 000 section 2): `error` when nobody is left, `degraded` when somebody is not well."""
     total, lost, well = sum(view.counts.values()), view.counts["error"], view.counts["ok"]
     status: Status = "ok" if well == total else "error" if lost == total else "degraded"
-    causes = [f"{root.agent}: {root.reason}" for root in islice(view.troubles, _NAMED)]
+    causes = [f"{root.agent}: {root.reason.message}" for root in islice(view.troubles, _NAMED)]
     if len(view.troubles) > _NAMED:
         causes.append(f"and {len(view.troubles) - _NAMED} more")
     unknown = [f"{view.counts['unknown']} not known yet"] if view.counts["unknown"] else []
@@ -105,7 +105,7 @@ def _agent(row: Row) -> dict[str, Any]:
         "description": row.description,
         "url": row.url,
         "status": row.state,
-        "message": row.reason,
+        "message": row.reason.message,
         "depends_on": list(row.depends_on),
         "registered": row.registered is not None,
         "tools": list(row.registered.tools) if row.registered else [],

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import structlog
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
 from pallas_registry.discovery.sighting import Endpoint
@@ -87,7 +88,8 @@ class Prober:
             return await self._ask(target, era=era, timeout=timeout)
         except Exception as error:
             _log.exception("a probe failed by itself", url=target.url, address=target.address)
-            return Result("error", f"the probe failed by itself: {type(error).__name__}", era)
+            reason = Reason("ProbeFailed", f"the probe failed by itself: {type(error).__name__}")
+            return Result("error", reason, era)
 
 
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]

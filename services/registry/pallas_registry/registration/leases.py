@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from pallas_contract.documents.health import timestamp
+from pallas_contract.documents.health import State, timestamp
+from pallas_contract.documents.reason import Reason, reported
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.state.status import Verdict
 
@@ -91,11 +92,10 @@ class Ledger:
         entry = self._entries[said.agent_id]
         entry.heard, entry.at = self._clock(), self._now()
         if said.status in ("active", "ok"):
-            entry.says = Verdict("ok", said.message)
+            entry.says = Verdict("ok", reported(said.message, well=True))
         else:
-            entry.says = Verdict(
-                "degraded" if said.status == "degraded" else "error", said.message or f"says {said.status}"
-            )
+            state: State = "degraded" if said.status == "degraded" else "error"
+            entry.says = Verdict(state, reported(said.message or f"says {said.status}", well=False))
 
     def remove(self, agent: str) -> None:
         del self._entries[agent]
@@ -105,13 +105,13 @@ class Ledger:
         """What the agent's own word is worth now. The reason stays the same while the silence lasts."""
         entry = self._entries[agent]
         missed = self.silence(agent) / entry.registration.said.heartbeat_interval
-        since = timestamp(entry.at or self._started)
+        silent = Reason("Silent", f"no heartbeat since {timestamp(entry.at or self._started)}")
         if missed >= ERROR_AFTER:
-            return Verdict("error", f"no heartbeat since {since}")
+            return Verdict("error", silent)
         if missed >= DEGRADED_AFTER:
-            return Verdict("degraded", f"no heartbeat since {since}")
+            return Verdict("degraded", silent)
         if entry.at is None:
-            return Verdict("unknown", "not heard of since the registry started")
+            return Verdict("unknown", Reason("NotHeardYet", "not heard of since the registry started"))
         return entry.says
 
     def expired(self) -> list[Registration]:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, Sleep, forbidden
 from pallas_registry.discovery.resolver import NotFound, Unresolved
-from pallas_registry.discovery.sighting import NOT_FOUND, STALE, UNRESOLVED, Endpoint, Sighting
+from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 
-NOT_ALLOWED = "its addresses are not among those that registry.registration.reach allows"
+NOT_ALLOWED = Reason("AddressNotAllowed", "its addresses are not among those that registry.registration.reach allows")
 
 
 class Reach:
@@ -93,4 +94,4 @@ class Outside:
         host = urlsplit(url).hostname or ""
         usable = sorted(each for each in addresses if reach.address(ip_address(each), host))
         self._last[url] = tuple(Endpoint(url, each) for each in usable)
-        return Sighting(self._last[url], "" if usable else NOT_ALLOWED)
+        return Sighting(self._last[url], OK if usable else NOT_ALLOWED)

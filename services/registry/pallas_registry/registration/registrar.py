@@ -10,6 +10,7 @@ from typing import Protocol
 import structlog
 
 from pallas_contract import names
+from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.validate import registration_rules
 from pallas_registry.discovery.sighting import Sighting
@@ -24,7 +25,7 @@ from pallas_service.sqlite_file import CannotStore
 
 TICK = 1.0
 """Seconds between two looks at who has been silent."""
-NOT_LOOKED_UP = Sighting(problem="not looked up yet", unsure=True)
+NOT_LOOKED_UP = Sighting(problem=Reason("NotProbedYet", "not looked up yet"), unsure=True)
 
 _log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ class Board(Protocol):
 
     def vouch(self, agent: str, said: Verdict) -> None: ...
 
-    def dismiss(self, agent: str, reason: str) -> None: ...
+    def dismiss(self, agent: str, reason: Reason) -> None: ...
 
 
 class Registrar:
@@ -83,7 +84,7 @@ class Registrar:
         self.reach = Reach(chosen.reach if chosen else ())
         for each in self.ledger.all:
             if reason := _barred(fleet, each.agent, each.token):
-                self._end(each.agent, f"registration ended: {reason}")
+                self._end(each.agent, _ended(reason))
 
     def announce(self) -> None:
         """Tell the board of everybody who is registered, and of whom it is to see the addresses."""
@@ -127,7 +128,7 @@ class Registrar:
                 raise _unregistered(agent)
             await _kept(self._store.forget([agent]))
             if self.ledger.get(agent):
-                self._end(agent, "deregistered")
+                self._end(agent, Reason("Deregistered", "deregistered"))
                 self._members()
 
     def beat(self, token: str, said: Heartbeat) -> Registration:
@@ -147,7 +148,7 @@ class Registrar:
         """Draw the conclusions from silence. What cannot be forgotten in the file now is tried again."""
         expired = self.ledger.expired()
         for each in expired:
-            self._end(each.agent, f"registration ended: no heartbeat for {expiry(each.said.heartbeat_interval):g} s")
+            self._end(each.agent, _ended(f"no heartbeat for {expiry(each.said.heartbeat_interval):g} s"))
         if expired:
             self._members()
         for each in self.ledger.all:
@@ -195,12 +196,12 @@ class Registrar:
             self._board.sight(agent, NOT_LOOKED_UP if probed else None)
         self._board.vouch(agent, self.ledger.verdict(agent))
 
-    def _end(self, agent: str, reason: str) -> None:
+    def _end(self, agent: str, reason: Reason) -> None:
         self._to_forget.add(agent)
         self._probed.pop(agent, None)
         self.ledger.remove(agent)
         self._board.dismiss(agent, reason)
-        _log.info("registration ended", agent=agent, reason=reason)
+        _log.info("registration ended", agent=agent, reason=reason.message)
 
 
 def _barred(fleet: Fleet, agent: str, token: str) -> str:
@@ -221,6 +222,10 @@ async def _kept(work: Awaitable[None]) -> None:
     except CannotStore as error:
         _log.error("registrations cannot be stored", reason=str(error))
         raise Refusal(503, errors.NOT_KEPT, "the registration cannot be stored") from None
+
+
+def _ended(why: str) -> Reason:
+    return Reason("RegistrationEnded", f"registration ended: {why}")
 
 
 def _unregistered(agent: str) -> Refusal:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.history import Change
@@ -134,7 +135,7 @@ class Board:
         entry.said = said
         self._judge(agent, entry)
 
-    def dismiss(self, agent: str, reason: str) -> None:
+    def dismiss(self, agent: str, reason: Reason) -> None:
         """An agent that was registered is no longer: a change to unknown unless it was that, then it is forgotten."""
         entry = self._entries.pop(agent, None)
         self.agents = tuple(self._entries)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pallas_contract.documents.health import State, timestamp
+from pallas_contract.documents.reason import Reason
 
 KEEP = 1000
 """Changes kept in memory; about 300 bytes each."""
@@ -20,12 +21,12 @@ class Change:
     agent: str
     old: State
     new: State
-    reason: str
+    reason: Reason
     at: datetime
 
     def as_dict(self) -> dict[str, str]:
         said = {"time": timestamp(self.at), "agent": self.agent, "old": self.old, "new": self.new}
-        return said | {"reason": self.reason}
+        return said | {"reason": self.reason.message, "code": self.reason.code}
 
 
 @dataclass(frozen=True, slots=True)

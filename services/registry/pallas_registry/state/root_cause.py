@@ -1,12 +1,12 @@
-"""Why an agent is not well: followed along `depends_on` to where the trouble starts. Pure."""
+"""Root causes: where the trouble of an agent starts, followed along `depends_on`. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pallas_contract import names
+from pallas_contract.documents.reason import Reason
 from pallas_registry.state.status import Verdict
 
 _WELL = frozenset({"ok", "unknown"})
@@ -14,17 +14,17 @@ _WELL = frozenset({"ok", "unknown"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Root:
-    """Where trouble starts: an agent, and what it says or what was found."""
+    """An agent where trouble starts, and the reason for its state."""
 
     agent: str
-    reason: str
+    reason: Reason
 
 
 def roots(agent: str, depends: Mapping[str, Collection[str]], verdicts: Mapping[str, Verdict]) -> tuple[Root, ...]:
-    """The root causes of the state of `agent`, itself if nothing it depends on is to blame; none when it is well.
+    """Return the root causes of the state of `agent`, itself if no other is to blame; none when it is well.
 
-    Another agent is blamed only when it is unwell *and* the reason names it: that both are unwell proves nothing.
-    `depends` maps each agent to the names it depends on and has no cycle (contract.graph).
+    Another agent is blamed only when it is unwell *and* the reason is about it: that both are unwell proves nothing.
+    `depends` maps each agent to the names it depends on and has no cycle (validate.graph_rules).
     """
     verdict = verdicts[agent]
     if verdict.state in _WELL:
@@ -32,14 +32,13 @@ def roots(agent: str, depends: Mapping[str, Collection[str]], verdicts: Mapping[
     blamed = [
         other
         for other in depends.get(agent, ())
-        if other in verdicts and verdicts[other].state not in _WELL and mentions(verdict.reason, other)
+        if other in verdicts and verdicts[other].state not in _WELL and concerns(verdict.reason, other)
     ]
     if not blamed:
-        return (Root(agent, verdict.reason or verdict.state),)
+        return (Root(agent, replace(verdict.reason, message=verdict.reason.message or verdict.state)),)
     return tuple(sorted({root for other in blamed for root in roots(other, depends, verdicts)}))
 
 
-def mentions(reason: str, name: str) -> bool:
-    """Whether `reason` names `name`, as it is written in the file or as a host name; parts of words do not count."""
-    spellings = "|".join(re.escape(spelling) for spelling in {name, names.slug(name)})
-    return re.search(rf"(?<![\w-])(?:{spellings})(?![\w-])", reason) is not None
+def concerns(reason: Reason, name: str) -> bool:
+    """Return whether `reason` is about `name`, be it written as in the file or as a host name."""
+    return names.slug(name) in map(names.slug, reason.about)

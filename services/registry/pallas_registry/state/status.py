@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pallas_contract import names
 from pallas_contract.documents.health import State
+from pallas_contract.documents.reason import OK, Reason, joined
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """State of an agent and the reason a person is shown; the reason is empty when all is well."""
+    """State of an agent and the reason for it; its message is empty when all is well."""
 
     state: State
-    reason: str = ""
+    reason: Reason = OK
 
 
-NOT_PROBED = Verdict("unknown", "not probed yet")
+NOT_PROBED = Verdict("unknown", Reason("NotProbedYet", "not probed yet"))
 _SOME = 3
 """Tools named one by one where replicas differ; a reason is read by people."""
 
@@ -30,10 +31,9 @@ WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unkno
 def together(one: Verdict, other: Verdict) -> Verdict:
     """The worse of two verdicts about the same agent, with the reasons of both that are not well."""
     if one.state == other.state == "ok":
-        return Verdict("ok", one.reason or other.reason)
+        return Verdict("ok", one.reason if one.reason.message else other.reason)
     worse, better = sorted((one, other), key=lambda each: WORST_FIRST.index(each.state))
-    reasons = dict.fromkeys(each.reason for each in (worse, better) if each.state != "ok" and each.reason)
-    return Verdict(worse.state, "; ".join(reasons))
+    return Verdict(worse.state, joined(verdict.reason for verdict in (worse, better) if verdict.state != "ok"))
 
 
 def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
@@ -45,84 +45,108 @@ def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Resu
     if not sighting.endpoints:
         # a resolver that fails says nothing about the agent; a name that is gone does
         return Verdict("unknown" if sighting.unsure else "error", sighting.problem)
-    known = {
+    answers = {
         endpoint.label: _identified(agent, results[endpoint]) if agent else results[endpoint]
         for endpoint in sighting.endpoints
         if endpoint in results
     }
-    if not known:
+    if not answers:
         return None
-    verdict = _over(known)
-    if sighting.missing:
+    verdict = _over(answers)
+    if sighting.missing.message:
         verdict = together(verdict, Verdict("degraded", sighting.missing))
-    reasons = [reason for reason in (verdict.reason, sighting.problem) if reason]
-    return Verdict(verdict.state, "; ".join(reasons))
+    return Verdict(verdict.state, joined((verdict.reason, sighting.problem)))
 
 
 def _identified(agent: str, result: Result) -> Result:
     """An agent that answers under another name may be another agent: DNS can lag behind, a port can be taken."""
     if result.state in ("ok", "degraded") and result.name not in ("", agent, names.slug(agent)):
-        return replace(result, state="degraded", reason=f"answers as {result.name}")
+        return replace(result, state="degraded", reason=Reason("NameMismatch", f"answers as {result.name}"))
     return result
 
 
-def _over(known: Mapping[str, Result]) -> Verdict:
+def _over(results: Mapping[str, Result]) -> Verdict:
     """All replicas in the same bad state are that state; some of them, or a difference between them, is degraded."""
-    if len(known) == 1:
-        (only,) = known.values()
+    if len(results) == 1:
+        (only,) = results.values()
         return Verdict(only.state, only.reason)
-    by_state: dict[State, dict[str, str]] = {}
-    for label, result in known.items():
+    by_state: dict[State, dict[str, Reason]] = {}
+    for label, result in results.items():
         by_state.setdefault(result.state, {})[label] = result.reason
     if len(by_state) == 1 and "ok" not in by_state and "degraded" not in by_state:
         ((state, reasons),) = by_state.items()
-        return Verdict(state, _reasons(reasons, len(known)))
+        return Verdict(state, _by_replica(reasons, len(results)))
     problems = [
-        f"{len(reasons)} of {len(known)} replicas: {_reasons(reasons, len(known))}"
-        for state, reasons in by_state.items()
-        if state not in ("ok", "degraded")
+        _unavailable(reasons, len(results)) for state, reasons in by_state.items() if state not in ("ok", "degraded")
     ]
-    problems.append(_reasons(by_state.get("degraded", {}), len(known)))
-    problems.append(_skew(known, "version", lambda result: result.version))
-    problems.append(_skew(known, "era", lambda result: result.era))
-    problems.append(_tool_skew({label: result.tools for label, result in known.items() if result.tools is not None}))
-    if "degraded" in by_state or any(problems):
-        return Verdict("degraded", "; ".join(filter(None, problems)))
-    notes = {label: reason for label, reason in by_state["ok"].items() if reason}
-    return Verdict("ok", _reasons(notes, len(known)))
+    problems.append(_by_replica(by_state.get("degraded", {}), len(results)))
+    problems.append(_skew("version", {label: result.version for label, result in results.items()}))
+    problems.append(_skew("era", {label: result.era for label, result in results.items()}))
+    problems.append(_tool_skew({label: result.tools for label, result in results.items() if result.tools is not None}))
+    if "degraded" in by_state or any(problem.message for problem in problems):
+        return Verdict("degraded", joined(problems))
+    notes = {label: reason for label, reason in by_state["ok"].items() if reason.message}
+    return Verdict("ok", _by_replica(notes, len(results)))
 
 
-def _reasons(by_label: Mapping[str, str], replicas: int) -> str:
-    """Each different reason once; which replica it is about only where there are several."""
-    if replicas == 1 or (len(by_label) == replicas and len(set(by_label.values())) == 1):
-        return next(iter(by_label.values()), "")
-    return "; ".join(f"{', '.join(labels)}: {reason}" for reason, labels in _grouped(by_label.items()))
+def _unavailable(reasons: Mapping[str, Reason], replicas: int) -> Reason:
+    reason = _by_replica(reasons, replicas)
+    message = f"{len(reasons)} of {replicas} replicas: {reason.message}"
+    return Reason("ReplicaUnavailable", message, reason.about)
 
 
-def _skew(known: Mapping[str, Result], what: str, of: Callable[[Result], str]) -> str:
-    """Empty when all replicas that say it say the same."""
-    groups = _grouped((label, of(result)) for label, result in known.items() if of(result))
+def _by_replica(reasons: Mapping[str, Reason], replicas: int) -> Reason:
+    """Return each different reason once, with the replicas it is about unless it is all of them."""
+    if not reasons:
+        return OK
+    first = next(iter(reasons.values()))
+    if len(reasons) == replicas and len({reason.message for reason in reasons.values()}) == 1:
+        return first
+    groups = _grouped({label: reason.message for label, reason in reasons.items()})
+    return joined(
+        Reason(
+            reasons[labels[0]].code,
+            f"{', '.join(labels)}: {message}",
+            (*labels, *(name for label in labels for name in reasons[label].about)),
+        )
+        for message, labels in groups
+    )
+
+
+def _skew(what: str, values: Mapping[str, str]) -> Reason:
+    """Return no problem when all replicas that tell the value tell the same; `values` maps replica -> value."""
+    groups = _grouped({label: value for label, value in values.items() if value})
     if len(groups) < 2:
-        return ""
-    return f"replicas differ in {what}: " + ", ".join(f"{value} ({', '.join(labels)})" for value, labels in groups)
+        return OK
+    differences = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in groups)
+    about = tuple(label for _, labels in groups for label in labels)
+    return Reason("ReplicasDiffer", f"replicas differ in {what}: {differences}", about)
 
 
-def _tool_skew(known: Mapping[str, Mapping[str, str]]) -> str:
-    """Which tool is not the same everywhere, and where it is missing; empty when all replicas have the same."""
-    said = []
-    for tool in sorted({tool for tools in known.values() for tool in tools}):
-        groups = _grouped((label, tools.get(tool, "")) for label, tools in known.items())
+def _tool_skew(tools: Mapping[str, Mapping[str, str]]) -> Reason:
+    """Return the tools that are not the same everywhere, and where one is missing.
+
+    `tools` maps replica -> tool -> digest. The reason is about the replicas: a tool may have the name of an agent.
+    """
+    differences = []
+    about: dict[str, None] = {}
+    for tool in sorted({tool for offered in tools.values() for tool in offered}):
+        groups = _grouped({label: offered.get(tool, "") for label, offered in tools.items()})
         if len(groups) > 1:
-            where = next((labels for digest, labels in groups if not digest), None)
-            said.append(f"{tool} missing on {', '.join(where)}" if where else f"{tool} takes other arguments")
-    if not said:
-        return ""
-    more = f" and {len(said) - _SOME} more" if len(said) > _SOME else ""
-    return f"replicas differ in tools: {'; '.join(said[:_SOME])}{more}"
+            without = next((labels for digest, labels in groups if not digest), [])
+            differences.append(
+                f"{tool} missing on {', '.join(without)}" if without else f"{tool} takes other arguments"
+            )
+            about |= dict.fromkeys(without or tools)
+    if not differences:
+        return OK
+    more = f" and {len(differences) - _SOME} more" if len(differences) > _SOME else ""
+    return Reason("ReplicasDiffer", f"replicas differ in tools: {'; '.join(differences[:_SOME])}{more}", tuple(about))
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+def _grouped(values: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Return the replicas of each value, by value; `values` maps replica -> value."""
     groups: dict[str, list[str]] = {}
-    for label, value in pairs:
+    for label, value in values.items():
         groups.setdefault(value, []).append(label)
     return sorted(groups.items())

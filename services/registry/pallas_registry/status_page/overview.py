@@ -10,12 +10,13 @@ from typing import Any, Literal, get_args
 
 from pallas_contract import names
 from pallas_contract.documents.health import State
+from pallas_contract.documents.reason import Reason
 from pallas_contract.launch import addresses
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.registration.leases import Ledger, Registration
 from pallas_registry.state.agents import Board, Replica
 from pallas_registry.state.history import Change, History
-from pallas_registry.state.root_cause import Root, mentions, roots
+from pallas_registry.state.root_cause import Root, concerns, roots
 from pallas_registry.state.status import WORST_FIRST, Verdict
 
 MOST_ROWS = 500
@@ -42,7 +43,7 @@ class Row:
     description: str
     url: str | None
     state: State
-    reason: str
+    reason: Reason
     roots: tuple[Root, ...]
     since: datetime
     probed: datetime | None
@@ -201,7 +202,7 @@ def _graph(
     suspects = {
         other
         for agent, other in edges
-        if other in fleet.services and agent in causes and mentions(verdicts[agent].reason, other)
+        if other in fleet.services and agent in causes and concerns(verdicts[agent].reason, other)
     }
     services = [
         Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
