@@ -29,7 +29,7 @@ from rich.text import Text
 from pallas_agent_runtime.local.child import dies_with, lines
 from pallas_contract import names
 from pallas_contract.documents import server_json
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_contract.probe import http_client
 from pallas_contract.validate import load
@@ -102,7 +102,7 @@ def state(entry: dict[str, Any]) -> str:
     return entry["_meta"][server_json.HEALTH_META]["status"]
 
 
-async def until_ok(running: Pallas, fleet: Fleet, registry: str) -> list[dict[str, Any]]:
+async def until_ok(running: Pallas, fleet: ResolvedFleet, registry: str) -> list[dict[str, Any]]:
     """Wait until the registry lists every agent as ok.
 
     Raises:

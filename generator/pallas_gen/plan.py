@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pallas_contract import __version__, names
+from pallas_contract import names
 from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Config
-from pallas_contract.fleet.model import Fleet, Resources
+from pallas_contract.fleet.model import Resources
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, credentials, program
 
 Kind = Literal["agent", "service", "registry"]
@@ -132,7 +133,7 @@ class Plan:
         return sorted((item.host, peer) for item in self.workloads for peer in item.calls if item.kind != "registry")
 
 
-def build_plan(fleet: Fleet, config: Config, project: Project) -> Plan:
+def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
     """Decide everything that agents.yaml leaves open. `fleet` must have passed `validate.graph_rules`."""
     agents = [_agent(fleet, config, project, name) for name in fleet.agents]
     services = [_service(fleet, name) for name in fleet.services]
@@ -149,12 +150,8 @@ def build_plan(fleet: Fleet, config: Config, project: Project) -> Plan:
     )
 
 
-def agent_image(fleet: Fleet) -> str:
-    return fleet.image.agent or f"pallas-agent:{__version__}"
-
-
-def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workload:
-    agent = fleet.agent(name)
+def _agent(fleet: ResolvedFleet, config: Config, project: Project, name: str) -> Workload:
+    agent = fleet.agents[name]
     peers = sorted(agent.depends_on)
     shared = [Secret(file, file) for file in project.secret_files]
     env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.agent_env(fleet, name, "container")
@@ -162,7 +159,7 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         name=name,
         host=names.slug(name),
         kind="agent",
-        image=agent_image(fleet),
+        image=fleet.image.agent,
         command=tuple(program.agent_command(name)),
         env=env,
         health_url=addresses.health_url(fleet, name, "container"),
@@ -171,10 +168,10 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
         calls=tuple(names.slug(peer) for peer in peers),
         published=(addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
         public_url=_public_url(fleet, names.slug(name), agent.publish),
-        replicas=agent.replicas or 1,
+        replicas=agent.replicas,
         stateless=agent.instance_scope == "request",
         state=program.keeps_conversations(fleet, name),
-        resources=agent.resources or Resources(),
+        resources=agent.resources,
         secrets=(*shared, *_secrets({**agent.secrets, **credentials.files(fleet, name)})),
         needs_code=fleet.image.code == "mounted",
         egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
@@ -185,13 +182,13 @@ def _agent(fleet: Fleet, config: Config, project: Project, name: str) -> Workloa
     )
 
 
-def _service(fleet: Fleet, name: str) -> Workload:
+def _service(fleet: ResolvedFleet, name: str) -> Workload:
     service = fleet.services[name]
     return Workload(
         name=name,
         host=names.slug(name),
         kind="service",
-        image=agent_image(fleet),
+        image=fleet.image.agent,
         command=tuple(program.service_command(fleet, name)),
         env=program.service_env(fleet, name, "container"),
         health_url=addresses.health_url(fleet, name, "container"),
@@ -204,7 +201,7 @@ def _service(fleet: Fleet, name: str) -> Workload:
     )
 
 
-def _registry(fleet: Fleet, project: Project) -> Workload:
+def _registry(fleet: ResolvedFleet, project: Project) -> Workload:
     publish, registration = fleet.registry.publish, fleet.registry.registration
     tokens = registration.tokens if registration else {}
     env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.registry_env(fleet, "container")
@@ -212,7 +209,7 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
         name=names.REGISTRY,
         host=names.REGISTRY,
         kind="registry",
-        image=fleet.image.registry or f"pallas-registry:{__version__}",
+        image=fleet.image.registry,
         command=tuple(program.registry_command()),
         env=env,
         health_url=f"http://{addresses.LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}",
@@ -229,11 +226,11 @@ def _registry(fleet: Fleet, project: Project) -> Workload:
     )
 
 
-def _public_url(fleet: Fleet, host: str, publish: bool | str | None) -> str:
+def _public_url(fleet: ResolvedFleet, host: str, publish: bool | str | None) -> str:
     return addresses.public_url(fleet, host, 0) if fleet.public_url and publish else ""
 
 
-def _collector(fleet: Fleet) -> Collector | None:
+def _collector(fleet: ResolvedFleet) -> Collector | None:
     if fleet.telemetry is None:
         return None
     url = urlsplit(fleet.telemetry.otlp_endpoint)
@@ -249,14 +246,15 @@ def _agents_path(project: Project) -> str:
     return f"{names.PROJECT_DIR}/{project.agents_file}"
 
 
-def _fingerprint(fleet: Fleet, name: str) -> str:
-    own = fleet.agent(name).model_dump(mode="json", exclude={"replicas", "resources", "env", "secrets", "labels"})
-    shown = {key: getattr(fleet, key) for key in ("name", "version", "host", "namespace", "public_url")}
-    trusted = {peer: fleet.agent(peer).access.model_dump(mode="json") for peer in _forwards(fleet, name)}
+def _fingerprint(fleet: ResolvedFleet, name: str) -> str:
+    unread = {"name", "replicas", "resources", "env", "secrets", "labels"}
+    own = fleet.agents[name].model_dump(mode="json", exclude=unread) | {"title": fleet.written.agents[name].title}
+    shown = {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
+    trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in _forwards(fleet, name)}
     return hashlib.sha256(json.dumps([shown, own, trusted], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _forwards(fleet: Fleet, name: str) -> list[str]:
+def _forwards(fleet: ResolvedFleet, name: str) -> list[str]:
     """Agents whose rules decide what this one may hand on to them."""
     return [peer for peer in fleet.agents[name].access.forward if peer in fleet.agents]
 
@@ -269,7 +267,7 @@ def _plain(file: str) -> str:
     return file.removeprefix("./")
 
 
-def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:
+def _needs_egress(fleet: ResolvedFleet, config: Config, name: str) -> bool:
     """Whether the agent's model, one of the configured MCP servers or the keys of its callers' tokens are outside.
 
     Which servers a Python module uses is not known here, so every configured one counts.
@@ -278,6 +276,6 @@ def _needs_egress(fleet: Fleet, config: Config, name: str) -> bool:
     own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
     outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
     members = {*fleet.agents, *fleet.services}
-    jwt = fleet.agent(name).access.jwt
+    jwt = fleet.agents[name].access.jwt
     outside_keys = jwt is not None and jwt.jwks_url is not None
     return outside_model or outside_keys or any(url and server not in members for server, url in config.servers.items())

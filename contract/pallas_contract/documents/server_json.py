@@ -12,7 +12,7 @@ from pallas_contract import names
 from pallas_contract.documents.health import State, timestamp
 from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.fastagent import Capabilities
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -23,27 +23,27 @@ HEALTH_META = "io.pallas-kit/health"
 """Our own `_meta` key: the state the registry last found, and why: `status`, `message`, and `reason`, a code."""
 
 
-def registry_name(fleet: Fleet, agent: str) -> str:
+def registry_name(fleet: ResolvedFleet, agent: str) -> str:
     """`{namespace}/{slug}` (seed 001, Registry Name Construction).
 
     A namespace made from the project's name keeps only what the official schema admits.
     """
-    namespace = re.sub(r"[^a-zA-Z0-9.-]+", "-", fleet.namespace_or_default)
+    namespace = re.sub(r"[^a-zA-Z0-9.-]+", "-", fleet.namespace)
     return f"{namespace}/{names.slug(agent)}"
 
 
 def server(
-    fleet: Fleet, name: str, capabilities: Capabilities | None, placement: addresses.Placement
+    fleet: ResolvedFleet, name: str, capabilities: Capabilities | None, placement: addresses.Placement
 ) -> dict[str, Any]:
     """The `server` object of one agent: the public URL first, then the one inside the fleet's network."""
-    agent = fleet.agent(name)
+    agent = fleet.agents[name]
     public = addresses.agent_url(fleet, name, placement)
     inside = addresses.mcp_url(fleet, name, placement) if placement == "container" else None
     urls = [url for url in (public, inside) if url]
     out: dict[str, Any] = {
         "$schema": SCHEMA,
         "name": registry_name(fleet, name),
-        "title": agent.title or names.title(name),
+        "title": agent.title,
     }
     if agent.description:
         out["description"] = agent.description
@@ -56,7 +56,7 @@ def server(
     return out
 
 
-def registered(fleet: Fleet, said: Mapping[str, Any]) -> dict[str, Any]:
+def registered(fleet: ResolvedFleet, said: Mapping[str, Any]) -> dict[str, Any]:
     """The `server` object of an agent outside of the file; `said` are the parameters of its `server.register`."""
     out = {"$schema": SCHEMA, "name": registry_name(fleet, said["agent_id"])}
     out["title"] = said.get("title") or names.title(said["agent_id"])

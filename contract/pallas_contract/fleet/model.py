@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pallas_contract import names
 from pallas_contract.fleet import access_model
 from pallas_contract.fleet.access_model import Access, AgentAccess
 from pallas_contract.fleet.base import FilePath, SecretFile, Text, fitting_path
@@ -304,37 +303,3 @@ class Fleet(_Written):
         Networks, BeforeValidator(_networks, json_schema_input_type=Literal["isolated", "flat"] | Networks)
     ] = Networks()
     """Separation of the containers; `flat` switches it off."""
-
-    @property
-    def namespace_or_default(self) -> str:
-        return self.namespace or f"local.{names.slug(self.name.lower()).replace(' ', '-')}"
-
-    def agent(self, name: str) -> Agent:
-        """The agent with `defaults` merged in; every optional setting decided.
-
-        Raises:
-            KeyError: no such agent.
-        """
-        own, base = self.agents[name], self.defaults
-        merged = {key: getattr(own, key) if getattr(own, key) is not None else getattr(base, key) for key in _INHERITED}
-        merged |= {key: {**getattr(base, key), **getattr(own, key)} for key in ("env", "secrets", "labels")}
-        filled = {key: value if value is not None else _FALLBACK.get(key) for key, value in merged.items()}
-        return own.model_copy(update=filled | {"access": self._access(own.access)})
-
-    def _access(self, own: AgentAccess) -> AgentAccess:
-        """The fleet's callers and the agent's own; one token per caller."""
-        if own.anonymous:
-            return AgentAccess(anonymous=True)
-        return own.model_copy(
-            update={"tokens": {**self.access.tokens, **own.tokens}, "jwt": own.jwt or self.access.jwt}
-        )
-
-
-_INHERITED = ("replicas", "resources", "instance_scope", "keep_conversations", "egress", "publish")
-_FALLBACK = {
-    "replicas": 1,
-    "resources": Resources(),
-    "instance_scope": "connection",
-    "keep_conversations": False,
-    "publish": True,
-}

@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 
 Placement = Literal["container", "local"]
 
@@ -23,19 +23,19 @@ MODELS_PATH = "/v1/models"
 """What an OpenAI-compatible service is asked to see whether it is up."""
 
 
-def authority(fleet: Fleet, name: str, placement: Placement) -> str:
+def authority(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """`host:port` under which the rest of the fleet reaches an agent or service."""
     if placement == "container":
         return f"{names.slug(name)}:{names.CONTAINER_PORT}"
     return f"{local_address(fleet, name)}:{_port(fleet, name)}"
 
 
-def mcp_url(fleet: Fleet, name: str, placement: Placement) -> str:
+def mcp_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """MCP endpoint of an agent or MCP service inside the fleet."""
     return f"http://{authority(fleet, name, placement)}{names.MCP_PATH}"
 
 
-def health_url(fleet: Fleet, name: str, placement: Placement) -> str:
+def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """What a probe on the same host asks: the MCP endpoint, or the model list of an OpenAI-compatible service."""
     at = f"{LOOPBACK}:{names.CONTAINER_PORT}" if placement == "container" else authority(fleet, name, placement)
     service = fleet.services.get(name)
@@ -43,13 +43,13 @@ def health_url(fleet: Fleet, name: str, placement: Placement) -> str:
     return f"http://{at}{path}"
 
 
-def _port(fleet: Fleet, name: str) -> int:
+def _port(fleet: ResolvedFleet, name: str) -> int:
     return (fleet.agents.get(name) or fleet.services[name]).port
 
 
-def local_address(fleet: Fleet, name: str) -> str:
+def local_address(fleet: ResolvedFleet, name: str) -> str:
     """Loopback, unless a process listens on one particular other address."""
-    return _reached_at(fleet.agent(name).publish if name in fleet.agents else None)
+    return _reached_at(fleet.agents[name].publish if name in fleet.agents else None)
 
 
 def _reached_at(publish: bool | str | None) -> str:
@@ -58,7 +58,7 @@ def _reached_at(publish: bool | str | None) -> str:
     return f"[{publish}]" if ":" in publish else publish
 
 
-def public_url(fleet: Fleet, host_name: str, port: int) -> str:
+def public_url(fleet: ResolvedFleet, host_name: str, port: int) -> str:
     """Where clients outside of the fleet reach what is published, without a path of its own."""
     return fleet.public_url.replace("{name}", host_name) if fleet.public_url else f"http://{fleet.host}:{port}"
 
@@ -68,13 +68,15 @@ def bind_address(publish: bool | str | None) -> str:
     return publish if isinstance(publish, str) else LOOPBACK
 
 
-def registry_hosts(fleet: Fleet) -> list[str]:
+def registry_hosts(fleet: ResolvedFleet) -> list[str]:
     """`allowed_hosts` of the registry."""
     publish = fleet.registry.publish
     return allowed_hosts(fleet, names.REGISTRY, _reached_at(publish), published=bool(publish))
 
 
-def allowed_hosts(fleet: Fleet, host_name: str, address: str = LOOPBACK, *, published: bool = False) -> list[str]:
+def allowed_hosts(
+    fleet: ResolvedFleet, host_name: str, address: str = LOOPBACK, *, published: bool = False
+) -> list[str]:
     """Host headers an endpoint accepts: its DNS name, its addresses, and the hosts people reach it by; any port."""
     outside = urlsplit(public_url(fleet, host_name, 0)).hostname if published and fleet.public_url else None
     hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host, outside or fleet.host})
@@ -88,7 +90,7 @@ def bind(port: int, publish: bool | str | None, placement: Placement) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def agent_url(fleet: Fleet, name: str, placement: Placement) -> str | None:
+def agent_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str | None:
     """Where a client outside the fleet's network reaches an agent; None when it is not published.
 
     Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
@@ -96,7 +98,7 @@ def agent_url(fleet: Fleet, name: str, placement: Placement) -> str | None:
 
     As processes the agents listen on this machine, and a client on it is as near as any.
     """
-    agent = fleet.agent(name)
+    agent = fleet.agents[name]
     if agent.publish and (placement == "local" or agent.replicas == 1 or fleet.public_url):
         return public_url(fleet, names.slug(name), agent.port) + names.MCP_PATH
     return mcp_url(fleet, name, placement) if placement == "local" else None

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_contract.launch.addresses import Placement
 
@@ -18,7 +18,7 @@ STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".palla
 """Folder of what is kept over a restart: a volume, or beside agents.yaml."""
 
 
-def peers(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
+def peers(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
     """The MCP URLs of what an agent depends on, by name."""
     callable_ = [
         peer for peer in fleet.agents[name].depends_on if peer in fleet.agents or fleet.services[peer].provides == "mcp"
@@ -34,7 +34,7 @@ def agent_command(name: str) -> list[str]:
     return ["-P", "-m", "pallas_agent_runtime", "--agent", name]
 
 
-def service_command(fleet: Fleet, name: str) -> list[str]:
+def service_command(fleet: ResolvedFleet, name: str) -> list[str]:
     return ["-m", fleet.services[name].module, *fleet.services[name].args]
 
 
@@ -42,9 +42,9 @@ def registry_command() -> list[str]:
     return ["-P", "-m", "pallas_registry"]
 
 
-def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
+def agent_env(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
     """Environment of an agent; what the user set in `env` wins."""
-    agent = fleet.agent(name)
+    agent = fleet.agents[name]
     address, published = addresses.local_address(fleet, name), bool(agent.publish)
     env = {
         names.ENV_BIND: addresses.bind(agent.port, agent.publish, placement),
@@ -66,13 +66,13 @@ def agent_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
     return env | agent.env
 
 
-def keeps_conversations(fleet: Fleet, name: str) -> bool:
+def keeps_conversations(fleet: ResolvedFleet, name: str) -> bool:
     """Whether an agent has conversations and a file for them."""
-    agent = fleet.agent(name)
+    agent = fleet.agents[name]
     return bool(agent.keep_conversations) and agent.instance_scope != "request"
 
 
-def _telemetry_env(fleet: Fleet) -> dict[str, str]:
+def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
     """OpenTelemetry's own variables, and the one of ours."""
     telemetry = fleet.telemetry
     if telemetry is None:
@@ -85,7 +85,7 @@ def _telemetry_env(fleet: Fleet) -> dict[str, str]:
     return env
 
 
-def service_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]:
+def service_env(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
     """Environment of a companion service."""
     service = fleet.services[name]
     env = {
@@ -96,7 +96,7 @@ def service_env(fleet: Fleet, name: str, placement: Placement) -> dict[str, str]
     return env | service.env
 
 
-def registry_env(fleet: Fleet, placement: Placement) -> dict[str, str]:
+def registry_env(fleet: ResolvedFleet, placement: Placement) -> dict[str, str]:
     """Environment of the registry: as processes it is handed addresses, in containers it asks DNS."""
     env = {
         names.ENV_BIND: addresses.bind(fleet.registry_port, fleet.registry.publish, placement),

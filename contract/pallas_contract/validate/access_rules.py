@@ -13,33 +13,33 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.fleet.access_model import Access, AgentAccess
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, credentials, program
 from pallas_contract.problems import Problem
 
 
-def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Every rule over `access` that `fleet` breaks."""
-    if "access" in tree.data and not (fleet.access.tokens or fleet.access.jwt):
+    if "access" in tree.data and not (fleet.written.access.tokens or fleet.written.access.jwt):
         hint = "add `tokens: {NAME: {file: secrets/NAME.txt}}` or `jwt: {issuer: ..., jwks_url: ...}`, or remove it"
         yield tree.problem("access", message="has neither `tokens` nor `jwt`: nobody could be let in", hint=hint)
-    yield from _section(("access",), fleet.access, tree)
-    for name, agent in fleet.agents.items():
+    yield from _section(("access",), fleet.written.access, tree)
+    for name, agent in fleet.written.agents.items():
         yield from _section(("agents", name, "access"), agent.access, tree)
         yield from _agent(fleet, name, tree)
         yield from _calls(fleet, name, tree)
     yield from _audiences(fleet, tree)
 
 
-def _audiences(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _audiences(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Sections of `jwt` whose tokens an agent of another fleet would take too: one problem for each.
 
     Every target is looked at, so that a fleet is refused on the laptop if it will be where it is installed.
     """
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for name in fleet.agents:
-        jwt = fleet.agent(name).access.jwt
+        jwt = fleet.agents[name].access.jwt
         urls = [credentials.resource(fleet, name, placement) for placement in get_args(addresses.Placement)]
         shared = [url for url in urls if _in_every_fleet(fleet, name, url)]
         if jwt and jwt.audience is None and shared:
@@ -56,7 +56,7 @@ def _audiences(fleet: Fleet, tree: Source) -> Iterator[Problem]:
 _PUBLIC = "set `public_url`, or `host`, to where clients reach the fleet"
 
 
-def _in_every_fleet(fleet: Fleet, name: str, url: str) -> bool:
+def _in_every_fleet(fleet: ResolvedFleet, name: str, url: str) -> bool:
     host = urlsplit(url).hostname or ""
     return url == addresses.mcp_url(fleet, name, "container") or _this_machine(host)
 
@@ -78,7 +78,7 @@ def _this_machine(host: str) -> bool:
     return address.is_loopback or address.is_unspecified or address.is_link_local
 
 
-def not_called(fleet: Fleet, name: str, config: Config, tree: Source) -> Iterator[Problem]:
+def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) -> Iterator[Problem]:
     """Names in `access.forward` of agent `name` that it calls nothing by.
 
     One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
@@ -116,9 +116,10 @@ def _or(said: str) -> str:
     return "or" if said == "needs" else "and"
 
 
-def _agent(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
+def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     """What does not go together in one agent."""
-    written, own = fleet.agents[name].access, fleet.agent(name)
+    written = fleet.written.agents[name].access
+    agent = fleet.agents[name]
     place = ("agents", name, "access")
     if written.anonymous and (written.tokens or written.jwt):
         yield tree.problem(*place, "anonymous", message="lets everybody in, and there are callers to be checked")
@@ -127,14 +128,14 @@ def _agent(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
         yield tree.problem(
             *place, "forward", message="there is no token to forward: this agent asks for none", hint=hint
         )
-    if own.access.jwt and own.access.jwt.jwks_url and own.egress is False:
+    if agent.access.jwt and agent.access.jwt.jwks_url and agent.egress is False:
         hint = "name the keys in `jwks_file`, or remove `egress: false`"
         yield tree.problem(
             "agents", name, "egress", message="without it the issuer's keys cannot be fetched", hint=hint
         )
 
 
-def _calls(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
+def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     """Declared calls that would be refused."""
     listed = tree.data["agents"][name].get("depends_on")
     forward = fleet.agents[name].access.forward
@@ -150,7 +151,7 @@ def _calls(fleet: Fleet, name: str, tree: Source) -> Iterator[Problem]:
             yield tree.problem(
                 "agents", name, "depends_on", index if isinstance(listed, list) else peer, message=message, hint=hint
             )
-        elif not _same_trust(fleet.agent(name).access, fleet.agent(peer).access):
+        elif not _same_trust(fleet.agents[name].access, fleet.agents[peer].access):
             message = f"no token that `{name}` takes is one that `{peer}` takes"
             hint = "give both the same issuer, or a caller the same token at both"
             yield tree.problem("agents", name, "access", "forward", message=message, hint=hint)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
 
 
-def missing(fleet: Fleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
+def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
     """Modules and cards that are not in the project folder; `elsewhere` says of a module that it is installed."""
     modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
     modules += [("services", name, service.module) for name, service in fleet.services.items()]

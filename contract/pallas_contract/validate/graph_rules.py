@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import start_order
 from pallas_contract.problems import Problem
 from pallas_contract.validate import access_rules, registration_rules
 
 
-def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Every cross-agent rule that `fleet` breaks, placed in `tree`."""
     yield from _names(fleet, tree)
     yield from _ports(fleet, tree)
@@ -26,12 +26,12 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
     yield from _telemetry(fleet, tree)
 
 
-def _members(fleet: Fleet) -> Iterator[tuple[str, str]]:
+def _members(fleet: ResolvedFleet) -> Iterator[tuple[str, str]]:
     yield from (("agents", name) for name in fleet.agents)
     yield from (("services", name) for name in fleet.services)
 
 
-def _names(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _names(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     taken: dict[str, tuple[str, str]] = {}
     for kind, name in _members(fleet):
         label = names.slug(name)
@@ -50,7 +50,7 @@ def _names(fleet: Fleet, tree: Source) -> Iterator[Problem]:
         taken.setdefault(label, (kind, name))
 
 
-def _ports(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     taken = {fleet.registry_port: "registry_port"}
     for kind, name in _members(fleet):
         port = (fleet.agents[name] if kind == "agents" else fleet.services[name]).port
@@ -60,7 +60,7 @@ def _ports(fleet: Fleet, tree: Source) -> Iterator[Problem]:
         taken.setdefault(port, f"{kind}.{name}")
 
 
-def _edges(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     known = [*fleet.agents, *fleet.services]
     for name, agent in fleet.agents.items():
         listed = tree.data["agents"][name].get("depends_on")
@@ -74,7 +74,7 @@ def _edges(fleet: Fleet, tree: Source) -> Iterator[Problem]:
                 yield tree.problem(*place, message=f"there is no agent or service `{peer}`", hint=hint)
 
 
-def _cycles(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _cycles(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """One problem per cycle of hard edges, at the agent whose name sorts first in it."""
     reported: set[frozenset[str]] = set()
     for start in sorted(fleet.agents):
@@ -86,7 +86,7 @@ def _cycles(fleet: Fleet, tree: Source) -> Iterator[Problem]:
             yield tree.problem("agents", start, "depends_on", message=message, hint=hint)
 
 
-def _cycle_from(fleet: Fleet, start: str) -> list[str]:
+def _cycle_from(fleet: ResolvedFleet, start: str) -> list[str]:
     """The first path of hard edges from `start` back to it, found breadth first; empty when there is none."""
     paths: list[list[str]] = [[start]]
     seen: set[str] = set()
@@ -100,22 +100,21 @@ def _cycle_from(fleet: Fleet, start: str) -> list[str]:
     return []
 
 
-def _agents(fleet: Fleet, tree: Source) -> Iterator[Problem]:
-    for name in fleet.agents:
-        agent = fleet.agent(name)
+def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    for name, agent in fleet.agents.items():
         if (agent.module is None) == (agent.card is None):
             message = "needs either `module` or `card`" if agent.module is None else "has both `module` and `card`"
             yield tree.problem("agents", name, message=message, hint="`module: agents.NAME` or `card: agents/NAME.md`")
-        if (agent.replicas or 1) > 1 and agent.instance_scope != "request":
+        if agent.replicas > 1 and agent.instance_scope != "request":
             message = f"{agent.replicas} replicas need `instance_scope: request`"
             hint = "a conversation lives in one replica; `request` keeps nothing between calls"
             yield tree.problem("agents", name, "replicas", message=message, hint=hint)
-        if fleet.agents[name].keep_conversations and agent.instance_scope == "request":
+        if fleet.written.agents[name].keep_conversations and agent.instance_scope == "request":
             message, hint = "an agent with `instance_scope: request` has no conversations", "remove one of the two"
             yield tree.problem("agents", name, "keep_conversations", message=message, hint=hint)
 
 
-def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.telemetry is None:
         return
     host = urlsplit(fleet.telemetry.otlp_endpoint).hostname

@@ -1,4 +1,4 @@
-"""Raw tree -> `Fleet`: the shape of agents.yaml, with every deviation as a problem that names its place."""
+"""Raw tree -> `ResolvedFleet`: the shape of agents.yaml, with every deviation as a problem that names its place."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from pallas_contract.fleet import model, source
 from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import graph_rules
@@ -38,19 +39,19 @@ _BY_KEY = {
 _PRIVATE = frozenset({"otlp_endpoint", "env", "secrets", "tokens", "access"})
 
 
-def load(path: Path) -> tuple[Fleet, Source, list[Problem]]:
-    """Read, check and cross-check agents.yaml; the third value is its warnings.
+def load(path: Path) -> tuple[ResolvedFleet, Source, list[Problem]]:
+    """Read, check and cross-check agents.yaml, and merge its defaults; the third value is its warnings.
 
     Raises:
         Refused: with every error found.
     """
     tree = source.read(path)
-    parsed = parse(tree)
-    return parsed, tree, refuse_errors(graph_rules.problems(parsed, tree))
+    fleet = parse(tree)
+    return fleet, tree, refuse_errors(graph_rules.problems(fleet, tree))
 
 
-def parse(tree: Source) -> Fleet:
-    """Validate the shape of `tree`.
+def parse(tree: Source) -> ResolvedFleet:
+    """Validate the shape of `tree` and merge its defaults; `graph_rules` says whether it can be run.
 
     Raises:
         Refused: with one problem per deviation.
@@ -59,7 +60,7 @@ def parse(tree: Source) -> Fleet:
         hint = "see the README for a fleet file of five lines"
         raise Refused([tree.problem(message="must be a mapping with the keys `name` and `agents`", hint=hint)])
     try:
-        return Fleet.model_validate(tree.data)
+        return resolve(Fleet.model_validate(tree.data))
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         found = {problem.where: problem for problem in reversed([_problem(tree, detail) for detail in details])}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
 
 _AT = ("registry", "registration", "tokens")
 
 
-def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Every rule about tokens that `fleet` breaks, placed in `tree`."""
     chosen = fleet.registry.registration
     if chosen is None:
@@ -28,7 +28,7 @@ def problems(fleet: Fleet, tree: Source) -> Iterator[Problem]:
                 yield tree.problem(*_AT, name, "agents", index, message=reason, hint="name an agent outside this file")
 
 
-def taken(fleet: Fleet, agent: str) -> str:
+def taken(fleet: ResolvedFleet, agent: str) -> str:
     """Why no agent outside of the file can be called `agent`; empty when one can."""
     slug = names.slug(agent)
     if not names.is_name(agent):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
@@ -32,7 +32,7 @@ class Loaded:
     `unreadable` are warnings too, for targets that mount the files instead of delivering what is in them.
     """
 
-    fleet: Fleet
+    fleet: ResolvedFleet
     config: Config
     project: Project
     folder: Path
@@ -58,7 +58,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     secrets = mounts.inside(folder, [*shared, *places])
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(mounts.entries(folder, hidden)))
-    own_image = fleet.image.agent is not None  # it may bring its own modules along
+    own_image = fleet.written.image.agent is not None  # it may bring its own modules along
     found += [*warnings, *said, *code_rules.missing(fleet, tree, folder, lambda _: own_image)]
     mounted = {file: Where(file) for file in shared} | places
     found += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, places, secrets)]
@@ -74,10 +74,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     return Loaded(fleet, config, project, folder, refuse_errors(found), closed)
 
 
-def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
+def _secret_places(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
     """Every secret file as written, with the place that names it."""
-    places = {secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.defaults.secrets.items()}
-    for kind, members in (("agents", fleet.agents), ("services", fleet.services)):
+    places = {
+        secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.written.defaults.secrets.items()
+    }
+    for kind, members in (("agents", fleet.written.agents), ("services", fleet.services)):
         for name, member in members.items():
             places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
     for name in fleet.agents:
@@ -92,7 +94,9 @@ def _secret_places(fleet: Fleet, tree: Source) -> dict[str, Where]:
     )
 
 
-def _secrets_in_code(fleet: Fleet, places: Mapping[str, Where], secrets: Mapping[str, str]) -> Iterator[Problem]:
+def _secrets_in_code(
+    fleet: ResolvedFleet, places: Mapping[str, Where], secrets: Mapping[str, str]
+) -> Iterator[Problem]:
     """Secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
     modules = [*(agent.module for agent in fleet.agents.values()), *(item.module for item in fleet.services.values())]
     tops = {module.partition(".")[0] for module in modules if module}
@@ -128,7 +132,7 @@ def _closed_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Probl
             yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 
 
-def _servers(fleet: Fleet, config: Config) -> Iterator[Problem]:
+def _servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
     members = {*fleet.agents, *fleet.services}
     for name, url in config.servers.items():
         if url is None:
@@ -142,39 +146,39 @@ def _servers(fleet: Fleet, config: Config) -> Iterator[Problem]:
             yield Problem(where, "in a container localhost is the container itself", hint, "warning")
 
 
-def _registering(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _registering(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.registry.registration and fleet.registry.publish is False:
         message = "only containers of this fleet reach the registry: it is not published"
         hint = "remove `publish: false`, or set it to the address to listen on"
         yield tree.problem("registry", "registration", message=message, hint=hint, level="warning")
 
 
-def _telemetry(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in _LOCAL:
         hint = "name a collector that the containers reach; processes read $OTEL_EXPORTER_OTLP_ENDPOINT first"
         message = "in a container localhost is the container itself"
         yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, level="warning")
 
 
-def _publishing(fleet: Fleet, tree: Source) -> Iterator[Problem]:
-    for name in fleet.agents:
-        agent = fleet.agent(name)
-        if (agent.replicas or 1) > 1 and agent.publish:
+def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    for name, agent in fleet.agents.items():
+        if agent.replicas > 1 and agent.publish:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
             place = ("agents", name, "replicas")
             yield tree.problem(*place, message=message, hint="set `publish: false` to agree", level="warning")
     if fleet.host in _LOCAL or fleet.public_url:  # a proxy on this host finds them on loopback
         return
-    addresses = [fleet.registry.publish, *(fleet.agent(name).publish for name in fleet.agents)]
+    addresses = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
     if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in addresses):
         message = f"clients are told to call {fleet.host}, but ports are published on 127.0.0.1 only"
         hint = "set `defaults.publish` and `registry.publish` to the address to listen on, for example 0.0.0.0"
         yield tree.problem("host", message=message, hint=hint, level="warning")
 
 
-def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: Fleet) -> Iterator[Problem]:
-    known = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.defaults.secrets)
-    known |= {key for agent in fleet.agents.values() for key in (*agent.secrets, *agent.env)} | set(fleet.defaults.env)
+def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: ResolvedFleet) -> Iterator[Problem]:
+    known = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
+    known |= set(fleet.written.defaults.env)
+    known |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
     for variable, where in config.variables.items():
         if variable not in known and variable != names.ENV_OPENAI_BASE_URL:
             hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"

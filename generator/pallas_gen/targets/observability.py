@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_gen.output import write
 from pallas_gen.output import yaml as yaml_out
@@ -24,7 +24,7 @@ JOB = "pallas-registry"
 AGENTS_JOB = "pallas-agents"
 
 
-def render(fleet: Fleet, source: str) -> dict[PurePosixPath, str]:
+def render(fleet: ResolvedFleet, source: str) -> dict[PurePosixPath, str]:
     """The three files. `source` is the name of the fleet file, for their headers."""
     return {
         SCRAPE: yaml_out.dump(scrape(fleet), source=source, override="a file of your own", literal=True),
@@ -33,7 +33,7 @@ def render(fleet: Fleet, source: str) -> dict[PurePosixPath, str]:
     }
 
 
-def scrape(fleet: Fleet) -> dict[str, Any]:
+def scrape(fleet: ResolvedFleet) -> dict[str, Any]:
     """A Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
     registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
     url = urlsplit(registry)
@@ -50,18 +50,18 @@ def scrape(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def alerts(fleet: Fleet) -> dict[str, Any]:
+def alerts(fleet: ResolvedFleet) -> dict[str, Any]:
     """Alert rules: what a person should look at, and after how long."""
     return {"groups": [{"name": f"pallas {fleet.name}", "rules": list(_rules(fleet))}]}
 
 
-def selector(fleet: Fleet) -> str:
+def selector(fleet: ResolvedFleet) -> str:
     """The label selector of the registry's series of this fleet."""
     name = fleet.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{{job="{JOB}",fleet="{name}"}}'
 
 
-def _rules(fleet: Fleet) -> Iterator[dict[str, Any]]:
+def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
     of = selector(fleet)
     stale = max(60, round(6 * fleet.registry.probe_interval))
     who = "{{ $labels.agent }}"
@@ -143,7 +143,7 @@ def _rule(name: str, expr: str, wait: str, severity: str, summary: str, descript
     }
 
 
-def dashboard(fleet: Fleet) -> dict[str, Any]:
+def dashboard(fleet: ResolvedFleet) -> dict[str, Any]:
     """A Grafana dashboard in the classic format, which every Grafana imports."""
     of = selector(fleet)
     panels = [_panel(number, *each) for number, each in enumerate(_panels(of), 1)]

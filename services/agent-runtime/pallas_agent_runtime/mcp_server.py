@@ -24,7 +24,6 @@ from pallas_agent_runtime.calls.progress import Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations import store
 from pallas_agent_runtime.telemetry import spans
-from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import Health
 from pallas_service.access.caller import Caller, caller
@@ -65,7 +64,7 @@ class Surface:
         server: Server[Any] = Server(
             settings.slug,
             version=settings.fleet.version,
-            title=settings.agent.title or names.title(settings.name),
+            title=settings.agent.title,
             instructions=settings.agent.description or None,
             get_tool_input_schema=self._schemas.get,  # else the SDK lists all tools for every call
             on_list_tools=self.list_tools,

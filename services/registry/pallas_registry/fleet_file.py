@@ -12,7 +12,7 @@ from pydantic import PositiveInt, TypeAdapter, ValidationError
 from pallas_contract import names
 from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.fastagent import Capabilities
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import load as validate_load
 from pallas_registry.registration import token_files
@@ -29,7 +29,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 class Loaded:
     """What the files say: the fleet, and what its model can do."""
 
-    fleet: Fleet
+    fleet: ResolvedFleet
     capabilities: Capabilities | None
     warnings: tuple[Problem, ...] = ()
     tokens: RegistrationTokens | None = None
@@ -44,7 +44,7 @@ class Loaded:
         """The replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
         if self.replicas is not None:
             return self.replicas.get(agent, 1)
-        return self.fleet.agent(agent).replicas or 1
+        return self.fleet.agents[agent].replicas
 
 
 def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:

@@ -6,7 +6,8 @@ import pytest
 
 from pallas_contract.documents import server_json
 from pallas_contract.fleet import source
-from pallas_contract.fleet.model import Fleet, Need
+from pallas_contract.fleet.model import Need
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, program, start_order
 from pallas_contract.problems import Refused
 from pallas_contract.validate import graph_rules, load
@@ -33,7 +34,7 @@ agents:
 MINIMAL = "name: x\nagents:\n  tech_research: {module: agents.scout, port: 8101}\n"
 
 
-def parse(text: str) -> Fleet:
+def parse(text: str) -> ResolvedFleet:
     return load.parse(source.parse(text, name="agents.yaml"))
 
 
@@ -46,13 +47,13 @@ def test_the_seeds_file_is_valid_as_it_stands() -> None:
 
 def test_defaults_of_seed_001() -> None:
     fleet = parse(MINIMAL)
-    agent = fleet.agent("tech_research")
+    agent = fleet.agents["tech_research"]
     assert (fleet.version, fleet.host, fleet.registry_port) == ("1.0.0", "localhost", 24200)
-    assert (agent.title, agent.description, agent.depends_on, agent.replicas) == (None, "", {}, 1)
+    assert (agent.title, agent.description, agent.depends_on, agent.replicas) == ("Tech Research", "", {}, 1)
 
 
 def test_namespace_falls_back_to_a_local_one() -> None:
-    assert parse(MINIMAL.replace("name: x", "name: My Project_2")).namespace_or_default == "local.my-project-2"
+    assert parse(MINIMAL.replace("name: x", "name: My Project_2")).namespace == "local.my-project-2"
 
 
 def test_defaults_are_merged_key_by_key() -> None:
@@ -60,10 +61,9 @@ def test_defaults_are_merged_key_by_key() -> None:
         MINIMAL.replace("port: 8101", "port: 8101, env: {B: own}, publish: 0.0.0.0")
         + "defaults: {env: {A: base, B: base}, publish: false, instance_scope: request, resources: {memory: 1Gi}}\n"
     )
-    agent = fleet.agent("tech_research")
+    agent = fleet.agents["tech_research"]
     assert agent.env == {"A": "base", "B": "own"}
     assert (agent.publish, agent.instance_scope) == ("0.0.0.0", "request")
-    assert agent.resources is not None
     assert agent.resources.memory == "1Gi"
 
 

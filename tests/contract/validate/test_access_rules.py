@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.fleet import source
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import credentials
 from pallas_contract.validate import graph_rules, load
 
@@ -20,7 +20,7 @@ agents:
 """
 
 
-def parse(text: str) -> Fleet:
+def parse(text: str) -> ResolvedFleet:
     return load.parse(source.parse(text, name="agents.yaml"))
 
 
@@ -31,8 +31,8 @@ def problems(text: str) -> list[str]:
 
 def test_callers_of_the_fleet_and_of_the_agent_add_up() -> None:
     fleet = parse(FLEET)
-    assert sorted(fleet.agent("research").access.tokens) == ["harper", "ui"]
-    assert sorted(fleet.agent("harper").access.tokens) == ["ui"]
+    assert sorted(fleet.agents["research"].access.tokens) == ["harper", "ui"]
+    assert sorted(fleet.agents["harper"].access.tokens) == ["ui"]
     assert [credentials.protected(fleet, name) for name in fleet.agents] == [True, True, False]
     assert not problems(FLEET)
 

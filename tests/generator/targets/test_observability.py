@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pallas_contract.fleet.model import Agent, Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.problems import Refused
 from pallas_gen.cli import app
 from pallas_gen.targets import observability
@@ -20,8 +21,8 @@ from pallas_gen.targets import observability
 PROMTOOL = shutil.which("promtool")
 
 
-def fleet(name: str = "demo", **more: object) -> Fleet:
-    return Fleet(name=name, agents={"harper": Agent(module="agents.harper", port=8201)}, **more)
+def fleet(name: str = "demo", **more: object) -> ResolvedFleet:
+    return resolve(Fleet(name=name, agents={"harper": Agent(module="agents.harper", port=8201)}, **more))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 from pallas_contract.documents import registry_api, server_json
 from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.model import Agent, Fleet, Icon
+from pallas_contract.fleet.resolved import resolve
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.publisher import PATH, Catalogue
 from pallas_registry.fleet_file import Loaded
@@ -51,7 +53,7 @@ def get(catalogue: Catalogue, path: str, query: str = "") -> dict:
 
 
 def fleet(agents: dict[str, Agent], **more: object) -> Loaded:
-    return Loaded(Fleet(name="Demo & Co", agents=agents, **more), None)
+    return Loaded(resolve(Fleet(name="Demo & Co", agents=agents, **more)), None)
 
 
 def published(loaded: Loaded, time, placement: str = "container", verdict: Verdict | None = None) -> Catalogue:
@@ -187,7 +189,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size
 @given(name=TEXT, title=TEXT, about=TEXT | st.just(""), version=TEXT, icon=TEXT, sizes=TEXT | st.none(), reason=TEXT)
 def test_any_file_gives_documents_that_fit(time, name, title, about, version, icon, sizes, reason) -> None:
     written = agent(title=title, description=about, icons=[Icon(src=icon, sizes=sizes)])
-    loaded = Loaded(Fleet(name=name, version=version, agents={"a_b": written}), None)
+    loaded = Loaded(resolve(Fleet(name=name, version=version, agents={"a_b": written})), None)
     catalogue = published(loaded, time, verdict=Verdict("error", Reason("SelfReported", reason)))
     fits(get(catalogue, "/v0.1/servers"), "ServerList")
     fits(get(catalogue, "/server-cards/a-b"), "ServerCard")
@@ -198,7 +200,7 @@ async def test_who_follows_the_changes_hears_of_removals(time, folder: Path) -> 
     loaded = fleet_file.load(folder / "agents.yaml")
     catalogue = published(loaded, time)
     await time.advance(60)
-    left = loaded.fleet.model_copy(update={"agents": {"harper": loaded.fleet.agents["harper"]}})
+    left = replace(loaded.fleet, agents={"harper": loaded.fleet.agents["harper"]})
     catalogue.publish(Loaded(left, loaded.capabilities), lambda _: Verdict("ok"))
     assert [each["server"]["title"] for each in get(catalogue, "/v0.1/servers")["servers"]] == ["Harper"]
     (gone,) = get(catalogue, "/v0.1/servers", "updated_since=2026-03-12T10:00:30Z")["servers"]
@@ -221,7 +223,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
     await time.advance(60)
     catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
     await time.advance(60)
-    raised = Loaded(loaded.fleet.model_copy(update={"version": "2.0.0"}), None)
+    raised = Loaded(replace(loaded.fleet, version="2.0.0"), None)
 
     def dates() -> list[str]:
         meta = get(catalogue, "/v0.1/servers")["servers"][0]["_meta"][server_json.OFFICIAL_META]

@@ -136,7 +136,7 @@ async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loade
 def test_added_removed_and_reordered_agents_show(catalogue: Catalogue, loaded: Loaded, folder: Path) -> None:
     tags = []
     for swap in (["harper", "tech_research"], ["tech_research", "harper"], ["tech_research"]):
-        fleet = loaded.fleet.model_copy(update={"agents": {name: loaded.fleet.agents[name] for name in swap}})
+        fleet = replace(loaded.fleet, agents={name: loaded.fleet.agents[name] for name in swap})
         catalogue.publish(Loaded(fleet, loaded.capabilities), well)
         names = [entry["server"]["name"].split("/")[1].replace("-", "_") for entry in entries(catalogue)]
         assert names == swap
@@ -146,7 +146,7 @@ def test_added_removed_and_reordered_agents_show(catalogue: Catalogue, loaded: L
 
 def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> None:
     catalogue.publish(loaded, well)
-    fleet = loaded.fleet.model_copy(update={"version": "2.0.0", "host": "elsewhere"})
+    fleet = replace(loaded.fleet, version="2.0.0", host="elsewhere")
     catalogue.publish(Loaded(fleet, None), well)
     server = entries(catalogue)[0]["server"]
     assert (server["version"], server["remotes"][0]["url"]) == ("2.0.0", "http://elsewhere:8201/mcp")
@@ -170,7 +170,7 @@ def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> 
 def test_behind_a_proxy_its_addresses_are_published(
     catalogue: Catalogue, loaded: Loaded, public: str, remote: str, card: str
 ) -> None:
-    fleet = loaded.fleet.model_copy(update={"public_url": public})
+    fleet = replace(loaded.fleet, public_url=public)
     catalogue.publish(Loaded(fleet, None), well)
     assert entries(catalogue)[1]["server"]["remotes"][0]["url"] == remote
     found = catalogue.find("GET", "/.well-known/ai-catalog.json", "")

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pallas_contract.fleet.model import Agent, Fleet
+from pallas_contract.fleet.resolved import resolve
 from pallas_gen.targets import observability
 from tests.ports import free_port
 from tests.registry.processes import registry, until
@@ -50,7 +51,8 @@ async def prometheus(folder: Path, port: int) -> AsyncIterator[httpx.AsyncClient
 
 async def test_no_panel_is_empty(folder: Path, agent, tmp_path: Path) -> None:
     harper, port = await agent("harper"), free_port()
-    demo = Fleet(name="demo", host="127.0.0.1", registry_port=port, agents={"harper": Agent(module="a.b", port=8201)})
+    agents = {"harper": Agent(module="a.b", port=8201)}
+    demo = resolve(Fleet(name="demo", host="127.0.0.1", registry_port=port, agents=agents))
     scrape = observability.scrape(demo) | {"global": {"scrape_interval": "1s"}}
     home = tmp_path / "prometheus"
     home.mkdir()

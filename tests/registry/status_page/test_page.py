@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -125,8 +126,8 @@ def test_a_service_that_is_named_is_marked(world: World) -> None:
 def test_nothing_becomes_html(world: World) -> None:
     fleet = world.loaded.fleet
     agent = fleet.agents["harper"].model_copy(update={"title": EVIL, "description": EVIL})
-    update = {"name": EVIL, "version": EVIL, "agents": {"harper": agent}}
-    world = World(Loaded(fleet.model_copy(update=update), None), world.time)
+    loaded = Loaded(replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None)
+    world = World(loaded, world.time)
     world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
     world.board.report(
         "harper", world.board.endpoints("harper")[0], Result("error", Reason("SelfReported", EVIL), EVIL, 0, EVIL, EVIL)
@@ -139,7 +140,7 @@ def test_nothing_becomes_html(world: World) -> None:
 def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
     agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
     agents = {f"a{number}": agent for number in range(overview.MOST_ROWS + 7)}
-    loaded = Loaded(world.loaded.fleet.model_copy(update={"agents": agents}), None)
+    loaded = Loaded(replace(world.loaded.fleet, agents=agents), None)
     world = World(loaded, world.time)
     assert "7 more agents are left out here" in world.text()
 
@@ -147,7 +148,7 @@ def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
 def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
     agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
     agents = {"root": agent} | {f"a{n}": agent.model_copy(update={"depends_on": {"root": None}}) for n in range(600)}
-    world = World(Loaded(world.loaded.fleet.model_copy(update={"agents": agents}), None), world.time)
+    world = World(Loaded(replace(world.loaded.fleet, agents=agents), None), world.time)
     for name in agents:
         where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
         world.board.sight(name, Sighting((where,)))

@@ -16,7 +16,7 @@ def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool
     """
     if server not in settings.forward:
         return False
-    known = settings.fleet.agent(server).access if server in settings.subagents else None
+    known = settings.fleet.agents[server].access if server in settings.subagents else None
     if caller.issuer is None:
         own = settings.agent.access.tokens.get(caller.name)
         return known is not None and own is not None and known.tokens.get(caller.name) == own

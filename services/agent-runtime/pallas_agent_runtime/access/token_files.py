@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pallas_agent_runtime.config import environment
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials
 from pallas_contract.problems import Problem, refuse_errors
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """`b64token` of RFC 6750: what can stand in a header."""
 
 
-def read(fleet: Fleet, tree: Source, name: str, project: Path, secrets: Path) -> dict[str, str]:
+def read(fleet: ResolvedFleet, tree: Source, name: str, project: Path, secrets: Path) -> dict[str, str]:
     """Caller -> token, for all that agent `name` accepts: from `secrets` (a folder) or the files agents.yaml names.
 
     Raises:
@@ -27,7 +27,7 @@ def read(fleet: Fleet, tree: Source, name: str, project: Path, secrets: Path) ->
     places = credentials.places(fleet, name)
     out: dict[str, str] = {}
     found: list[Problem] = []
-    for caller, secret in fleet.agent(name).access.tokens.items():
+    for caller, secret in fleet.agents[name].access.tokens.items():
         key = names.token_file(caller)
         token, wrong = _read(environment.locate(key, secret.file, project, secrets))
         if not wrong and token in out.values():

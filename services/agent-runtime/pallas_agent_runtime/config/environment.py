@@ -14,7 +14,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials, program
 from pallas_contract.problems import Problem, Refused, Where
@@ -23,7 +23,7 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def fill(
-    fleet: Fleet, tree: Source, name: str, project: Path, environ: MutableMapping[str, str], secrets: Path
+    fleet: ResolvedFleet, tree: Source, name: str, project: Path, environ: MutableMapping[str, str], secrets: Path
 ) -> None:
     """Add to `environ` what agent `name` finds in `secrets` (a folder), in agents.yaml and in `.env`.
 
@@ -92,12 +92,12 @@ def read_text(path: Path) -> str:
 
 
 def _referenced(
-    fleet: Fleet, tree: Source, name: str, project: Path, known: set[str] | frozenset[str]
+    fleet: ResolvedFleet, tree: Source, name: str, project: Path, known: set[str] | frozenset[str]
 ) -> Mapping[str, str]:
     """The secrets agents.yaml names by file, for a run outside a container; only those not already known."""
     found: dict[str, str] = {}
     calls = {names.call_token(peer): secret for peer, secret in credentials.presented(fleet, name).items()}
-    for key, secret in {**fleet.agent(name).secrets, **calls}.items():
+    for key, secret in {**fleet.agents[name].secrets, **calls}.items():
         if key in known:
             continue
         path = project / secret.file
@@ -109,10 +109,10 @@ def _referenced(
     return found
 
 
-def _place(fleet: Fleet, name: str, key: str) -> tuple[str, ...]:
+def _place(fleet: ResolvedFleet, name: str, key: str) -> tuple[str, ...]:
     if key in (places := credentials.places(fleet, name)):
         return places[key]
-    owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
+    owner = ("agents", name) if key in fleet.written.agents[name].secrets else ("defaults",)
     return (*owner, "secrets", key, "file")
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from pallas_contract import names
 from pallas_contract.documents import server_json
-from pallas_contract.fleet.model import Agent, Fleet
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, program
 from pallas_contract.problems import Problem, Refused, Where
@@ -28,7 +28,7 @@ MAX_DEPTH = 8
 class Settings:
     """Everything about one agent that does not depend on fast-agent's own files."""
 
-    fleet: Fleet
+    fleet: ResolvedFleet
     tree: Source
     """agents.yaml, for places in messages."""
     name: str
@@ -52,8 +52,8 @@ class Settings:
     """Whether prompts, arguments and answers go to the collector with the spans."""
 
     @property
-    def agent(self) -> Agent:
-        return self.fleet.agent(self.name)
+    def agent(self) -> ResolvedAgent:
+        return self.fleet.agents[self.name]
 
     @property
     def placement(self) -> addresses.Placement:
@@ -84,7 +84,7 @@ class Settings:
         return frozenset(self.peers) & frozenset(self.fleet.agents)
 
 
-def check_name(fleet: Fleet, tree: Source, name: str) -> None:
+def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
     """Is `name` an agent of the fleet?
 
     Raises:
@@ -97,7 +97,7 @@ def check_name(fleet: Fleet, tree: Source, name: str) -> None:
     raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint)])
 
 
-def resolve(fleet: Fleet, tree: Source, name: str, project: Path, environ: Mapping[str, str]) -> Settings:
+def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, environ: Mapping[str, str]) -> Settings:
     """The settings of agent `name`; what `environ` does not say is as on one machine (seed 001, Running Pallas).
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pallas_contract import names
 from pallas_contract.fleet.base import SecretFile
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, credentials, program, start_order
 from pallas_contract.problems import Problem, refuse_errors
@@ -43,7 +43,7 @@ class Member:
         return ("registry_port",) if self.kind == "registry" else (f"{self.kind}s", self.name, "port")
 
 
-def members(fleet: Fleet, tree: Source, config: Path, environ: Mapping[str, str]) -> list[Member]:
+def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[str, str]) -> list[Member]:
     """The members of `fleet` in start order; `config` is the absolute path of agents.yaml.
 
     Raises:
@@ -90,7 +90,7 @@ def members(fleet: Fleet, tree: Source, config: Path, environ: Mapping[str, str]
     return sorted(found, key=lambda one: one.stage)
 
 
-def _stages(fleet: Fleet) -> dict[str, int]:
+def _stages(fleet: ResolvedFleet) -> dict[str, int]:
     """Sub-agents by the waves of their dependencies, top-level agents after all of them (seed 001)."""
     waves = start_order.waves(fleet)
     below = start_order.subagents(fleet)
@@ -98,11 +98,11 @@ def _stages(fleet: Fleet) -> dict[str, int]:
     return {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
 
 
-def _registry_probe(fleet: Fleet) -> str:
+def _registry_probe(fleet: ResolvedFleet) -> str:
     return f"http://{addresses.LOOPBACK}:{fleet.registry_port}/readyz"
 
 
-def _secrets(fleet: Fleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:
+def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:
     """The values of all secret files, by member and variable; a container gets them from /run/secrets."""
     values: dict[str, dict[str, str]] = {}
     problems = []
@@ -122,10 +122,10 @@ def _secrets(fleet: Fleet, tree: Source, folder: Path) -> tuple[dict[str, dict[s
     return values, problems
 
 
-def _secret_files(fleet: Fleet) -> Iterator[tuple[tuple[str, ...], str, str, SecretFile]]:
+def _secret_files(fleet: ResolvedFleet) -> Iterator[tuple[tuple[str, ...], str, str, SecretFile]]:
     for name in fleet.agents:
-        for key, secret in fleet.agent(name).secrets.items():
-            owner = ("agents", name) if key in fleet.agents[name].secrets else ("defaults",)
+        for key, secret in fleet.agents[name].secrets.items():
+            owner = ("agents", name) if key in fleet.written.agents[name].secrets else ("defaults",)
             yield (*owner, "secrets", key, "file"), name, key, secret
         places = credentials.places(fleet, name)
         for key, secret in credentials.files(fleet, name).items():

@@ -24,7 +24,7 @@ from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
 from pallas_contract.__main__ import check as answers
 from pallas_contract.fleet import fastagent
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, load
@@ -69,12 +69,11 @@ def installed(module: str) -> bool:
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
-def replicas(fleet: Fleet, tree: Source) -> Iterator[Problem]:
+def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Agents that ask for several replicas: on one machine they have one port, so one process."""
-    for name in fleet.agents:
-        count = fleet.agent(name).replicas or 1
-        if count > 1:
-            message = f"{count} replicas share one port: as processes one of them runs"
+    for name, agent in fleet.agents.items():
+        if agent.replicas > 1:
+            message = f"{agent.replicas} replicas share one port: as processes one of them runs"
             yield tree.problem("agents", name, "replicas", message=message, level="warning")
 
 

@@ -11,7 +11,7 @@ import structlog
 
 from pallas_contract import names
 from pallas_contract.documents.reason import Reason
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.validate import registration_rules
 from pallas_registry.discovery.sighting import Sighting
 from pallas_registry.registration import errors, token_files
@@ -58,7 +58,7 @@ class Registrar:
         self._turn = asyncio.Lock()
         self._to_forget: set[str] = set()
         self._probed: dict[str, bool] = {}
-        self._fleet: Fleet | None = None
+        self._fleet: ResolvedFleet | None = None
         self.reach = Reach(())
         for kept in store.load():
             self.ledger.recall(kept)
@@ -74,7 +74,7 @@ class Registrar:
         url = found.said.url if found else None
         return url if url and self.reach.host(url) else ""
 
-    def use(self, fleet: Fleet) -> None:
+    def use(self, fleet: ResolvedFleet) -> None:
         """Take over what the file says: it has the first right to a name, and ends what it no longer lets register.
 
         `members` is not called: the file changed them too.
@@ -204,7 +204,7 @@ class Registrar:
         _log.info("registration ended", agent=agent, reason=reason.message)
 
 
-def _barred(fleet: Fleet, agent: str, token: str) -> str:
+def _barred(fleet: ResolvedFleet, agent: str, token: str) -> str:
     """Why `agent` cannot be registered with the token of this name; empty when it can."""
     chosen = fleet.registry.registration
     if chosen is None:

@@ -146,7 +146,7 @@ def gather(
 def _row(loaded: Loaded, placement: addresses.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
-        title=written.title or names.title(agent),
+        title=written.title,
         description=written.description,
         url=addresses.agent_url(loaded.fleet, agent, placement),
         roots=found,
@@ -188,7 +188,7 @@ def _graph(
 ) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
     fleet = loaded.fleet
     agents = [
-        Node(agent, fleet.agents[agent].title or names.title(agent), verdict.state, agent in causes)
+        Node(agent, fleet.agents[agent].title, verdict.state, agent in causes)
         for agent, verdict in verdicts.items()
         if agent in fleet.agents
     ]

@@ -1,0 +1,121 @@
+"""agents.yaml decided: `defaults` and the fleet's `access` merged into every agent, once, when the file is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from pallas_contract import __version__, names
+from pallas_contract.fleet.access_model import Access, AgentAccess
+from pallas_contract.fleet.model import (
+    Agent,
+    AgentDefaults,
+    Fleet,
+    Images,
+    Networks,
+    Publish,
+    Registry,
+    Resources,
+    Scope,
+    Service,
+    Telemetry,
+)
+
+
+class ResolvedAgent(Agent):
+    """An agent with everything that applies to it; a default here is that of an agent nobody said it of."""
+
+    name: str
+    title: str
+    replicas: int = 1
+    resources: Resources = Resources()
+    instance_scope: Scope = "connection"
+    keep_conversations: bool = False
+    publish: Publish = True
+
+    @property
+    def slug(self) -> str:
+        """Host name and registry name."""
+        return names.slug(self.name)
+
+    @property
+    def required(self) -> list[str]:
+        """Names of what must be ready before this agent starts, in the file's order."""
+        return [peer for peer, need in self.depends_on.items() if need.required]
+
+
+class ResolvedImages(Images):
+    """Image names, each decided."""
+
+    agent: str
+    registry: str
+
+
+@dataclass(frozen=True)
+class ResolvedFleet:
+    """The whole file with nothing left to look up elsewhere. None stands only where nothing is the answer."""
+
+    name: str
+    version: str
+    host: str
+    public_url: str | None
+    namespace: str
+    registry_port: int
+    agents: Mapping[str, ResolvedAgent]
+    services: Mapping[str, Service]
+    image: ResolvedImages
+    registry: Registry
+    telemetry: Telemetry | None
+    networks: Networks
+    written: Fleet = field(repr=False)
+    """The file as it was written: for rules about what was written, and for places in messages."""
+
+    def is_member(self, name: str) -> bool:
+        """Return whether `name` is an agent or a service."""
+        return name in self.agents or name in self.services
+
+    @cached_property
+    def slugs(self) -> frozenset[str]:
+        """Host names of all agents and services."""
+        return frozenset(names.slug(name) for name in (*self.agents, *self.services))
+
+
+def resolve(fleet: Fleet) -> ResolvedFleet:
+    """Return `fleet` with all defaults merged; linear in its agents and their callers."""
+    values: dict[str, Any] = {
+        key.name: getattr(fleet, key.name) for key in fields(ResolvedFleet) if key.name in Fleet.model_fields
+    }
+    values["namespace"] = fleet.namespace or f"local.{names.slug(fleet.name.lower()).replace(' ', '-')}"
+    values["agents"] = {name: _agent(name, agent, fleet) for name, agent in fleet.agents.items()}
+    values["image"] = ResolvedImages(
+        agent=fleet.image.agent or f"pallas-agent:{__version__}",
+        registry=fleet.image.registry or f"pallas-registry:{__version__}",
+        code=fleet.image.code,
+    )
+    return ResolvedFleet(**values, written=fleet)
+
+
+def _agent(name: str, agent: Agent, fleet: Fleet) -> ResolvedAgent:
+    values = {key: getattr(agent, key) for key in Agent.model_fields}
+    # Walked and not listed: a key that is new in `defaults` arrives without a line here.
+    values |= {key: _merged(key, agent, fleet.defaults) for key in AgentDefaults.model_fields}
+    values |= {"name": name, "title": agent.title or names.title(name), "access": _access(agent.access, fleet.access)}
+    # What nobody said is left to the defaults of ResolvedAgent.
+    return ResolvedAgent(**{key: value for key, value in values.items() if value is not None})
+
+
+def _merged(key: str, agent: Agent, defaults: AgentDefaults) -> Any:
+    """Return the value of one key: mappings are joined entry by entry, any other value of the agent's replaces."""
+    own, base = getattr(agent, key), getattr(defaults, key)
+    if isinstance(base, Mapping):
+        return {**base, **own}
+    return own if own is not None and key in agent.model_fields_set else base
+
+
+def _access(agent: AgentAccess, fleet: Access) -> AgentAccess:
+    """Return the fleet's callers and the agent's own: one token per caller, the agent's before the fleet's."""
+    if agent.anonymous:
+        return AgentAccess(anonymous=True)
+    return agent.model_copy(update={"tokens": {**fleet.tokens, **agent.tokens}, "jwt": agent.jwt or fleet.jwt})
