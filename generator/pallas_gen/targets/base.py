@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem
 from pallas_gen.output.write import Files
 from pallas_gen.plan import Plan
@@ -16,7 +16,7 @@ from pallas_gen.plan import Plan
 class RenderContext:
     """Everything a target may look at while it renders."""
 
-    fleet: Fleet
+    fleet: ResolvedFleet
     plan: Plan
     folder: Path
     """The project's folder, the one of agents.yaml."""
