@@ -80,6 +80,7 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
         "critical",
         f"{who} is down",
         "No replica answers, or none was found. The registry's status page says why, and what started it.",
+        reason=_CODE,
     )
     yield _rule(
         "PallasAgentDegraded",
@@ -88,6 +89,7 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
         "warning",
         f"{who} is degraded",
         "It answers, but something it needs does not, its replicas differ, or it wants credentials.",
+        reason=_CODE,
     )
     yield _rule(
         "PallasAgentFlapping",
@@ -132,14 +134,24 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
     )
 
 
-def _rule(name: str, expr: str, wait: str, severity: str, summary: str, description: str) -> dict[str, Any]:
+# An annotation and no label: an alert whose labels change begins to wait anew, and a reason may change with each probe.
+_CODE = (
+    '{{ with printf "pallas_agent_reason{job=%q,fleet=%q,agent=%q}" $labels.job $labels.fleet $labels.agent | query }}'
+    '{{ . | first | label "code" }}{{ end }}'
+)
+"""The code of the reason at the moment of the alert (docs/registry.md); empty where the registry tells none."""
+
+
+def _rule(
+    name: str, expr: str, wait: str, severity: str, summary: str, description: str, **annotations: str
+) -> dict[str, Any]:
     return {
         "alert": name,
         "expr": expr,
         "for": wait,
         "keep_firing_for": "1m",
         "labels": {"severity": severity},
-        "annotations": {"summary": summary, "description": description},
+        "annotations": {"summary": summary, "description": description, **annotations},
     }
 
 
@@ -194,6 +206,8 @@ def _panels(of: str) -> Iterator[tuple[str, str, str, str, str, _Place]]:
     yield "Lateness of probes, 99th percentile", "timeseries", late, "p99", "s", (12, 21, 6, 8)
     lost = f"rate(pallas_registry_lost_seconds_total{of}[$__rate_interval])"
     yield "Time the registry did not get", "timeseries", lost, "lost", "percentunit", (18, 21, 6, 8)
+    reasons = f"count by (code) (pallas_agent_reason{of})"
+    yield "Agents by reason", "timeseries", reasons, "{{code}}", "none", (0, 29, 24, 8)
 
 
 _HEALTH = [

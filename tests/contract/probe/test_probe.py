@@ -129,6 +129,26 @@ async def test_a_status_is_a_finding(serve, answer, status: int, state: str, cod
     assert (result.state, result.reason) == (state, Reason(code, message))
 
 
+@pytest.mark.parametrize(
+    ("status", "asked"),
+    [
+        (400, ["initialize", "server/discover", "initialize"]),
+        (404, ["initialize", "server/discover", "initialize"]),
+        (200, ["initialize", "server/discover", "initialize"]),
+        (401, ["initialize"]),
+        (421, ["initialize"]),
+        (429, ["initialize"]),
+        (500, ["initialize"]),
+        (503, ["initialize"]),
+        (307, ["initialize"]),
+    ],
+)
+async def test_only_an_answer_that_knows_no_initialize_is_a_question_of_the_era(serve, answer, status, asked) -> None:
+    server = await serve(answer(status))
+    await probe.probe(Target(server.url), era=LEGACY)
+    assert methods(server) == asked
+
+
 NOON = "Thu, 12 Mar 2026 12:00:00 GMT"
 
 

@@ -58,6 +58,18 @@ CASES = {
 }
 
 
+REASONS = [
+    series("pallas_agent_reason", "_ _ 1x40", agent="harper", code="NoAnswer"),
+    series("pallas_agent_reason", "1x40", agent="research", code="ReplicaMissing"),
+]
+
+
+def test_the_rules_about_an_agent_give_the_code_of_its_reason() -> None:
+    (group,) = observability.alerts(fleet())["groups"]
+    coded = [rule["alert"] for rule in group["rules"] if "reason" in rule["annotations"]]
+    assert coded == ["PallasAgentDown", "PallasAgentDegraded"]
+
+
 def test_every_rule_has_a_case() -> None:
     (group,) = observability.alerts(fleet())["groups"]
     assert {rule["alert"] for rule in group["rules"]} == set(CASES)
@@ -81,14 +93,14 @@ def test_an_alert_fires_when_it_should_and_not_before(folder: Path, alert: str) 
         expected["exp_annotations"] = {**rule["annotations"], "summary": "harper has not been probed for 1m 1s"}
     else:
         said = {key: text.replace("{{ $labels.agent }}", "harper") for key, text in rule["annotations"].items()}
-        expected["exp_annotations"] = said
+        expected["exp_annotations"] = said | ({"reason": "NoAnswer"} if "reason" in said else {})
     tests = [
         {"eval_time": quiet, "alertname": alert, "exp_alerts": []},
         {"eval_time": firing, "alertname": alert, "exp_alerts": [expected]},
     ]
     whole = {
         "rule_files": ["one.yaml"],
-        "tests": [{"interval": "1m", "input_series": [injected], "alert_rule_test": tests}],
+        "tests": [{"interval": "1m", "input_series": [injected, *REASONS], "alert_rule_test": tests}],
     }
     (folder / "test.yaml").write_text(yaml.safe_dump(whole))
     promtool("test", "rules", folder / "test.yaml")
