@@ -7,6 +7,16 @@ import re
 CONTAINER_PORT = 8080
 """The port every agent, service and registry listens on inside a container."""
 
+CLOUD_METADATA = (
+    "169.254.0.0/16",
+    "100.100.100.200/32",
+    "168.63.129.16/32",
+    "fe80::/10",
+    "fd00:ec2::254/128",
+    "fd20:ce::254/128",
+)
+"""Networks where clouds hand out a machine's credentials (link-local, Alibaba, Azure; link-local, AWS, Google)."""
+
 MCP_PATH = "/mcp"
 LIVE_PATH = "/livez"
 READY_PATH = "/readyz"

@@ -140,9 +140,15 @@ def example(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
 
 
 @pytest.fixture(scope="session")
-def topologies(compiled, example) -> dict[str, Manifests]:
-    """Five fleets of different shape, rendered."""
-    return shapes.render(compiled, example)
+def topology_fleets(compiled, example) -> dict[str, shapes.Fleet]:
+    """Five fleets of different shape."""
+    return shapes.fleets(compiled, example)
+
+
+@pytest.fixture(scope="session")
+def topologies(topology_fleets) -> dict[str, Manifests]:
+    """The same, rendered."""
+    return {name: fleet.render() for name, fleet in topology_fleets.items()}
 
 
 @pytest.fixture(scope="session")

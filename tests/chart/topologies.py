@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 CHAIN = """\
 name: Chain
@@ -60,15 +60,26 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def render(compiled: Callable[..., Any], example: Callable[[str], Any]) -> dict[str, Any]:
-    """The manifests of each, by name."""
+class Fleet(NamedTuple):
+    """A compiled chart and how it is rendered."""
+
+    chart: Any
+    overlay: dict[str, Any] | None = None
+    options: tuple[str, ...] = ()
+
+    def render(self) -> Any:
+        return self.chart.render(self.overlay, *self.options)
+
+
+def fleets(compiled: Callable[..., Any], example: Callable[[str], Any]) -> dict[str, Fleet]:
+    """Return each by name."""
     diamond = compiled(DIAMOND, key__txt="x\n", token__txt="x\n")
-    given = [f"--set=secrets.{name}.existingSecret=mine" for name in ("key-txt", "token-txt")]
+    given = tuple(f"--set=secrets.{name}.existingSecret=mine" for name in ("key-txt", "token-txt"))
     published = compiled(OPEN)
     return {
-        "one": example("01-hello").render(),
-        "chain": compiled(CHAIN).render(),
-        "diamond": diamond.render(None, *given),
-        "published": published.render({"ingress": ON, "agents": {"front": {"autoscaling": ON}}}),
-        "everything": published.render(EVERYTHING),
+        "one": Fleet(example("01-hello")),
+        "chain": Fleet(compiled(CHAIN)),
+        "diamond": Fleet(diamond, None, given),
+        "published": Fleet(published, {"ingress": ON, "agents": {"front": {"autoscaling": ON}}}),
+        "everything": Fleet(published, EVERYTHING),
     }

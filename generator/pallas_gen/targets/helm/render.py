@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,6 +14,7 @@ from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.helm.ip_blocks import ip_block
 from pallas_gen.targets.helm.values import Project, Secret, Values
 from pallas_gen.targets.helm.values_workload import (
     Agent,
@@ -147,7 +147,7 @@ def _workload(plan: Plan, item: Workload, sources: Mapping[str, str]) -> dict[st
 def _blocks(reach: Sequence[str]) -> list[dict[str, Any]]:
     """Peers of a network policy; none where one of `reach` is a name, which policies cannot say."""
     try:
-        return [{"ipBlock": {"cidr": str(ip_network(each))}} for each in reach]
+        return [ip_block(block) for block in reach]
     except ValueError:
         return []
 

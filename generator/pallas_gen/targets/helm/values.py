@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pallas_gen.targets.helm.ip_blocks import WORLD, ip_block
 from pallas_gen.targets.helm.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Registry
 
 
@@ -55,15 +56,11 @@ class NetworkPolicy(Block):
     """Where names are resolved, at port 53."""
     collector_at: list[Object] = [
         {"namespaceSelector": {}},
-        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
-        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
+        *map(ip_block, WORLD),
     ]
     """Where the collector of traces may be, for workloads with `collectorPort`, at that port only. Name its namespace
     to narrow it."""
-    egress_to: list[Object] = [
-        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
-        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
-    ]
+    egress_to: list[Object] = [*map(ip_block, WORLD)]
     """The world, for workloads with `egress: true`: without the addresses of cloud metadata services."""
 
 

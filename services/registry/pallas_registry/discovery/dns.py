@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from pallas_contract import names
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
@@ -21,8 +21,7 @@ PAUSE = 0.25
 TOGETHER = resolver.LIMIT
 """Agents looked up together: among more, waiting for a turn would be taken for a resolver that does not answer."""
 
-_METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
-"""Where clouds answer machines about themselves, beside the link-local addresses."""
+_METADATA = tuple(map(ip_network, names.CLOUD_METADATA))
 _BROADCAST = IPv4Address("255.255.255.255")
 
 NOT_ALLOWED = Reason("AddressNotAllowed", "resolves only to addresses that are never asked")
@@ -148,8 +147,8 @@ def forbidden(address: Address) -> bool:
     """
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    special = address.is_link_local or address.is_multicast or address.is_unspecified
-    return special or address in _METADATA or address == _BROADCAST
+    special = address.is_multicast or address.is_unspecified or address == _BROADCAST
+    return special or any(address in network for network in _METADATA)
 
 
 def _sighting(agent: str, addresses: Iterable[str]) -> Sighting:
