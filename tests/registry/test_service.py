@@ -108,6 +108,27 @@ async def test_an_agent_added_to_the_file_is_found(folder: Path, time, fake: Fak
         assert states(service)["engineering"] == ("ok", "")
 
 
+async def test_an_agent_added_to_the_file_is_published_once_it_has_been_asked(folder: Path, time, fake: Fake) -> None:
+    file, check = folder / "agents.yaml", fake.check
+
+    async def slow(endpoint: Endpoint, before: Result | None) -> Result:
+        await time.sleep(0.5)
+        return await check(endpoint, before)
+
+    fake.check = slow
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(10)
+        fake.put("engineering", "10.0.0.3")
+        tags = [service.catalogue.document.etag]
+        file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
+        for _ in range(40):
+            await time.advance(0.1)
+            if tags[-1] != (tag := service.catalogue.document.etag):
+                tags.append(tag)
+        assert states(service)["engineering"] == ("ok", "")
+        assert len(tags) == 2, "one document for one change"
+
+
 async def test_an_agent_removed_from_the_file_is_gone(folder: Path, time, fake: Fake) -> None:
     file = folder / "agents.yaml"
     async with running(folder, time, fake, fake) as service:

@@ -64,6 +64,16 @@ def test_secrets_named_in_the_fleet_file_are_read_outside_a_container_too(toolki
     assert fill(tmp_path, {"TOKEN": "set"}, jarvis)["TOKEN"] == "set"
 
 
+@pytest.mark.parametrize("files", [{}, {"keys/token": "other\n"}], ids=["absent", "different"])
+def test_a_secret_that_is_set_or_mounted_needs_no_file_of_the_project(
+    toolkit: Any, tmp_path: Path, files: dict[str, str]
+) -> None:
+    toolkit.write_files(tmp_path, {**files, "secrets/MOUNTED": "mounted\n"})
+    jarvis = {"secrets": {key: {"file": "keys/token"} for key in ("SET", "MOUNTED")}}
+    environ = fill(tmp_path, {"SET": "set"}, jarvis)
+    assert (environ["SET"], environ["MOUNTED"]) == ("set", "mounted")
+
+
 def test_a_missing_secret_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         fill(tmp_path, {}, {"secrets": {"TOKEN": {"file": "keys/token"}}})

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fast_agent import PromptMessageExtended
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, ImageContent, TextContent
+from structlog.testing import capture_logs
 
 from pallas_agent_runtime import engine
 from pallas_agent_runtime.conversations.sqlite import SqliteStore, connect, opened
@@ -156,8 +157,13 @@ async def test_what_cannot_be_written_costs_no_answer(make: Make, tmp_path: Path
     store = make()
     with closing(sqlite3.connect(tmp_path / "kept.db")) as file:
         file.execute("DROP TABLE conversations")
-    await store.save("k", {})
-    assert await store.load("k") == {}
+    with capture_logs() as lines:
+        await store.save("k", {})
+        assert await store.load("k") == {}
+    assert [(line["event"], line["error"]) for line in lines] == [
+        ("conversation_not_saved", "no such table: conversations"),
+        ("conversation_not_read", "no such table: conversations"),
+    ]
 
 
 def test_what_tools_are_given_weighs() -> None:

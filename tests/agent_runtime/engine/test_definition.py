@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fast_agent.core.exceptions import AgentConfigError
 from fast_agent.llm.model_database import ModelDatabase
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml, settings
 from pallas_agent_runtime.engine import load, register_model
+from pallas_agent_runtime.engine.definition import said
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Refused
@@ -109,7 +111,7 @@ def test_a_card_is_an_agent_without_python(toolkit: Any, tmp_path: Path) -> None
     ("card", "message"),
     [
         (None, "agents.jarvis.card: no such file: x.yaml"),
-        ("type: nonsense\nname: x\n", "agents.jarvis.card: fast-agent refuses it: "),
+        ("type: nonsense\nname: x\n", "agents.jarvis.card: fast-agent refuses it: Unsupported agent type 'nonsense'"),
         ("type: [", "agents.jarvis.card: "),
     ],
 )
@@ -135,3 +137,15 @@ def test_an_unknown_model_is_registered_as_declared(vision: bool, image: bool) -
 @pytest.mark.parametrize(("model", "provider"), [("x", "passthrough"), ("", "openai"), ("gpt-4o", "openai")])
 def test_known_models_and_offline_ones_are_left_alone(model: str, provider: str) -> None:
     assert not register_model(Capabilities(model), provider)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (AgentConfigError("Invalid agent", "type:\n  nonsense"), "Invalid agent: type: nonsense"),
+        (AgentConfigError("Invalid agent"), "Invalid agent"),
+        (ValueError("sk-never-shown"), "ValueError"),
+    ],
+)
+def test_an_error_is_one_line_and_only_of_fast_agent_its_text(error: Exception, text: str) -> None:
+    assert said(error) == text

@@ -182,10 +182,12 @@ def test_the_table_names_state_address_process_and_start_time(world, member):
     assert row.split() == ["research", "ready", "http://research/mcp", "1001", "1.0", "s"]
 
 
-def test_replicas_of_one_port_are_told(tmp_path):
-    text = "name: x\nagents: {a: {module: a, port: 1, replicas: 3, instance_scope: request}, b: {module: b, port: 2}}\n"
+@pytest.mark.parametrize("count", [2, 3])
+def test_replicas_of_one_port_are_told(tmp_path, count):
+    replicas = f"replicas: {count}, instance_scope: request"
+    text = f"name: x\nagents: {{a: {{module: a, port: 1, {replicas}}}, b: {{module: b, port: 2, replicas: 1}}}}\n"
     (tmp_path / "agents.yaml").write_text(text)
     fleet, tree, _ = load.load(tmp_path / "agents.yaml")
     (told,) = supervisor.replicas(fleet, tree)
-    said = "3 replicas share one port: as processes one of them runs"
+    said = f"{count} replicas share one port: as processes one of them runs"
     assert str(told) == f"warning: agents.yaml:2:34 agents.a.replicas: {said}"

@@ -175,3 +175,13 @@ def test_a_public_url_has_the_name_once(url: str) -> None:
 def test_a_public_url_by_which_a_proxy_cannot_tell_agents_apart_is_refused(url: str) -> None:
     with pytest.raises(Refused, match="a URL with one"):
         parse(f"public_url: '{url}'\n{SEED}")
+
+
+@pytest.mark.parametrize("host", ["300.1.2.3", "1.2.3", "-a.example", "a b"])
+def test_what_is_neither_a_host_nor_an_address_cannot_be_reached(host: str) -> None:
+    registration = {"tokens": {"partners": {"file": "keys/p"}}, "reach": [host]}
+    tree = source.parse(
+        str({"name": "x", "registry": {"registration": registration}, "agents": {}}), name="agents.yaml"
+    )
+    with pytest.raises(Refused, match="must be a host name, an IP address, or a network"):
+        load.parse(tree)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from pallas_registry.http.app import create_app
 from tests.examples import examples
@@ -52,6 +53,23 @@ async def test_json_rpc_is_answered_in_json_rpc(desk: Open) -> None:
     assert (refused.message["jsonrpc"], refused.message["id"], refused.message["error"]["code"]) == ("2.0", 7, -32012)
     notified = await desk.ask({"jsonrpc": "2.0", **beat()})
     assert (notified.status, notified.message) == (202, None)
+
+
+@pytest.mark.parametrize("number", [{}, [], True, 1.5, {"secret": "x"}], ids=str)
+async def test_an_id_that_is_none_is_answered_with_null(desk: Open, number: object) -> None:
+    """JSON-RPC 2.0, 5: Null where the id of the request cannot be told."""
+    refused = await desk.ask({"jsonrpc": "2.0", "id": number, **SEED})
+    assert (refused.status, refused.message["id"], refused.message["error"]["code"]) == (400, None, -32600)
+
+
+async def test_who_registers_is_logged_once_with_the_token(desk: Open) -> None:
+    with capture_logs() as lines:
+        for _ in range(2):
+            await desk.ask(register())
+    registered = [line for line in lines if line["event"] == "agent registered"]
+    assert registered == [
+        {"event": "agent registered", "agent": "feature_extractor", "token": "partners", "log_level": "info"}
+    ]
 
 
 async def test_the_seeds_capability_example_is_taken(desk: Open) -> None:

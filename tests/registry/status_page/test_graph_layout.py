@@ -20,6 +20,14 @@ def test_callers_are_left_of_what_they_call() -> None:
     assert len(drawing.lines) == 3
 
 
+def test_a_line_goes_from_the_right_side_of_the_caller_to_the_left_side_of_the_called() -> None:
+    drawing = draw(nodes("a", "b"), [("a", "b")])
+    caller, called = (next(box for box in drawing.boxes if box.node.name == name) for name in "ab")
+    (line,) = drawing.lines
+    assert line.path.startswith(f"M{caller.x + WIDTH},{caller.y + HEIGHT // 2} C")
+    assert line.path.endswith(f" {called.x},{called.y + HEIGHT // 2}")
+
+
 def test_boxes_never_overlap_and_fit_the_drawing() -> None:
     dice = random.Random(7)
     names = [f"n{number}" for number in range(40)]

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from pallas_service.access import jwks
 from pallas_service.access.jwks import Keys
@@ -173,3 +174,14 @@ def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:
     (data,) = issuer.jwks()["keys"]
     others = [{**data, "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0"}, {"kty": "made-up"}, 7]
     assert len(jwks.parse(json.dumps({"keys": [*others, data]}).encode())) == 1
+
+
+async def test_a_source_that_fails_is_logged_when_it_begins_and_when_it_ends(source: Source) -> None:
+    known = source.keys()
+    with capture_logs() as lines:
+        for fails in (False, True, True, False, False):
+            source.fails = fails
+            source.now += jwks.PAUSE
+            await known.find("made-up")
+    logged = [(line["keys"], line["problem"]) for line in lines if line["event"] == "issuer_keys"]
+    assert logged == [(1, "connection refused"), (1, None)]
