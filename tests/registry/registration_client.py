@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_registry.discovery.resolver import NotFound
-from pallas_registry.registration.rpc import Reply
+from pallas_registry.mcp.jsonrpc import Response
 from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running
@@ -84,12 +84,10 @@ class Open:
 
     service: Service
 
-    async def ask(self, message: object, token: str = "partners") -> Reply:
+    async def ask(self, message: object, token: str = "partners") -> Response:
         given = {"authorization": f"Bearer {TOKENS[token]}"} if token else {}
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        reply = await self.service.shown("run").register(given, body)
-        assert reply is not None
-        return reply
+        return await self.service.shown("run").mcp(given, body)
 
     async def code(self, message: object, token: str = "partners") -> tuple[int, int]:
         """HTTP status and error code (0 without one)."""

@@ -25,12 +25,13 @@ from pallas_registry.fleet_file import POLL_SECONDS, Follower, Loaded
 from pallas_registry.http.app import Shown
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
+from pallas_registry.mcp.registration import RegistrationMethods
+from pallas_registry.mcp.server import McpServer
 from pallas_registry.probing.recheck import Recheck
 from pallas_registry.probing.scheduler import MOST, Check, Prober, Scheduler
 from pallas_registry.probing.stall_clock import Pulse
 from pallas_registry.registration.reach import Outside
 from pallas_registry.registration.registrar import TICK, Registrar
-from pallas_registry.registration.rpc import Desk
 from pallas_registry.registration.store import MemoryRegistrations, RegistrationStore
 from pallas_registry.serving.documents import Document
 from pallas_registry.settings import Settings
@@ -96,7 +97,8 @@ class Service:
             forgiven=world.pulse.forgiven,
             now=world.now,
         )
-        self._desk = Desk(self._registrar, lambda: self._loaded.tokens, clock=world.clock)
+        registration = RegistrationMethods(self._registrar, lambda: self._loaded.tokens, clock=world.clock)
+        self._mcp = McpServer(partial(self._overview, None), registration.handlers)
         ledger = self._registrar.ledger
         self.metrics = Metrics(
             self._board,
@@ -122,8 +124,16 @@ class Service:
         """What the HTTP side shows; `run` tells this process from others in the ids of events."""
         page = status_page_page.StatusPage(self._overview, version=lambda: self.history.rings, clock=self._world.clock)
         streams = Streams(self.history, run=run)
-        look, hosts, register = partial(self._overview, None), self._hosts, self._desk.answer
-        return Shown(self.find, self.metrics, self.waiting, page.html, streams, self.recheck, look, hosts, register)
+        return Shown(
+            find=self.find,
+            metrics=self.metrics,
+            waiting=self.waiting,
+            page=page.html,
+            streams=streams,
+            recheck=self.recheck,
+            mcp=self._mcp.answer,
+            hosts=self._hosts,
+        )
 
     def _hosts(self) -> Collection[str]:
         return self._settings.hosts or addresses.registry_hosts(self._loaded.fleet)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import httpx
 import pytest
 
@@ -12,12 +14,12 @@ from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.http.app import Shown, create_app
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
+from pallas_registry.mcp import jsonrpc
 from pallas_registry.probing.recheck import Busy
 from pallas_registry.serving.documents import Document, Prebuilt, matches, refusal
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Verdict
-from pallas_registry.status_page.overview import Overview
 
 A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
 
@@ -46,8 +48,8 @@ class World:
             raise Busy(3)
         return Verdict("error", Reason("ConnectionRefused", "connection refused"))
 
-    def look(self) -> Overview:
-        raise AssertionError("no tool is called here")
+    async def mcp(self, headers: Mapping[str, str], body: bytes) -> jsonrpc.Response:
+        return jsonrpc.Response(202, None)
 
     @property
     def shown(self) -> Shown:
@@ -58,7 +60,7 @@ class World:
             lambda: b"<p>page",
             self.streams,
             self.recheck,
-            self.look,
+            self.mcp,
             hosts=list,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.mcp import server as mcp_server
+from pallas_registry.mcp.server import McpServer
 from pallas_registry.service import Service, World
 from pallas_registry.settings import read
 from pallas_registry.state.agents import Board
@@ -121,10 +122,15 @@ def ask(folder: Path, time):
     def run(method: str, params: object = None, **headers: str) -> tuple[int, dict]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method} | ({"params": params} if params is not None else {})
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        status, reply = mcp_server.answer(named, json.dumps(message).encode(), look)
-        return status, reply
+        return answer(named, json.dumps(message).encode(), look)
 
     return run
+
+
+def answer(headers: dict[str, str], body: bytes, look: Callable[[], overview.Overview]) -> tuple[int, dict]:
+    """Return status and message of the answer where nobody may register."""
+    response = asyncio.run(McpServer(look, dict).answer(headers, body))
+    return response.status, response.message
 
 
 def modern(**params: object) -> dict:
@@ -208,7 +214,7 @@ def test_initialize_agrees_on_a_version(ask, asked: object) -> None:
     ],
 )
 def test_what_is_no_request(body: bytes, code: int) -> None:
-    status, reply = mcp_server.answer({}, body, lambda: None)
+    status, reply = answer({}, body, lambda: None)
     assert (status, reply["error"]["code"]) == (400, code)
 
 

@@ -19,13 +19,12 @@ from pallas_contract.documents import server_json
 from pallas_registry.http import events, openapi
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
+from pallas_registry.mcp import jsonrpc
 from pallas_registry.mcp import server as mcp_server
 from pallas_registry.probing.recheck import Busy
-from pallas_registry.registration.rpc import Reply
 from pallas_registry.serving.documents import Document, Find, Prebuilt
 from pallas_registry.state.status import Verdict
 from pallas_registry.status_page import page as status_page_page
-from pallas_registry.status_page.overview import Overview
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
 
@@ -33,15 +32,11 @@ Waiting = Callable[[], str]
 """Why the registry is not ready yet; empty when it is."""
 
 
-async def _nobody(_headers: Mapping[str, str], _body: bytes) -> Reply | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What the application shows; read at each request. `recheck` raises KeyError or recheck.Busy.
 
-    `hosts` is what the registry is known by (mcp_face.foreign).
+    `hosts` is what the registry is known by (mcp.server.foreign).
     """
 
     find: Find
@@ -50,9 +45,8 @@ class Shown:
     page: Callable[[], bytes]
     streams: Streams
     recheck: Callable[[str], Awaitable[Verdict]]
-    look: Callable[[], Overview]
+    mcp: Callable[[Mapping[str, str], bytes], Awaitable[jsonrpc.Response]]
     hosts: Callable[[], Collection[str]]
-    register: Callable[[Mapping[str, str], bytes], Awaitable[Reply | None]] = _nobody
 
 
 def create_app(shown: Shown) -> ASGIApp:
@@ -152,13 +146,11 @@ def _agents(app: FastAPI, shown: Shown) -> None:
             body += chunk
             if len(body) > mcp_server.LIMIT:
                 raise HTTPException(413, f"a request has at most {mcp_server.LIMIT // 1024} KiB")
-        if reply := await shown.register(request.headers, bytes(body)):
-            headers = dict(reply.headers)
-            if reply.message is None:
-                return Response(status_code=reply.status, headers=headers)
-            return JSONResponse(reply.message, status_code=reply.status, headers=headers)
-        status, message = mcp_server.answer(request.headers, bytes(body), shown.look)
-        return JSONResponse(message, status_code=status) if message is not None else Response(status_code=status)
+        answer = await shown.mcp(request.headers, bytes(body))
+        headers = dict(answer.headers)
+        if answer.message is None:
+            return Response(status_code=answer.status, headers=headers)
+        return JSONResponse(answer.message, status_code=answer.status, headers=headers)
 
 
 _METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}

@@ -27,7 +27,7 @@ def _tool(name: str, description: str, takes: Mapping[str, Any], gives: Mapping[
     return {"name": name, "description": description, **schemas, "annotations": _HINTS}
 
 
-LISTED = [
+TOOLS = [
     _tool(
         "find_agent",
         "Find agents whose name, title, description or registered tools contain a text; the well ones first.",
@@ -64,7 +64,7 @@ def call(name: str, arguments: Mapping[str, Any], look: Callable[[], Overview]) 
     Raises:
         NoSuchTool, BadArguments.
     """
-    tool = next((each for each in LISTED if each["name"] == name), None)
+    tool = next((each for each in TOOLS if each["name"] == name), None)
     if tool is None:
         raise NoSuchTool(name)
     wanted = tool["inputSchema"]["properties"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-NOT_A_REQUEST, INVALID = -32600, -32602
+INVALID_PARAMS = -32602
 UNAUTHORIZED, FORBIDDEN, UNREGISTERED, TOO_MANY, FULL, NOT_KEPT = range(-32010, -32016, -1)
 
 

@@ -23,10 +23,9 @@ from pydantic import (
 )
 
 from pallas_contract import names
-from pallas_registry.registration.errors import INVALID, Refusal
+from pallas_registry.registration.errors import INVALID_PARAMS, Refusal
 
 REGISTER, DEREGISTER, HEARTBEAT = "server.register", "server.deregister", "agent.heartbeat"
-METHODS = frozenset({REGISTER, DEREGISTER, HEARTBEAT})
 _IGNORED = frozenset({"_meta", "meta"})
 """Of MCP and of the seed's `agent.execute`; neither says anything here."""
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
@@ -135,4 +134,4 @@ def read[M: _Said](model: type[M], params: Mapping[str, Any]) -> M:
             {"field": ".".join(map(str, each["loc"])), "message": each["msg"].removeprefix("Value error, ")}
             for each in error.errors(include_url=False, include_input=False, include_context=False)
         ]
-        raise Refusal(400, INVALID, "Invalid params", {"problems": found[:_MOST_PROBLEMS]}) from None
+        raise Refusal(400, INVALID_PARAMS, "Invalid params", {"problems": found[:_MOST_PROBLEMS]}) from None

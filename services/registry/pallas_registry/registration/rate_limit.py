@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 _KEYS = 4096
 
 
-class Limit:
+class RateLimit:
     """At most `burst` at once and `rate` per second of `clock` after that, for each key."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:

@@ -186,7 +186,7 @@ class Registrar:
             raise Refusal(409, errors.FULL, f"{most} agents are registered, which is the most that agents.yaml allows")
         if said.url and self.reach and not self.reach.host(said.url):
             problem = {"field": "url", "message": "its host is not among those that agents.yaml allows"}
-            raise Refusal(400, errors.INVALID, "Invalid params", {"problems": [problem]})
+            raise Refusal(400, errors.INVALID_PARAMS, "Invalid params", {"problems": [problem]})
 
     def _tell(self, agent: str) -> None:
         """What the board knows of its addresses stays, unless it begins or ends to be probed."""

@@ -146,7 +146,7 @@ async def test_a_heartbeat_has_a_status_that_is_known(desk: Open, status: object
     ids=["none", "wrong", "basic"],
 )
 async def test_without_a_known_token_nothing_happens(desk: Open, headers: dict[str, str]) -> None:
-    reply = await desk.service.shown("run").register(headers, json.dumps(SEED).encode())
+    reply = await desk.service.shown("run").mcp(headers, json.dumps(SEED).encode())
     assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
     assert reply.message["error"]["code"] == -32010
     assert await desk.code(beat()) == (404, -32012)
@@ -204,7 +204,7 @@ async def test_who_asks_too_often_is_told_when_to_come_back(desk: Open, time) ->
     assert (await desk.ask(beat())).status == 200
     statuses = [(await desk.ask(SEED)).status for _ in range(60)]
     assert statuses.index(429) in range(49, 56)
-    guesses = [(await desk.service.shown("r").register({}, json.dumps(SEED).encode())).status for _ in range(60)]
+    guesses = [(await desk.service.shown("r").mcp({}, json.dumps(SEED).encode())).status for _ in range(60)]
     assert (guesses[0], guesses[-1]) == (401, 429)
     assert (await desk.ask(beat())).status == 200, "guessing shuts nobody out"
 
@@ -220,11 +220,6 @@ async def test_another_token_does_not_use_up_the_heartbeats_of_an_agent(folder: 
         assert stranger == [(403, -32011)] * 10 + [(429, -32013)] * 10
         for message in (beat(), SEED, leave()):
             assert await desk.code(message, "pricing") == (200, 0)
-
-
-async def test_nobody_may_register_unless_the_file_says_so(folder: Path, time) -> None:
-    async with opened(folder, time) as closed:
-        assert await closed.service.shown("run").register({}, json.dumps(SEED).encode()) is None
 
 
 def nested(levels: int) -> list:
@@ -287,3 +282,11 @@ async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time
         assert [(await client.post("/mcp", content=body)).status_code for body in (flat, deep)] == [200, 400]
         assert (await client.post("/mcp", content=b" " * 65_537)).status_code == 413
     assert {200, 400, 404} <= seen <= {200, 202, 400, 403, 404, 409}
+
+
+async def test_nobody_may_register_unless_the_file_says_so(folder: Path, time) -> None:
+    async with opened(folder, time) as service:
+        for message in (SEED, beat(), leave()):
+            reply = await service.ask({"jsonrpc": "2.0", "id": 1, **message})
+            assert (reply.status, reply.message["error"]["code"]) == (200, -32601)
+            assert (await service.code(message)) == (400, -32600), "without the fields of JSON-RPC it is no request"
