@@ -14,9 +14,10 @@ import pytest
 from pallas_contract.documents.reason import NOT_FOUND
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Discovery, Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 
 
 class Fake:
@@ -50,7 +51,7 @@ async def running(
     follower = Follower(folder / "agents.yaml")
     loaded = follower.first()
     addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
-    made = World(time.clock, time.now, time.sleep, discovery, fake.check, **world)
+    made = Dependencies(time.clock, time.now, time.sleep, discovery, fake.check, **world)
     service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, made)
     task = asyncio.create_task(service.run())
     try:
@@ -63,7 +64,7 @@ async def running(
 
 def states(service: Service) -> dict[str, tuple[str, str]]:
     found = {}
-    for entry in json.loads(service.catalogue.document.body)["servers"]:
+    for entry in json.loads(service.publisher.catalogue.document.body)["servers"]:
         health = entry["_meta"]["io.pallas-kit/health"]
         found[entry["server"]["name"].split("/")[1]] = (health["status"], health.get("message", ""))
     return found

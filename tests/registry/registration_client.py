@@ -87,7 +87,7 @@ class Open:
     async def ask(self, message: object, token: str = "partners") -> Response:
         given = {"authorization": f"Bearer {TOKENS[token]}"} if token else {}
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        return await self.service.shown("run").mcp(given, body)
+        return await self.service.backend("run").mcp(given, body)
 
     async def code(self, message: object, token: str = "partners") -> tuple[int, int]:
         """HTTP status and error code (0 without one)."""
@@ -96,7 +96,7 @@ class Open:
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
-        return [(each.agent, each.old, each.new) for _, each in self.service.history.after(0).changes]
+        return [(each.agent, each.old, each.new) for _, each in self.service.monitor.history.after(0).changes]
 
 
 @asynccontextmanager
@@ -116,7 +116,7 @@ async def written(store: RegistrationStore) -> None:
 
 
 def get(desk: Open, path: str, query: str = "") -> dict:
-    document = desk.service.find("GET", path, query.encode())
+    document = desk.service.publisher.find("GET", path, query.encode())
     assert document.status == 200
     return json.loads(document.body)
 

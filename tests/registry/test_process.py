@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from pallas_registry.__main__ import main
-from pallas_registry.catalogue.publisher import PATH
+from pallas_registry.catalogue.catalogue import PATH
 from tests.ports import free_port
 from tests.registry.processes import DEADLINE, registry, until
 

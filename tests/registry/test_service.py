@@ -12,9 +12,10 @@ from structlog.testing import capture_logs
 from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, OnSighting
 from pallas_registry.fleet_file import Follower
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -26,13 +27,13 @@ async def test_every_agent_is_listed_before_the_first_probe(folder: Path, time, 
             "harper": ("unknown", "not probed yet"),
             "tech-research": ("unknown", "not probed yet"),
         }
-        assert service.waiting() == "2 of 2 agents not probed yet"
+        assert service.monitor.waiting() == "2 of 2 agents not probed yet"
 
 
 async def test_ready_after_the_first_sweep(folder: Path, time, fake: Fake) -> None:
     async with running(folder, time, fake, fake) as service:
         await time.advance()
-        assert service.waiting() == ""
+        assert service.monitor.waiting() == ""
         assert states(service) == {"harper": ("ok", ""), "tech-research": ("ok", "")}
 
 
@@ -44,9 +45,9 @@ async def test_ready_after_five_seconds_whatever_the_agents_do(folder: Path, tim
     fake.check = hang
     async with running(folder, time, fake, fake) as service:
         await time.advance(4.9)
-        assert service.waiting() == "2 of 2 agents not probed yet"
+        assert service.monitor.waiting() == "2 of 2 agents not probed yet"
         await time.advance(0.1)
-        assert service.waiting() == ""
+        assert service.monitor.waiting() == ""
 
 
 async def test_a_dead_agent_is_red_within_an_interval_and_stays_listed(folder: Path, time, fake: Fake) -> None:
@@ -83,7 +84,7 @@ async def test_changes_are_logged_and_counted(folder: Path, time, fake: Fake) ->
             await time.advance()
             fake.put("harper", "10.0.0.1", Result("degraded", Reason("SelfReported", "neo4j slow")))
             await time.advance(5)
-            text = (await service.metrics.scrape(""))[0].decode()
+            text = (await service.monitor.metrics.scrape(""))[0].decode()
     changes = [line for line in lines if line["event"] == "agent state changed" and line["agent"] == "harper"]
     assert changes[-1] == {
         "event": "agent state changed",
@@ -136,7 +137,7 @@ async def test_an_agent_removed_from_the_file_is_gone(folder: Path, time, fake: 
         file.write_text(file.read_text().replace(", depends_on: [tech_research]", "").split("  tech_research")[0])
         await time.advance(2)
         assert list(states(service)) == ["harper"]
-        assert "tech_research" not in (await service.metrics.scrape(""))[0].decode()
+        assert "tech_research" not in (await service.monitor.metrics.scrape(""))[0].decode()
         before = await _probes(service)
         await time.advance(50)
         assert await _probes(service) - before == 10, "one agent is left to probe"
@@ -148,15 +149,15 @@ async def test_a_broken_file_changes_nothing_but_is_said_once(folder: Path, time
     with capture_logs() as lines:
         async with running(folder, time, fake, fake) as service:
             await time.advance(10)
-            before = service.catalogue.document
+            before = service.publisher.catalogue.document
             file.write_text("name: demo\nagents: {harper: {port: x}}\n")
             await time.advance(10)
-            assert service.catalogue.document is before
-            assert "pallas_registry_config_ok 0.0" in (await service.metrics.scrape(""))[0].decode()
+            assert service.publisher.catalogue.document is before
+            assert "pallas_registry_config_ok 0.0" in (await service.monitor.metrics.scrape(""))[0].decode()
             file.write_text(whole)
             await time.advance(3)
-            assert "pallas_registry_config_ok 1.0" in (await service.metrics.scrape(""))[0].decode()
-            assert service.catalogue.document is before
+            assert "pallas_registry_config_ok 1.0" in (await service.monitor.metrics.scrape(""))[0].decode()
+            assert service.publisher.catalogue.document is before
     (line,) = [line for line in lines if line["event"].startswith("fleet file refused")]
     assert any("agents.harper.port" in problem for problem in line["problems"])
 
@@ -173,7 +174,7 @@ async def test_a_new_interval_is_used(folder: Path, time, fake: Fake) -> None:
 
 
 async def _probes(service: Service) -> float:
-    text = (await service.metrics.scrape(""))[0].decode()
+    text = (await service.monitor.metrics.scrape(""))[0].decode()
     return float(text.partition("pallas_registry_probe_duration_seconds_count ")[2].split()[0])
 
 
@@ -201,7 +202,7 @@ async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time,
             raise ZeroDivisionError
 
     follower = Follower(folder / "agents.yaml")
-    world = World(time.clock, time.now, time.sleep, Broken(), fake.check)
+    world = Dependencies(time.clock, time.now, time.sleep, Broken(), fake.check)
     service = Service(settings.read({}), follower.first(), follower, world)
     with pytest.RaisesGroup(ZeroDivisionError):
         await service.run()

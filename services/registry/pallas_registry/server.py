@@ -11,12 +11,13 @@ from functools import partial
 import structlog
 
 from pallas_contract.probe.probe import probe
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import Follower, Loaded
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import MOST, Prober
 from pallas_registry.probing.stall_clock import Pulse
 from pallas_registry.registration.store import RegistrationStore
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 from pallas_registry.serving import fast_path, fd_limit
 from pallas_registry.settings import Settings
 from pallas_service.http.shutdown import HttpServer, Stop
@@ -37,11 +38,11 @@ async def serve(
     pulse = Pulse()
     pulse.start()
     prober = Prober(partial(probe, clock=pulse.clock, bound=pulse.timeout), clock=pulse.clock)
-    world = World(store=store, most=fd_limit.affordable(MOST), check=prober.check, pulse=pulse)
-    service = Service(settings, loaded, follower, world)
+    dependencies = Dependencies(store=store, most=fd_limit.affordable(MOST), check=prober.check, pulse=pulse)
+    service = Service(settings, loaded, follower, dependencies)
     server = HttpServer(
-        create_app(service.shown(run=secrets.token_hex(4))),
-        protocol=fast_path.protocol(service.kept),
+        create_app(service.backend(run=secrets.token_hex(4))),
+        protocol=fast_path.protocol(service.publisher.kept),
         linger=LINGER,
         proxy_headers=False,  # nothing here asks who the client is, and each request would pay for it
     )
@@ -54,7 +55,7 @@ async def serve(
     await stop.asked.wait()
     server.should_exit = True
     background.cancel()
-    service.history.close()  # ends the event streams, which would otherwise outlast `LINGER`
+    service.monitor.history.close()  # ends the event streams, which would otherwise outlast `LINGER`
     await serving
     with contextlib.suppress(asyncio.CancelledError):
         await background

@@ -18,7 +18,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.model import Agent, Fleet, Icon
 from pallas_contract.fleet.resolved import resolve
 from pallas_registry import fleet_file
-from pallas_registry.catalogue.publisher import PATH, Catalogue
+from pallas_registry.catalogue.catalogue import PATH, Catalogue
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.state.status import Verdict
 

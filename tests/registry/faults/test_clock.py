@@ -28,12 +28,12 @@ async def test_16_two_minutes_of_flapping_publish_one_change_per_interval_at_mos
     fake.check = Prober(flap, sleep=time.sleep, clock=time.clock).check
     async with running(folder, time, fake, fake) as service:
         await time.advance(120)
-        changes = [change for change in reversed(service.history.last(1000)) if change.agent == "harper"]
+        changes = [change for change in reversed(service.monitor.history.last(1000)) if change.agent == "harper"]
         at = [(change.at - changes[0].at).total_seconds() for change in changes]
         assert len(at) > 2, "or it did not flap"
         confirmed = 0.51  # an error is published after its confirmations, a recovery at once
         assert min(later - before for before, later in pairwise(at[1:])) >= INTERVAL - confirmed
-        assert {change.agent for change in service.history.last(1000)} == {"harper", "tech_research"}
+        assert {change.agent for change in service.monitor.history.last(1000)} == {"harper", "tech_research"}
         assert states(service)["tech-research"] == ("ok", "")
 
 
@@ -53,10 +53,10 @@ async def test_22_a_wall_clock_that_jumps_moves_no_probe(folder: Path, time, fak
         for probes in at.values():
             gaps = {round(later - before, 6) for before, later in pairwise(probes[1:])}
             assert gaps == {INTERVAL}, "no burst, no gap"
-        text = (await service.metrics.scrape(""))[0].decode()
+        text = (await service.monitor.metrics.scrape(""))[0].decode()
         (age, *_) = [line for line in text.splitlines() if line.startswith("pallas_registry_last_probe_age")]
         assert 0 <= float(age.split()[-1]) <= INTERVAL
-        assert service.recheck is not None
+        assert service.monitor.recheck is not None
         before = len(at["http://harper/mcp"])
-        await service.recheck("harper")
+        await service.monitor.recheck("harper")
         assert len(at["http://harper/mcp"]) > before, "whoever asks is not told to wait an hour"

@@ -15,10 +15,11 @@ from schemathesis import GenerationMode
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings as environment
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 from tests.examples import examples
 from tests.registry.catalogue.test_official import API
 
@@ -47,10 +48,10 @@ class Fleet:
 @pytest.fixture
 def app(folder: Path) -> FastAPI:
     follower, fleet = Follower(folder / "agents.yaml"), Fleet()
-    world = World(discovery=fleet, check=fleet.check)
+    world = Dependencies(discovery=fleet, check=fleet.check)
     service = Service(environment.read({}), follower.first(), follower, world)
-    shown = replace(service.shown(run="run"), waiting=lambda: "")
-    service.history.close()  # or an event stream would never end
+    shown = replace(service.backend(run="run"), waiting=lambda: "")
+    service.monitor.history.close()  # or an event stream would never end
     return create_app(shown)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
-from pallas_registry.catalogue.publisher import PATH
+from pallas_registry.catalogue.catalogue import PATH
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.http.app import Shown, create_app
+from pallas_registry.http.app import Backend, create_app
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
 from pallas_registry.mcp import jsonrpc
@@ -52,8 +52,8 @@ class World:
         return jsonrpc.Response(202, None)
 
     @property
-    def shown(self) -> Shown:
-        return Shown(
+    def backend(self) -> Backend:
+        return Backend(
             self.find,
             self.metrics,
             lambda: self.waiting,
@@ -72,7 +72,7 @@ def world(time) -> World:
 
 @pytest.fixture
 async def client(world: World):
-    app = create_app(world.shown)
+    app = create_app(world.backend)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://registry") as client:
         yield client
 

@@ -24,8 +24,8 @@ async def test_every_face_tells_the_same(folder: Path, time, fake: Fake) -> None
     fake.put("tech_research", "10.0.0.2", Result("degraded", Reason("SelfReported", "slow")))
     async with running(folder, time, fake, fake) as service:
         await time.advance(10)
-        seen = {path: json.loads(service.find("GET", path, b"").body) for path in FACES}
-        page = service.shown("run").page().decode()
+        seen = {path: json.loads(service.publisher.find("GET", path, b"").body) for path in FACES}
+        page = service.backend("run").page().decode()
     assert states(service)["tech-research"] == ("degraded", "slow")
     official = seen["/v0.1/servers"]["servers"][1]["_meta"]["io.pallas-kit/agent"]
     assert (official["status"], official["message"]) == ("degraded", "slow")
@@ -41,8 +41,13 @@ async def test_what_is_kept_costs_no_work(folder: Path, time, fake: Fake) -> Non
     made = ("/v0.1/servers", "/v0.1/servers/demo/harper/versions", "/v0.1/nothing", "/livez", "/openapi.json")
     async with running(folder, time, fake, fake) as service:
         for path in ("/.well-known/mcp/server.json", "/server-cards/harper", "/prometheus/targets"):
-            assert service.kept(path) is service.kept(path) is service.find("GET", path, b"") is not None
-        assert [service.kept(path) for path in made] == [None] * len(made)
+            assert (
+                service.publisher.kept(path)
+                is service.publisher.kept(path)
+                is service.publisher.find("GET", path, b"")
+                is not None
+            )
+        assert [service.publisher.kept(path) for path in made] == [None] * len(made)
 
 
 FACES = ("/v0.1/servers", "/.well-known/ai-catalog.json", "/prometheus/targets")
@@ -53,7 +58,7 @@ async def test_a_replica_that_moves_shows_among_the_targets(folder: Path, time, 
         await time.advance(10)
         fake.put("harper", "10.0.0.9")
         await time.advance(10)
-        assert b'"10.0.0.9:80"' in service.find("GET", "/prometheus/targets", b"").body
+        assert b'"10.0.0.9:80"' in service.publisher.find("GET", "/prometheus/targets", b"").body
 
 
 async def test_a_recheck_does_not_wait_for_the_interval(folder: Path, time, fake: Fake) -> None:
@@ -63,11 +68,11 @@ async def test_a_recheck_does_not_wait_for_the_interval(folder: Path, time, fake
     async with running(folder, time, fake, fake) as service:
         await time.advance(3600)
         fake.answers[endpoint] = Result("error", Reason("ConnectionRefused", "connection refused"))
-        assert (await service.recheck("harper")).state == "error"
+        assert (await service.monitor.recheck("harper")).state == "error"
         await time.advance()
         assert states(service)["harper"] == ("error", "connection refused")
         with pytest.raises(KeyError):
-            await service.recheck("nobody")
+            await service.monitor.recheck("nobody")
 
 
 async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Path, time, fake: Fake) -> None:
@@ -77,7 +82,7 @@ async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Pa
     last = dict.fromkeys(agents, "unknown")
 
     async def listen(service: Service) -> None:
-        async for chunk in service.shown("run").streams.follow("run-0"):
+        async for chunk in service.backend("run").streams.follow("run-0"):
             lines = chunk.decode().splitlines()
             streamed.extend(json.loads(line[6:]) for line in lines if line.startswith('data: {"time'))
 
@@ -90,15 +95,18 @@ async def test_10000_changes_reach_log_counters_stream_and_page_alike(folder: Pa
             while len(recorded) < 10_000:
                 agent = dice.choice(list(agents))
                 state = dice.choice(["ok", "degraded", "error", "unauthenticated"])
-                service._report(agent, agents[agent], Result(state, Reason("SelfReported", "why")))
+                service.monitor.report(agent, agents[agent], Result(state, Reason("SelfReported", "why")))
                 if state != last[agent]:
                     recorded.append((agent, last[agent], state))
                 last[agent] = state
                 if dice.random() < 0.05:
                     await asyncio.sleep(0)
-            service.history.close()
+            service.monitor.history.close()
             await listener
-            page, metrics = service.shown("run").page().decode(), (await service.metrics.scrape(""))[0].decode()
+            page, metrics = (
+                service.backend("run").page().decode(),
+                (await service.monitor.metrics.scrape(""))[0].decode(),
+            )
     logged = [(each["agent"], each["old"], each["new"]) for each in lines if each["event"] == "agent state changed"]
     assert logged == recorded
     assert [(each["agent"], each["old"], each["new"]) for each in streamed] == recorded
@@ -113,8 +121,11 @@ async def test_who_is_in_no_file_is_shown_and_never_asked(folder: Path, time, fa
     with capture_logs() as lines:
         async with running(folder, time, fake, fake) as service:
             await time.advance(20)
-            page, metrics = service.shown("run").page().decode(), (await service.metrics.scrape(""))[0].decode()
-            assert b"10.0.0.99" not in service.catalogue.document.body
+            page, metrics = (
+                service.backend("run").page().decode(),
+                (await service.monitor.metrics.scrape(""))[0].decode(),
+            )
+            assert b"10.0.0.99" not in service.publisher.catalogue.document.body
     assert "at 10.0.0.99 something answers" in page
     assert "pallas_registry_undeclared_addresses 1.0" in metrics
     assert [line["address"] for line in lines if line["event"].startswith("undeclared")] == ["10.0.0.99"]

@@ -125,7 +125,7 @@ async def test_wrong_parameters_are_told_and_change_nothing(desk: Open, params: 
     reply = await desk.ask({"method": "server.register", "params": params})
     assert (reply.status, reply.message["error"]["code"]) == (400, -32602)
     assert reply.message["error"]["data"]["problems"]
-    assert not (await desk.service.metrics.scrape(""))[0].count(b'agent="a"')
+    assert not (await desk.service.monitor.metrics.scrape(""))[0].count(b'agent="a"')
 
 
 async def test_problems_name_their_fields(desk: Open) -> None:
@@ -146,7 +146,7 @@ async def test_a_heartbeat_has_a_status_that_is_known(desk: Open, status: object
     ids=["none", "wrong", "basic"],
 )
 async def test_without_a_known_token_nothing_happens(desk: Open, headers: dict[str, str]) -> None:
-    reply = await desk.service.shown("run").mcp(headers, json.dumps(SEED).encode())
+    reply = await desk.service.backend("run").mcp(headers, json.dumps(SEED).encode())
     assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
     assert reply.message["error"]["code"] == -32010
     assert await desk.code(beat()) == (404, -32012)
@@ -177,7 +177,7 @@ async def test_a_token_without_bounds_does_not_take_what_another_has(folder: Pat
 @pytest.mark.parametrize("name", ["harper", "tech_research", "tech-research", "registry", "agents"])
 async def test_names_of_the_file_and_of_the_kit_cannot_be_taken(desk: Open, name: str) -> None:
     assert await desk.code(register(name)) == (403, -32011)
-    assert desk.service.recheck  # the service goes on
+    assert desk.service.monitor.recheck  # the service goes on
     assert [change for change in desk.changes if change[2] != "ok"] == []
 
 
@@ -204,7 +204,7 @@ async def test_who_asks_too_often_is_told_when_to_come_back(desk: Open, time) ->
     assert (await desk.ask(beat())).status == 200
     statuses = [(await desk.ask(SEED)).status for _ in range(60)]
     assert statuses.index(429) in range(49, 56)
-    guesses = [(await desk.service.shown("r").mcp({}, json.dumps(SEED).encode())).status for _ in range(60)]
+    guesses = [(await desk.service.backend("r").mcp({}, json.dumps(SEED).encode())).status for _ in range(60)]
     assert (guesses[0], guesses[-1]) == (401, 429)
     assert (await desk.ask(beat())).status == 200, "guessing shuts nobody out"
 
@@ -253,7 +253,7 @@ MESSAGES = st.fixed_dictionaries(
 
 async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time) -> None:
     """Bodies that begin like ours or MCP's and go wrong anywhere; and what Python reads as JSON though it is none."""
-    app, seen = create_app(desk.service.shown("run")), set()
+    app, seen = create_app(desk.service.backend("run")), set()
     headers = {"authorization": f"Bearer {TOKENS['partners']}"}
     deep = json.dumps(register("deep", capabilities={**CAPABILITIES, "constraints": {"x": nested(20)}})).encode()
     flat = json.dumps(register("deep", capabilities={**CAPABILITIES, "constraints": {"x": nested(10)}})).encode()

@@ -18,12 +18,13 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.mcp import server as mcp_server
 from pallas_registry.mcp.server import McpServer
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 from pallas_registry.settings import read
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import History
@@ -54,13 +55,13 @@ class Fleet:
 async def url(folder: Path) -> AsyncIterator[str]:
     """The registry's MCP endpoint, served on loopback."""
     follower, fleet = Follower(folder / "agents.yaml"), Fleet()
-    service = Service(read({}), follower.first(), follower, World(discovery=fleet, check=fleet.check))
-    server = uvicorn.Server(uvicorn.Config(create_app(service.shown(run="t")), lifespan="off", log_config=None))
+    service = Service(read({}), follower.first(), follower, Dependencies(discovery=fleet, check=fleet.check))
+    server = uvicorn.Server(uvicorn.Config(create_app(service.backend(run="t")), lifespan="off", log_config=None))
     server.capture_signals = suppress
     with socket.create_server(("127.0.0.1", 0)) as listener:
         tasks = [asyncio.create_task(service.run()), asyncio.create_task(server.serve(sockets=[listener]))]
-        while service.waiting():
-            await service.history.wait(service.history.rings)
+        while service.monitor.waiting():
+            await service.monitor.history.wait(service.monitor.history.rings)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         server.should_exit = True
         tasks[0].cancel()

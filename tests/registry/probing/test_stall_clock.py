@@ -179,7 +179,7 @@ async def test_who_was_not_listened_to_was_not_silent(folder, time) -> None:
         time.seconds += 250  # four intervals and more, stopped
         await time.advance()
         assert states(desk.service)["feature-extractor"] == ("ok", "")
-        text = (await desk.service.metrics.scrape(""))[0].decode()
+        text = (await desk.service.monitor.metrics.scrape(""))[0].decode()
         assert "\npallas_registry_lost_seconds_total 249.7\n" in text
         assert await desk.code(beat()) == (200, 0)
 

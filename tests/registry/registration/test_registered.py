@@ -61,11 +61,14 @@ async def test_leaving_and_long_silence_are_changes_and_then_nothing_is_left(des
     for seconds in (300, 3300):  # at once: an hour of seconds would take one
         time.seconds += seconds
         await time.advance(1)
-    last = {each.agent: (each.old, each.new, each.reason.message) for _, each in desk.service.history.after(0).changes}
+    last = {
+        each.agent: (each.old, each.new, each.reason.message)
+        for _, each in desk.service.monitor.history.after(0).changes
+    }
     assert last["goes"] == ("ok", "unknown", "deregistered")
     assert last["fades"] == ("error", "unknown", "registration ended: no heartbeat for 3600 s")
     assert list(states(desk.service)) == ["harper", "tech-research"]
-    assert b"fades" not in (await desk.service.metrics.scrape(""))[0]
+    assert b"fades" not in (await desk.service.monitor.metrics.scrape(""))[0]
     assert get(desk, "/v0.1/servers", "include_deleted=true")["metadata"]["count"] == 4
     assert await desk.code(beat("fades")) == (404, -32012)
 
@@ -76,8 +79,8 @@ async def test_names_that_come_and_go_leave_nothing_to_count(desk: Open, time) -
         await desk.ask(register(f"agent-{number}"))
         await desk.ask(leave(f"agent-{number}"))
     await time.advance(1)
-    assert b'agent="agent-' not in (await desk.service.metrics.scrape(""))[0]
-    assert len(desk.service.metrics._changes) == 2
+    assert b'agent="agent-' not in (await desk.service.monitor.metrics.scrape(""))[0]
+    assert len(desk.service.monitor.metrics._changes) == 2
     assert len(desk.changes) == 2 + 2 * 40
 
 
@@ -86,7 +89,7 @@ async def test_the_file_has_the_first_right_to_a_name(desk: Open, folder: Path, 
     file = folder / "agents.yaml"
     file.write_text(file.read_text().replace("\nregistry:", "\n  engineering: {module: a.b, port: 8260}\nregistry:"))
     await time.advance(3)
-    last = [each for _, each in desk.service.history.after(0).changes if each.agent == "engineering"]
+    last = [each for _, each in desk.service.monitor.history.after(0).changes if each.agent == "engineering"]
     assert last[1].reason.message == "registration ended: `engineering` is a name in agents.yaml"
     assert [(each.old, each.new) for each in last] == [("unknown", "ok"), ("ok", "unknown"), ("unknown", "error")]
     assert await desk.code(beat("engineering")) == (404, -32012)
@@ -109,7 +112,7 @@ async def test_a_file_without_its_token_ends_what_was_registered_with_it(
     admitted = file.read_text()
     file.write_text(admitted.replace(REGISTRATION, written))
     await time.advance(3)
-    ended = [each for _, each in desk.service.history.after(0).changes if each.new == "unknown"]
+    ended = [each for _, each in desk.service.monitor.history.after(0).changes if each.new == "unknown"]
     assert [each.agent for each in ended] == ["feature_extractor"] + ["binance_agent"] * (not written)
     assert {each.reason.message for each in ended} == {f"registration ended: {reason}"}
     assert list(states(desk.service)) == ["harper", "tech-research"] + ["binance-agent"] * bool(written)
@@ -136,7 +139,9 @@ async def test_a_token_that_no_longer_admits_an_agent_ends_it(desk: Open, folder
     file.write_text(file.read_text().replace(REGISTRATION, written))
     await time.advance(3)
     ended = [
-        (each.agent, each.reason.message) for _, each in desk.service.history.after(0).changes if each.new == "unknown"
+        (each.agent, each.reason.message)
+        for _, each in desk.service.monitor.history.after(0).changes
+        if each.new == "unknown"
     ]
     reason = "registration ended: agents.yaml does not let the token `partners` speak for it"
     assert ended == [("feature_extractor", reason)]
@@ -190,7 +195,7 @@ async def test_what_was_counted_goes_with_an_agent_that_leaves_unknown(folder: P
         await desk.ask(register(url="http://agents.example.com/mcp"))  # not looked up yet
         await desk.ask(leave())
         assert [change[2] for change in desk.changes if change[0] == "feature_extractor"] == ["ok", "unknown"]
-        assert {agent for agent, _, _ in desk.service.metrics._changes} == {"harper", "tech_research"}
+        assert {agent for agent, _, _ in desk.service.monitor.metrics._changes} == {"harper", "tech_research"}
 
 
 async def test_a_sweep_looks_at_each_registration_a_few_times(folder: Path, time, monkeypatch) -> None:
@@ -218,7 +223,7 @@ async def test_a_sweep_looks_at_each_registration_a_few_times(folder: Path, time
 
 async def test_a_registered_agent_does_not_keep_the_registry_from_being_ready(desk: Open, time) -> None:
     await desk.ask(register())
-    assert desk.service.waiting() == ""
+    assert desk.service.monitor.waiting() == ""
 
 
 async def test_after_a_restart_it_is_there_and_unknown_until_heard_of(folder: Path, time, tmp_path: Path) -> None:
@@ -236,7 +241,7 @@ async def test_after_a_restart_it_is_there_and_unknown_until_heard_of(folder: Pa
     with closing(file_of(path)) as store:
         async with opened(folder, time, store=store) as second:
             assert states(second.service)["stays"] == ("unknown", "not heard of since the registry started")
-            assert second.service.waiting() == ""
+            assert second.service.monitor.waiting() == ""
             assert await second.code(beat("stays")) == (200, 0)
             await time.advance()
             assert states(second.service) == {
@@ -294,11 +299,11 @@ async def test_an_independent_recorder_hears_what_was_published(desk: Open, time
     agents, words = ["alpha", "beta", "gamma"], ["active", "ok", "degraded", "error"]
     quiet: dict[str, int] = {}
     published: list[tuple[str, str, str]] = []
-    seen = desk.service.history.number
+    seen = desk.service.monitor.history.number
 
     def heard() -> list[tuple[str, str, str]]:
         nonlocal seen
-        news = desk.service.history.after(seen)
+        news = desk.service.monitor.history.after(seen)
         seen = news.number
         return [(each.agent, each.old, each.new) for _, each in news.changes]
 

@@ -41,7 +41,7 @@ async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time)
     assert [each["displayName"] for each in catalog["entries"]] == ["Harper", "Tech Research", "Features"]
     fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
 
-    shown = desk.service.shown("run")
+    shown = desk.service.backend("run")
     page = shown.page().decode()
     assert '<code>feature_extractor</code> <span class="mark">registered</span>' in page
     assert "due every 1 min" in page
@@ -49,7 +49,7 @@ async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time)
     assert 'pallas_agent_health{agent="feature_extractor"} 1.0' in metrics
     assert 'pallas_registry_heartbeat_age_seconds{agent="feature_extractor"} 0.0' in metrics
     assert "pallas_registry_registered_agents 1.0" in metrics
-    result = mcp_tools.call("find_agent", {"query": "OHLCV"}, lambda: desk.service._overview(None))
+    result = mcp_tools.call("find_agent", {"query": "OHLCV"}, lambda: desk.service.monitor.overview(None))
     found = result["structuredContent"]["agents"]
     assert [(each["name"], each["registered"], each["tools"]) for each in found] == [
         ("feature_extractor", True, ["fetch_ohlcv"])
@@ -88,7 +88,7 @@ async def test_whatever_is_taken_in_fits_the_official_schemas(desk: Open, time) 
             fits(get(desk, "/v0.1/servers"), "ServerList")
             fits(get(desk, "/server-cards/feature-extractor"), "ServerCard")
             fits(get(desk, "/.well-known/ai-catalog.json"), "Catalog")
-            assert desk.service.shown("run").page()
+            assert desk.service.backend("run").page()
     assert taken > examples(100) // 5
 
 

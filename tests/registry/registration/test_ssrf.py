@@ -17,12 +17,13 @@ import pytest
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import Prober
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 from tests.registry.faults import misbehaving as bad
 
@@ -93,8 +94,8 @@ async def test_a_url_in_a_request_is_not_asked(folder: Path, trap: Trap, where: 
     fake = Watched()
     fake.put("harper", "10.0.0.1")
     follower = Follower(folder / "agents.yaml")
-    service = Service(settings.read({}), follower.first(), follower, World(discovery=fake, check=fake.check))
-    app = create_app(service.shown(run="run"))
+    service = Service(settings.read({}), follower.first(), follower, Dependencies(discovery=fake, check=fake.check))
+    app = create_app(service.backend(run="run"))
     call = {"name": "find_agent", "arguments": {"capability": trap.url, "name": trap.url}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8200") as client:
@@ -202,7 +203,7 @@ async def test_what_an_agent_says_stays_a_value(folder: Path, time, fake: Fake) 
     async with running(folder, time, fake, fake) as service:
         await time.advance()
         assert states(service)["harper"] == ("degraded", found.reason.message)
-        assert "\npallas_up" not in (await service.metrics.scrape(""))[0].decode()
-        page = service.shown(run="run").page().decode()
+        assert "\npallas_up" not in (await service.monitor.metrics.scrape(""))[0].decode()
+        page = service.backend(run="run").page().decode()
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page

@@ -20,10 +20,11 @@ from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.documents.reason import OK as WELL
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import Follower
 from pallas_registry.http.app import create_app
-from pallas_registry.service import Service, World
+from pallas_registry.service import Service
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
@@ -89,9 +90,9 @@ async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
     )
     follower = Follower(tmp_path / "agents.yaml")
     loaded = follower.first()
-    service = Service(settings.read({}), loaded, follower, World(discovery=fleet, check=fleet.check))
+    service = Service(settings.read({}), loaded, follower, Dependencies(discovery=fleet, check=fleet.check))
     config = uvicorn.Config(
-        create_app(service.shown(run="t")), lifespan="off", log_config=None, timeout_graceful_shutdown=1
+        create_app(service.backend(run="t")), lifespan="off", log_config=None, timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     server.capture_signals = suppress  # the tests' own signals stay the tests' own
@@ -99,7 +100,7 @@ async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
         tasks = [asyncio.create_task(service.run()), asyncio.create_task(server.serve(sockets=[listener]))]
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
         server.should_exit = True
-        service.history.close()
+        service.monitor.history.close()
         tasks[0].cancel()
         with suppress(asyncio.CancelledError):
             await tasks[0]

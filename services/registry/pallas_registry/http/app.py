@@ -33,8 +33,8 @@ Waiting = Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What the application shows; read at each request. `recheck` raises KeyError or recheck.Busy.
+class Backend:
+    """The parts that answer requests; asked at each of them. `recheck` raises KeyError or recheck.Busy.
 
     `hosts` is what the registry is known by (mcp.server.foreign).
     """
@@ -49,12 +49,12 @@ class Shown:
     hosts: Callable[[], Collection[str]]
 
 
-def create_app(shown: Shown) -> ASGIApp:
+def create_app(backend: Backend) -> ASGIApp:
     """The ASGI application: ready-made documents in front of everything else, also of FastAPI's own middleware."""
     app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None)
-    _probes(app, shown)
-    _people(app, shown)
-    _agents(app, shown)
+    _probes(app, backend)
+    _people(app, backend)
+    _agents(app, backend)
     app.add_exception_handler(HTTPException, _refused)
 
     @cache
@@ -65,7 +65,7 @@ def create_app(shown: Shown) -> ASGIApp:
         return Document(json.dumps(schema, ensure_ascii=False).encode())
 
     def find(method: str, path: str, query: bytes) -> Document | None:
-        return description() if path == openapi.PATH else shown.find(method, path, query)
+        return description() if path == openapi.PATH else backend.find(method, path, query)
 
     return Prebuilt(app, find)
 
@@ -83,7 +83,7 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for methods in fitting for method in methods}))
 
 
-def _probes(app: FastAPI, shown: Shown) -> None:
+def _probes(app: FastAPI, backend: Backend) -> None:
     @app.head("/livez", include_in_schema=False)
     @app.get("/livez", tags=["probes"])
     async def livez() -> dict[str, str]:
@@ -94,7 +94,7 @@ def _probes(app: FastAPI, shown: Shown) -> None:
     @app.get("/readyz", tags=["probes"], responses={503: {"description": "Agents have not been probed yet."}})
     async def readyz() -> JSONResponse:
         """The file is read and each agent has been probed once, or enough time for that has passed."""
-        reason = shown.waiting()
+        reason = backend.waiting()
         if reason:
             return JSONResponse({"status": "starting", "message": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
@@ -103,21 +103,21 @@ def _probes(app: FastAPI, shown: Shown) -> None:
     @app.get("/metrics", tags=["probes"], response_class=Response, responses=_METRICS)
     async def expose(request: Request) -> Response:
         """Prometheus metrics, in text or OpenMetrics by the Accept header."""
-        body, content_type = await shown.metrics.scrape(request.headers.get("accept", ""))
+        body, content_type = await backend.metrics.scrape(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
 
-def _people(app: FastAPI, shown: Shown) -> None:
+def _people(app: FastAPI, backend: Backend) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> Response:
-        return Response(shown.page(), media_type="text/html", headers=status_page_page.HEADERS)
+        return Response(backend.page(), media_type="text/html", headers=status_page_page.HEADERS)
 
     @app.get(events.PATH, tags=["people"], response_class=Response, responses=_EVENTS)
     async def follow(last_event_id: Annotated[str, Header()] = "") -> Response:
         """Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."""
-        if shown.streams.full:
+        if backend.streams.full:
             raise HTTPException(503, "too many streams are open", {"retry-after": "5"})
-        stream = shown.streams.follow(last_event_id)
+        stream = backend.streams.follow(last_event_id)
         return StreamingResponse(stream, media_type="text/event-stream", headers=events.HEADERS)
 
     @app.post("/agents/{agent}/recheck", tags=["people"], responses=_RECHECK)
@@ -126,7 +126,7 @@ def _people(app: FastAPI, shown: Shown) -> None:
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise HTTPException(403, "rechecks are not for other sites")
         try:
-            verdict = await shown.recheck(agent)
+            verdict = await backend.recheck(agent)
         except KeyError:
             raise HTTPException(404, "there is no such agent") from None
         except Busy as busy:
@@ -136,17 +136,17 @@ def _people(app: FastAPI, shown: Shown) -> None:
         return JSONResponse({"agent": agent, **server_json.state_fields(verdict.state, verdict.reason)})
 
 
-def _agents(app: FastAPI, shown: Shown) -> None:
+def _agents(app: FastAPI, backend: Backend) -> None:
     @app.post(mcp_server.PATH, include_in_schema=False)
     async def mcp(request: Request) -> Response:
-        if mcp_server.foreign(request.headers.get("origin"), shown.hosts()):
+        if mcp_server.foreign(request.headers.get("origin"), backend.hosts()):
             raise HTTPException(403, "not for pages of other sites")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > mcp_server.LIMIT:
                 raise HTTPException(413, f"a request has at most {mcp_server.LIMIT // 1024} KiB")
-        answer = await shown.mcp(request.headers, bytes(body))
+        answer = await backend.mcp(request.headers, bytes(body))
         headers = dict(answer.headers)
         if answer.message is None:
             return Response(status_code=answer.status, headers=headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pallas_contract.documents import server_card
-from pallas_registry.catalogue import prometheus_sd, publisher, registry_api
+from pallas_registry.catalogue import catalogue, prometheus_sd, registry_api
 
 PATH = "/openapi.json"
 
@@ -54,9 +54,9 @@ def paths() -> dict[str, Any]:
     anything, groups = {"type": "object"}, {"type": "array", "items": {"type": "object"}}
     seed = "The MCP server schema with the state of each agent in `_meta` (seed 000, section 1)."
     return {
-        publisher.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),
+        catalogue.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),
         server_card.CATALOG_PATH: _get("catalogue", "The AI catalogue", anything, kind=server_card.CATALOG_TYPE),
-        f"{publisher.CARDS}{{slug}}": _get(
+        f"{catalogue.CARDS}{{slug}}": _get(
             "catalogue",
             "The server card of an agent",
             anything,

@@ -12,7 +12,7 @@ import pytest
 from pallas_contract.documents.reason import Reason
 from pallas_contract.documents.server_json import OFFICIAL_META
 from pallas_registry import fleet_file
-from pallas_registry.catalogue.publisher import Catalogue
+from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.fleet_file import Loaded
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.status import NOT_PROBED, Verdict

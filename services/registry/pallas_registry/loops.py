@@ -1,0 +1,86 @@
+"""The loops of the service; each goes on until it is cancelled, and raises what it cannot handle."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from pallas_contract.problems import Refused
+from pallas_registry.catalogue.publisher import Publisher
+from pallas_registry.dependencies import Dependencies
+from pallas_registry.discovery.resolver import Resolver
+from pallas_registry.discovery.sighting import Discovery, Sighting
+from pallas_registry.fleet_file import POLL_SECONDS, Follower
+from pallas_registry.monitor import Monitor
+from pallas_registry.probing.scheduler import Scheduler
+from pallas_registry.registration.reach import Outside
+from pallas_registry.registration.registrar import TICK, Registrar
+from pallas_registry.timing import Sleep, wait_for
+
+_log = structlog.get_logger()
+
+
+async def follow_file(
+    follower: Follower, monitor: Monitor, publisher: Publisher, scheduler: Scheduler, *, sleep: Sleep
+) -> None:
+    """Use each new reading of the file; a broken one changes nothing but what is said about it."""
+    while True:
+        await sleep(POLL_SECONDS)
+        try:
+            reading = await asyncio.to_thread(follower.poll)
+        except Refused as refused:
+            problems = [str(problem) for problem in refused.problems]
+            _log.error("fleet file refused, the earlier one stays in use", problems=problems)
+            monitor.history.ring()
+            continue
+        if reading is None:
+            continue
+        before = set(monitor.board.agents)
+        publisher.hold()
+        monitor.apply(reading)
+        scheduler.retain(monitor.board.agents)
+        monitor.agents_changed.set()
+        after = set(monitor.board.agents)
+        _log.info("fleet file read again", added=sorted(after - before), removed=sorted(before - after))
+
+
+async def discover(discovery: Discovery, monitor: Monitor, scheduler: Scheduler, *, sleep: Sleep) -> None:
+    """Look for the agents of the file, every probe interval and whenever they change."""
+
+    def on_sighting(agent: str, sighting: Sighting) -> None:
+        if agent in monitor.reading.fleet.agents:  # the file may have changed during the sweep
+            monitor.sight(agent, sighting)
+            scheduler.follow(agent, sighting.endpoints)
+
+    while True:
+        monitor.agents_changed.clear()
+        await discovery.sweep(tuple(monitor.reading.fleet.agents), on_sighting)
+        monitor.note_undeclared(discovery.undeclared)
+        await wait_for(monitor.agents_changed, monitor.reading.fleet.registry.probe_interval, sleep)
+
+
+async def discover_registered(dependencies: Dependencies, monitor: Monitor, scheduler: Scheduler) -> None:
+    """Look for the agents that registered: apart, so that they cannot delay those of the file."""
+    registrar = monitor.registrar
+    sleep = dependencies.sleep
+    outside = Outside(dependencies.resolve or Resolver(), sleep=sleep, bound=dependencies.pulse.timeout)
+
+    def on_sighting(agent: str, url: str, sighting: Sighting) -> None:
+        if registrar.url(agent) == url:  # it may have moved or left during the sweep
+            monitor.board.sight(agent, sighting)
+            scheduler.follow(agent, sighting.endpoints)
+
+    while True:
+        monitor.registrations_changed.clear()
+        urls = registrar.urls
+        scheduler.retain(tuple(urls))
+        await outside.sweep(urls, registrar.reach, on_sighting)
+        await wait_for(monitor.registrations_changed, monitor.reading.fleet.registry.probe_interval, sleep)
+
+
+async def watch_leases(registrar: Registrar, *, sleep: Sleep) -> None:
+    """Draw the conclusions from silence, once a second."""
+    while True:
+        await registrar.tick()
+        await sleep(TICK)

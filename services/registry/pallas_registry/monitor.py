@@ -1,0 +1,158 @@
+"""The model of the fleet, and all that changes it: readings of the file, sightings, probes and registrations."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from pallas_contract.probe.probe import Result
+from pallas_registry.dependencies import Dependencies
+from pallas_registry.discovery.replica_count import ReplicaCount
+from pallas_registry.discovery.sighting import Endpoint, Sighting
+from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.http.metrics import Metrics
+from pallas_registry.probing.recheck import Recheck
+from pallas_registry.registration.registrar import Registrar
+from pallas_registry.settings import Settings
+from pallas_registry.state.agents import Board
+from pallas_registry.state.history import Change, History
+from pallas_registry.state.status import Verdict
+from pallas_registry.status_page import overview
+
+PATIENCE = 5.0
+"""Seconds after which the registry is ready though not every agent has been probed."""
+STARTING = 60.0
+"""Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
+
+_log = structlog.get_logger()
+
+
+class Monitor:
+    """The agents of the file and those that registered, in one board; everything happens on the event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reading: Loaded,
+        follower: Follower,
+        dependencies: Dependencies,
+        updated: asyncio.Event,
+    ) -> None:
+        """`updated` is set when the documents would say something else."""
+        self.reading = reading
+        """The one in use."""
+        self.agents_changed = asyncio.Event()
+        """Set when discovery has agents of the file to look for now."""
+        self.registrations_changed = asyncio.Event()
+        """The same for agents that registered."""
+        self.history = History()
+        self._settings = settings
+        self._follower = follower
+        self._clock = dependencies.clock
+        self._now = dependencies.now
+        self._started = dependencies.clock()
+        self.board = Board(clock=self._clock, now=self._now, on_change=self._record, on_update=updated.set)
+        self.registrar = Registrar(
+            dependencies.store,
+            self.board,
+            self._expect,
+            clock=self._clock,
+            forgiven=dependencies.pulse.forgiven,
+            now=self._now,
+        )
+        ledger = self.registrar.ledger
+        self.metrics = Metrics(
+            self.board,
+            config_ok=lambda: follower.ok,
+            lost=lambda: dependencies.pulse.lost,
+            silences=lambda: {registration.agent: ledger.silence(registration.agent) for registration in ledger.all},
+        )
+        self._recheck = Recheck(
+            dependencies.check,
+            self.report,
+            endpoints=self.board.endpoints,
+            before=self.board.result,
+            clock=self._clock,
+        )
+        self._replica_count = ReplicaCount(self._expected_replicas, clock=self._clock)
+        self.apply(reading)
+
+    def apply(self, reading: Loaded) -> None:
+        """Use a new reading of the file from now on."""
+        self.reading = reading
+        self.registrar.use(reading.fleet)
+        self._replica_count.retain(reading.fleet.agents)
+        self._expect()
+        self.registrar.announce()
+
+    def sight(self, agent: str, sighting: Sighting) -> None:
+        """Take the word of discovery about an agent of the file."""
+        self.board.sight(agent, self._replica_count.check(agent, sighting))
+
+    def note_undeclared(self, addresses: tuple[str, ...]) -> None:
+        """Take the word of discovery about addresses in the fleet's domain that are no agent's."""
+        for address in set(addresses) - set(self.board.undeclared):
+            _log.warning("undeclared address in the fleet's domain", address=address)
+        self.board.beside(addresses)
+
+    def report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
+        """Take the result of a probe."""
+        self.metrics.observe(result.latency)
+        self.board.report(agent, endpoint, result)
+
+    async def recheck(self, agent: str) -> Verdict:
+        """Look for the agent and probe it now.
+
+        Raises:
+            KeyError: there is no such agent.
+            Busy: it is not the caller's turn (recheck).
+        """
+        await self._recheck(agent)
+        self.agents_changed.set()
+        return self.board.verdict(agent)
+
+    def waiting(self) -> str:
+        """Return why the registry is not ready; empty when it is (app.Waiting)."""
+        waiting = self.board.waiting
+        if not waiting or self._clock() - self._started >= PATIENCE:
+            return ""
+        return f"{len(waiting)} of {len(self.reading.fleet.agents)} agents not probed yet"
+
+    def overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:
+        """Return the state of the fleet at this moment, with `most` agents in the rows at most."""
+        return overview.gather(
+            self.reading,
+            self._settings.placement,
+            self.board,
+            self.history,
+            now=self._now(),
+            config_ok=self._follower.ok,
+            ledger=self.registrar.ledger,
+            most=most,
+        )
+
+    def _expected_replicas(self, agent: str) -> int:
+        """As processes, there is one of each agent whatever the file says."""
+        return self.reading.wanted(agent) if self._settings.placement == "container" else 1
+
+    def _expect(self) -> None:
+        """Tell the board which agents there are, after some came or went, and have them looked for."""
+        registered = [registration.agent for registration in self.registrar.ledger.all]
+        self.board.expect([*self.reading.fleet.agents, *registered])
+        self.metrics.retain(self.board.agents)
+        self.registrations_changed.set()
+
+    def _record(self, change: Change) -> None:
+        self.history.record(change)
+        self.metrics.count(change)
+        starting = change.old == "unknown" and self._clock() - self._started < STARTING
+        log = _log.info if change.new == "ok" or starting else _log.warning
+        log(
+            "agent state changed",
+            agent=change.agent,
+            old=change.old,
+            new=change.new,
+            code=change.reason.code,
+            reason=change.reason.message,
+        )
