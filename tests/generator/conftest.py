@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_gen import cli
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import load
 
@@ -29,6 +30,20 @@ def make(tmp_path: Path) -> Make:
         return path
 
     return write
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Call the command line; returns (exit code, stdout, stderr)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["pallas-gen", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        output = capsys.readouterr()
+        return int(exit_.value.code or 0), output.out, output.err
+
+    return call
 
 
 @pytest.fixture

@@ -7,23 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_gen import cli
-
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Call the command line; returns (exit code, stdout, stderr)."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["pallas-gen", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        said = capsys.readouterr()
-        return int(exit_.value.code or 0), said.out, said.err
-
-    return call
 
 
 def test_writes_beside_the_fleet_file_and_again_changes_nothing(make, run) -> None:
@@ -43,6 +27,26 @@ def test_another_folder_points_back_to_the_project(make, run, tmp_path: Path) ->
     target = tmp_path / "deploy" / "here"
     assert run("compose", "-f", str(path), "-o", str(target))[0] == 0
     assert "source: ../.." in (target / "compose.yaml").read_text().replace('"', "")
+
+
+def test_earlier_output_changes_nothing(make, run, tmp_path: Path) -> None:
+    path = make(ONE)
+
+    def written() -> dict[str, bytes]:
+        for verb, folder in (
+            ("compose", "deploy/here"),
+            ("helm", "charts/a"),
+            ("observability", "deploy"),
+            ("image", "."),
+        ):
+            assert run(verb, "-f", str(path), "-o", str(tmp_path / folder))[0] == 0
+        return {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    before = written()
+    (tmp_path / "deploy" / "here" / "compose.override.yaml").write_text("services: {}\n")
+    assert {name: text for name, text in written().items() if "override" not in name} == before
+    (tmp_path / "deploy" / "data.txt").touch()
+    assert run("compose", "-f", str(path), "-o", str(tmp_path / "deploy" / "here"))[1].startswith("wrote"), "it is data"
 
 
 def test_check_and_diff_write_nothing(make, run) -> None:
@@ -176,14 +180,8 @@ def test_usage_errors_are_input_errors(run) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"a\0b", b"\xff\xfe", "ü".encode(), b"two\nlines"])
-def test_a_token_file_without_a_token_is_said_before_anything_is_asked(
-    tmp_path: Path, content: bytes, capsys, monkeypatch
-) -> None:
+def test_a_token_file_without_a_token_is_said_before_anything_is_asked(tmp_path: Path, content: bytes, run) -> None:
     (tmp_path / "token").write_bytes(content)
-    monkeypatch.setattr(
-        "sys.argv", ["pallas-gen", "probe", "http://127.0.0.1:9/mcp", "--token-file", str(tmp_path / "token")]
-    )
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    assert exit_.value.code == 2
-    assert "holds no token" in capsys.readouterr().err
+    code, _, err = run("probe", "http://127.0.0.1:9/mcp", "--token-file", str(tmp_path / "token"))
+    assert code == 2
+    assert "holds no token" in err

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 from pallas_contract.problems import Problem, Refused, Where
@@ -20,6 +20,7 @@ that is no longer written can be taken away."""
 
 
 def sums(files: Files) -> str:
+    """Return the text of `SUMS` for these files."""
     return "".join(f"{_sum(text)}  {path}\n" for path, text in sorted(files.items()))
 
 
@@ -43,7 +44,7 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
         Refused: a file stands there that pallas-gen did not write, or that was edited since (unless `force`).
         OSError: the folder cannot be written.
     """
-    known = _recorded(folder)
+    known = recorded_sums(folder)
     blocked = [] if force else [name for name in sorted(files) if _in_the_way(folder, name, files[name], known)]
     if blocked:
         hint = "move it away, write elsewhere with `-o DIR`, or overwrite it with `--force`"
@@ -59,6 +60,29 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
     return changed + [folder / name for name in stale]
 
 
+def wrote_all(folder: Path, names: Collection[str]) -> bool:
+    """Return whether every file in a folder, at any depth, is one of `names` or was written here; False if none is."""
+    recorded: set[Path] = set()
+    count = 0
+    for root, _, files in os.walk(folder):
+        recorded |= {Path(root, path) for path in recorded_sums(Path(root))}
+        for name in files:
+            path = Path(root, name)
+            if name not in names and name != SUMS.name and path not in recorded and not has_header(path):
+                return False
+            count += 1
+    return count > 0
+
+
+def has_header(path: Path) -> bool:
+    """Return whether a file begins as those that say by themselves who wrote them."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(yaml_out.MARK)) == yaml_out.MARK.encode()
+    except OSError:
+        return False  # not readable, so nobody wrote it here
+
+
 def _in_the_way(folder: Path, name: PurePosixPath, new: str, known: Mapping[PurePosixPath, str]) -> bool:
     text = _read(folder / name)
     if text is None or text == new or name == SUMS:
@@ -66,16 +90,18 @@ def _in_the_way(folder: Path, name: PurePosixPath, new: str, known: Mapping[Pure
     return known[name] != _sum(text) if name in known else yaml_out.edited_by_hand(text)
 
 
-def _recorded(folder: Path) -> dict[PurePosixPath, str]:
+def recorded_sums(folder: Path) -> dict[PurePosixPath, str]:
+    """Return what `SUMS` in the folder says: path -> sha256. A path that leads out of the folder is not one of ours."""
     pairs = (line.split("  ", 1) for line in (_read(folder / SUMS) or "").splitlines() if "  " in line)
-    return {PurePosixPath(path): sum_ for sum_, path in pairs}
+    records = {PurePosixPath(path): digest for digest, path in pairs}
+    return {path: digest for path, digest in records.items() if not path.is_absolute() and ".." not in path.parts}
 
 
 def _stale(files: Files, folder: Path) -> list[PurePosixPath]:
     """Files an earlier version wrote here and nobody has changed since; only asked where sums are written again."""
     if SUMS not in files:
         return []
-    recorded = _recorded(folder).items()
+    recorded = recorded_sums(folder).items()
     return [name for name, sum_ in recorded if name not in files and _sum(_read(folder / name) or "") == sum_]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.output import yaml as yaml_out
+from pallas_gen.output import write
 from pallas_gen.plan import Plan
 
 LIMIT = 512 * 1024
@@ -19,7 +19,7 @@ compressed."""
 
 _FIT = re.compile(r"[A-Za-z0-9._/-]+")
 _NOT_CODE = ("__pycache__", "node_modules")
-_GENERATED = ("Dockerfile.fleet",)
+_GENERATED = ("Dockerfile.fleet", "compose.override.yaml")
 _BAKE = "bake the code into an image: `pallas-gen image`, then `image: NAME` in the fleet file"
 
 
@@ -57,19 +57,14 @@ def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
     skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
     for root, folders, files in os.walk(folder):
         place = PurePosixPath(Path(root).relative_to(folder).as_posix())
-        if "Chart.yaml" in files and root != str(folder):
+        if root != str(folder) and ("Chart.yaml" in files or write.wrote_all(Path(root), _GENERATED)):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_CODE)
         for name in sorted(files):
             own = not name.startswith(".") and not name.endswith(".pyc") and name not in _GENERATED
-            if own and str(place / name) not in skip and not _is_generated(Path(root, name)):
+            if own and str(place / name) not in skip and not write.has_header(Path(root, name)):
                 yield place / name
-
-
-def _is_generated(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(yaml_out.MARK)) == yaml_out.MARK.encode()
 
 
 def key(path: str) -> str:

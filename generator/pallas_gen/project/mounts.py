@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
+from pallas_gen.output import write
 
-_OTHERS = frozenset(
-    {"__pycache__", "node_modules", "compose.yaml", "compose.override.yaml", "Dockerfile.fleet", names.SECRETS_FILE}
-)
+_OUTPUT = frozenset({"compose.yaml", "compose.override.yaml", "Dockerfile.fleet"})
+_OTHERS = _OUTPUT | {"__pycache__", "node_modules", names.SECRETS_FILE}
 
 
 def inside(folder: Path, files: Iterable[str]) -> dict[str, str]:
@@ -32,5 +32,10 @@ def entries(folder: Path, secrets: Iterable[str]) -> Iterator[str]:
     closed = {PurePosixPath(secret).parts[0] for secret in secrets}
     for item in sorted(folder.iterdir()):
         temporary = item.name.startswith((".", "#")) or item.name.endswith(("~", ".pyc"))
-        if not temporary and item.name not in _OTHERS | closed and not (item / "Chart.yaml").is_file():
+        if not temporary and item.name not in _OTHERS | closed and not _is_output(item):
             yield item.name
+
+
+def _is_output(path: Path) -> bool:
+    """Return whether an earlier run wrote all of it: else what is generated would depend on what was."""
+    return (path / "Chart.yaml").is_file() or (path.is_dir() and write.wrote_all(path, _OUTPUT))
