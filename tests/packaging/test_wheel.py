@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -47,18 +48,53 @@ def test_every_tracked_file_of_every_room_is_in_it(wheel: Path) -> None:
     assert "pallas_gen/templates/Dockerfile.fleet.j2" in inside
 
 
-def test_pallas_gen_runs_from_it_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an empty environment with the wheel as pip installs it, which compiles every module."""
+    folder = tmp_path_factory.mktemp("installed") / "venv"
     uv = Path(sys.executable).parent / "uv"
-    python = tmp_path / "venv" / "bin" / "python"
-    run(uv, "venv", "-q", "--python", sys.executable, tmp_path / "venv")
+    python = folder / "bin" / "python"
+    run(sys.executable, "-m", "venv", folder)  # with the pip that Python brings along
     lock = ROOT / "requirements" / "generator.lock"
     run(uv, "pip", "install", "-q", "--python", python, "--require-hashes", "-r", lock)
-    run(uv, "pip", "install", "-q", "--python", python, "--no-deps", wheel)
-    example = os.path.relpath(ROOT / "examples" / "02-pallas" / "agents.yaml", tmp_path)
-    command = tmp_path / "venv" / "bin" / "pallas-gen"
-    assert run(command, "compose", "-f", example, "-o", "out", cwd=tmp_path) == "wrote out/compose.yaml\n"
-    assert "research:" in (tmp_path / "out" / "compose.yaml").read_text()
-    assert "wrote out/chart/templates/workloads.yaml" in run(
-        command, "helm", "-f", example, "-o", "out/chart", cwd=tmp_path
-    )
-    assert run(command, "image", "-f", example, "--stdout", cwd=tmp_path).count("FROM ") == 1
+    run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
+    assert list(folder.rglob("pallas_gen/chart/files/__pycache__/place.*.pyc")), "pip compiled the chart's program too"
+    return folder / "bin"
+
+
+VERBS = {
+    "compose -o out": "wrote out/compose.yaml\n",
+    "helm -o out/chart": "wrote out/chart/templates/workloads.yaml\n",
+    "helm --values-only -o out/values": "wrote out/values/values.yaml\n",
+    "image -o out": "wrote out/Dockerfile.fleet\n",
+    "observability -o out/observability": "wrote out/observability/alerts.yaml\n",
+    "validate": " agents, no errors\n",
+    "verify -o out --target compose": "compose is the plan, in all of its ",
+    "verify -o out --target image": "Dockerfile.fleet is as pallas-gen writes it\n",
+    "explain network": "everything else is refused\n",
+}
+
+
+def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path) -> None:
+    example = shutil.copytree(ROOT / "examples" / "02-pallas", tmp_path / "fleet") / "agents.yaml"
+    for verb, output in VERBS.items():
+        command, *options = verb.split()
+        more = ["network"] if command == "explain" else options
+        text = run(installed / "pallas-gen", command, *more, "-f", example, cwd=tmp_path)
+        assert output in text, verb
+    assert run(installed / "pallas-gen", "schema", cwd=tmp_path).startswith('{\n  "$defs"')
+    assert run(installed / "python", "-m", "pallas_gen", "--version", cwd=tmp_path).startswith("pallas-gen ")
+    help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
+    verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
+    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe"}
+
+
+def test_the_chart_that_pip_installed_is_the_committed_one(installed: Path, tmp_path: Path) -> None:
+    example = shutil.copytree(ROOT / "examples" / "01-hello", tmp_path / "fleet") / "agents.yaml"
+    run(installed / "pallas-gen", "helm", "-f", example, cwd=tmp_path)
+    chart = tmp_path / "fleet" / "chart"
+    files = run("git", "ls-files", ".", cwd=ROOT / "deploy" / "helm" / "pallas").split()
+    written = {path.relative_to(chart).as_posix() for path in chart.rglob("*") if path.is_file()}
+    assert written == {*files, ".pallas-gen.sums"}
+    for name in set(files) - {"values.yaml"}:
+        assert (chart / name).read_bytes() == (ROOT / "deploy" / "helm" / "pallas" / name).read_bytes()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
+import shutil
+import subprocess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -60,6 +63,23 @@ def test_the_chart_is_copied_byte_for_byte(plan) -> None:
     assert {path: text for path, text in made.items() if path != helm.FILE} == {
         path: text for path, text in copies.items() if path != helm.FILE
     }
+
+
+def test_the_chart_is_exactly_what_is_committed(root: Path) -> None:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."]
+    folder = root / "deploy" / "helm" / "pallas"
+    done = subprocess.run(command, check=True, cwd=folder, capture_output=True, text=True, timeout=30)
+    assert {str(path) for path in chart.read()} == set(done.stdout.split())
+
+
+def test_what_pip_and_editors_leave_in_an_installed_chart_is_not_read(tmp_path: Path, monkeypatch) -> None:
+    before = chart.read()
+    installed = shutil.copytree(chart.chart_dir(), tmp_path / "chart", ignore=shutil.ignore_patterns("__pycache__"))
+    assert compileall.compile_dir(installed, quiet=2)
+    (installed / "templates" / "ingress.yaml~").write_text("x")
+    assert list(installed.rglob("*.pyc"))
+    monkeypatch.setattr(chart, "chart_dir", lambda: installed)
+    assert chart.read() == before
 
 
 def test_secrets_are_named_never_read(plan) -> None:
