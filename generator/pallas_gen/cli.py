@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
-import yaml
 
 from pallas_contract import __version__
 from pallas_contract.probe import probe
 from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
-from pallas_gen import verify as pallas_gen_verify
+from pallas_gen import verify as verification
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, read_plan, report
-from pallas_gen.project import configmaps
 from pallas_gen.target_commands import add_commands
-from pallas_gen.targets.compose import render as compose_target
-from pallas_gen.targets.helm import chart, template
-from pallas_gen.targets.helm import render as helm_target
 from pallas_gen.targets.table import TARGETS
 
 app = typer.Typer(
@@ -36,6 +33,8 @@ app = typer.Typer(
 explain_app = typer.Typer(help="Say what was decided, and why.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
 
+_BY_NAME = {target.name: target for target in TARGETS}
+
 add_commands(app, TARGETS)
 
 
@@ -48,22 +47,52 @@ def validate(file: AgentsFile = DEFAULT_FILE) -> None:
 
 
 @app.command()
-def verify(file: AgentsFile = DEFAULT_FILE) -> None:
-    """Read compose file and rendered chart back, and compare both with the plan. Exit 1 when they differ."""
+def verify(
+    file: AgentsFile = DEFAULT_FILE,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder that was written to. Default: the one of each target.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help=f"Only this target, which must be there: {', '.join(_BY_NAME)}.")
+    ] = None,
+) -> None:
+    """Compare the files that were written with the plan. Exit 1 when they differ."""
+    if unknown := [name for name in target or () if name not in _BY_NAME]:
+        raise typer.BadParameter(f"there is no target {unknown[0]}: {', '.join(_BY_NAME)}", param_hint="--target")
     loaded, plan = read_plan(file)
-    written = yaml.safe_load(compose_target.render(plan, PurePosixPath())[compose_target.FILE])
-    found = list(pallas_gen_verify.differences(plan, pallas_gen_verify.in_compose(written), "compose", http=False))
-    try:
-        files = helm_target.render(plan, configmaps.read(loaded.folder, plan), chart.read())
-        objects = template.render(files, helm_target.secret_names(plan))
-    except template.Unrenderable as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(WORLD) from None
-    found += pallas_gen_verify.differences(plan, pallas_gen_verify.in_manifests(objects), "chart", http=True)
-    report(found)
-    if found:
+    result = verification.verify(
+        loaded,
+        plan,
+        [_BY_NAME[name] for name in target] if target else TARGETS,
+        output=output,
+        required=bool(target),
+        command=lambda row, options: _command_line(row.name, file, output, options),
+    )
+    report(result.problems)
+    if result.problems:
         raise typer.Exit(WORLD)
-    typer.echo(f"{file}: compose and chart are the plan, in all of its {len(plan.workloads)} workloads")
+    for line in _summary(result, len(plan.workloads)):
+        typer.echo(f"{file}: {line}")
+
+
+def _command_line(verb: str, file: Path, output: Path | None, options: Iterable[str]) -> str:
+    where = [*(["-f", str(file)] if file != DEFAULT_FILE else []), *(["-o", str(output)] if output else [])]
+    return shlex.join(["pallas-gen", verb, *where, *(f"--{option}" for option in options)])
+
+
+def _summary(result: verification.Report, count: int) -> Iterator[str]:
+    running = [row.noun for row in result.checked if row.read_back]
+    others = [row.noun for row in result.checked if not row.read_back]
+    if running:
+        yield f"{_are(running)} the plan, in all of its {count} workloads"
+    if others:
+        yield f"{_are(others)} as pallas-gen writes {'it' if len(others) == 1 else 'them'}"
+    for row in result.absent:
+        yield f"{row.noun} was not written (`pallas-gen {row.name}`), and so not compared"
+
+
+def _are(nouns: list[str]) -> str:
+    return f"{' and '.join(nouns)} {'is' if len(nouns) == 1 else 'are'}"
 
 
 @explain_app.command("network")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,15 +34,10 @@ def _command(target: Target) -> Callable[..., None]:
         loaded, plan = read_plan(file, mounted=target.mounted)
         report(refuse_errors(target.problems(plan)))
         folder = (output or loaded.folder / target.folder).resolve()
-        context = RenderContext(
-            fleet=loaded.fleet,
-            plan=plan,
-            folder=loaded.folder,
-            project=PurePosixPath(os.path.relpath(loaded.folder, folder)),
-            options=frozenset([option for option in target.options if flags.pop(_parameter(option))]),
-        )
+        options = frozenset([option for option in target.options if flags.pop(_parameter(option))])
+        context = RenderContext(loaded, plan, folder, options)
         if _deliver(target.render(context), folder, **flags):
-            for line in target.next_steps(context, folder):
+            for line in target.next_steps(context):
                 typer.echo(line)
 
     # typer makes the options from the signature

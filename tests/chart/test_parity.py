@@ -12,7 +12,9 @@ import yaml
 
 from pallas_gen import verify
 from pallas_gen.plan import Plan
+from pallas_gen.targets.compose import read_back
 from pallas_gen.targets.compose import render as compose
+from pallas_gen.targets.helm import read_back as helm
 
 from .conftest import GRAPH
 
@@ -53,15 +55,18 @@ def fleets(example, compiled, graph, public) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_compose_is_the_plan(fleets, name: str) -> None:
     plan = fleets[name][0].plan
-    assert list(verify.differences(plan, verify.in_compose(read_compose(plan)), "compose.yaml", http=False)) == []
+    assert (
+        list(verify.differences(plan, read_back.workloads(read_compose(plan), plan, PurePosixPath()), "compose.yaml"))
+        == []
+    )
 
 
 @pytest.mark.helm
 @pytest.mark.parametrize("name", NAMES)
 def test_the_chart_is_the_plan(fleets, name: str) -> None:
     chart, options = fleets[name]
-    found = verify.in_manifests(chart.render(None, *options).objects)
-    assert list(verify.differences(chart.plan, found, "chart", http=True)) == []
+    found = helm.workloads(chart.render(None, *options).objects, chart.plan)
+    assert list(verify.differences(chart.plan, found, "chart")) == []
 
 
 def service(document: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +92,7 @@ COMPOSE: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_a_difference_in_compose_is_seen(graph, field: str) -> None:
     document = read_compose(graph.plan)
     COMPOSE[field](document)
-    found = verify.differences(graph.plan, verify.in_compose(document), "compose.yaml", http=False)
+    found = verify.differences(graph.plan, read_back.workloads(document, graph.plan, PurePosixPath()), "compose.yaml")
     assert field in {problem.where.field for problem in found}
 
 
@@ -121,7 +126,7 @@ MANIFESTS: dict[str, Callable[[dict[tuple[str, str], Any]], Any]] = {
 def test_a_difference_in_the_chart_is_seen(graph, plain, field: str) -> None:
     objects = {(item["kind"], item["metadata"]["name"]): item for item in copy.deepcopy(plain.objects)}
     MANIFESTS[field](objects)
-    found = verify.differences(graph.plan, verify.in_manifests(list(objects.values())), "chart", http=True)
+    found = verify.differences(graph.plan, helm.workloads(list(objects.values()), graph.plan), "chart")
     assert field in {problem.where.field for problem in found}
 
 
@@ -130,7 +135,7 @@ def test_a_secret_that_goes_to_another_file_is_seen_in_compose(fleets) -> None:
     document = read_compose(plan)
     one, two = document["secrets"].values()
     one["file"], two["file"] = two["file"], one["file"]
-    found = verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)
+    found = verify.differences(plan, read_back.workloads(document, plan, PurePosixPath()), "compose.yaml")
     assert {problem.where.field for problem in found} == {"scout.secrets", "other.secrets"}
 
 
@@ -142,7 +147,7 @@ def test_a_secret_that_goes_to_another_file_is_seen_in_the_chart(fleets) -> None
     (volume,) = (each for each in scout["spec"]["template"]["spec"]["volumes"] if each["name"] == "secrets")
     one, two = (source["secret"]["items"][0] for source in volume["projected"]["sources"])
     one["key"], two["key"] = two["key"], one["key"]
-    found = verify.differences(chart.plan, verify.in_manifests(objects), "chart", http=True)
+    found = verify.differences(chart.plan, helm.workloads(objects, chart.plan), "chart")
     assert [problem.where.field for problem in found] == ["scout.secrets"]
 
 
@@ -152,7 +157,7 @@ def test_a_lost_way_to_the_collector_is_seen(fleets) -> None:
         document = read_compose(plan)
         service(document)["networks"].pop("telemetry", None)
         document["networks"]["agent.left-one"]["internal"] = True
-        found = verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)
+        found = verify.differences(plan, read_back.workloads(document, plan, PurePosixPath()), "compose.yaml")
         assert [problem.where.field for problem in found] == ["left-one.collector"]
 
 
@@ -163,5 +168,5 @@ def test_a_closed_port_of_the_collector_is_seen(fleets) -> None:
     for item in objects:
         if item["kind"] == "NetworkPolicy" and item["metadata"]["name"] == "top":
             item["spec"]["egress"] = [rule for rule in item["spec"]["egress"] if "4318" not in str(rule)]
-    found = verify.differences(chart.plan, verify.in_manifests(objects), "chart", http=True)
+    found = verify.differences(chart.plan, helm.workloads(objects, chart.plan), "chart")
     assert [problem.where.field for problem in found] == ["top.collector"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pallas_gen import verify
+from pallas_gen.targets.helm import read_back
 
 from .conftest import helm_says
 
@@ -46,7 +47,7 @@ def test_registrations_are_kept_in_a_claim_that_outlives_the_release(chart) -> N
     assert made.one("Deployment", "registry")["spec"]["strategy"] == {"type": "Recreate"}
     assert made.one("Deployment", "scout")["spec"]["strategy"]["type"] == "RollingUpdate"
     assert not any(each["name"] == "state" for each in made.pod("scout")["volumes"])
-    assert list(verify.differences(chart.plan, verify.in_manifests(made.objects), "chart", http=True)) == []
+    assert list(verify.differences(chart.plan, read_back.workloads(made.objects, chart.plan), "chart")) == []
 
 
 def test_an_agent_keeps_its_conversations_the_same_way(compiled) -> None:
@@ -55,7 +56,7 @@ def test_an_agent_keeps_its_conversations_the_same_way(compiled) -> None:
     assert made.of("PersistentVolumeClaim").keys() == {"scout-state"}
     assert {"name": "state", "mountPath": "/state"} in made.main("scout")["volumeMounts"]
     assert made.one("Deployment", "scout")["spec"]["strategy"] == {"type": "Recreate"}
-    assert list(verify.differences(chart.plan, verify.in_manifests(made.objects), "chart", http=True)) == []
+    assert list(verify.differences(chart.plan, read_back.workloads(made.objects, chart.plan), "chart")) == []
 
 
 def test_what_outlives_the_release_is_said_at_the_install(chart) -> None:

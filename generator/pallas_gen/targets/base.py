@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem
 from pallas_gen.output.write import Files
 from pallas_gen.plan import Plan
+from pallas_gen.project.load import Loaded
+from pallas_gen.targets.observed import ObservedWorkload
 
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
     """Everything a target may look at while it renders."""
 
-    fleet: ResolvedFleet
+    loaded: Loaded
     plan: Plan
-    folder: Path
-    """The project's folder, the one of agents.yaml."""
-    project: PurePosixPath
-    """The same folder, relative to the one that is written to."""
+    output: Path
+    """The folder that is written to, absolute."""
     options: frozenset[str] = frozenset()
     """Those of the target's own options that were given."""
+
+    @property
+    def project(self) -> PurePosixPath:
+        """Return the way from the output folder to the one of agents.yaml."""
+        return PurePosixPath(os.path.relpath(self.loaded.folder, self.output))
 
 
 def no_problems(plan: Plan) -> Iterator[Problem]:
@@ -31,9 +36,14 @@ def no_problems(plan: Plan) -> Iterator[Problem]:
     yield from ()
 
 
-def no_next_steps(context: RenderContext, output: Path) -> Iterator[str]:
+def no_next_steps(context: RenderContext) -> Iterator[str]:
     """Advise nothing."""
     yield from ()
+
+
+def no_options(output: Path) -> frozenset[str]:
+    """Return no option."""
+    return frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +53,27 @@ class Target:
     name: str
     summary: str
     """One line of `pallas-gen --help`."""
+    noun: str
+    """What it is called in a sentence."""
+    files: tuple[PurePosixPath, ...]
+    """Of the files in the output folder those by which one sees that it was written; the first is what a user runs."""
     render: Callable[[RenderContext], Files]
     """The files by their path in the output folder. It may read the project's folder, and raises Refused for what it
     finds there and cannot use."""
     problems: Callable[[Plan], Iterable[Problem]] = no_problems
     """Errors and warnings about what the plan says and this target cannot do."""
+    read_back: Callable[[RenderContext], Mapping[str, ObservedWorkload]] | None = None
+    """The programs that the files in the output folder run, by host. None: the files run no fleet by themselves. It
+    raises Unreadable, and KeyError, TypeError and the like for files that were edited beyond recognition."""
     folder: str = ""
     """Default of the output folder, in the project's folder."""
+    owned: tuple[str, ...] = ()
+    """Folders in the output folder in which every file counts, whoever wrote it."""
     mounted: bool = True
     """Whether containers see the project's files themselves, so that it matters who may read them."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of this target alone, each a flag, with its line of help."""
-    next_steps: Callable[[RenderContext, Path], Iterable[str]] = no_next_steps
-    """Lines to print after the files were written into the folder."""
+    written_with: Callable[[Path], frozenset[str]] = no_options
+    """Which of them the files in an output folder were written with."""
+    next_steps: Callable[[RenderContext], Iterable[str]] = no_next_steps
+    """Lines to print after the files were written."""

@@ -42,5 +42,7 @@ def _literal(name: str) -> str:
 TARGET = Target(
     name="image",
     summary="Write Dockerfile.fleet, which bakes the project's code into the agent image.",
+    noun="Dockerfile.fleet",
+    files=(FILE,),
     render=lambda context: render(context.plan, context.project),
 )

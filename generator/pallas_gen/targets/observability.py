@@ -233,13 +233,15 @@ def _panel(number: int, title: str, kind: str, query: str, legend: str, unit: st
 
 
 def _render(context: RenderContext) -> write.Files:
-    files = render(context.fleet, context.plan.source)
+    files = render(context.loaded.fleet, context.plan.source)
     return files | {write.SUMS: write.sums(files)}
 
 
 TARGET = Target(
     name="observability",
     summary="Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana.",
+    noun="observability",
+    files=(SCRAPE, ALERTS, DASHBOARD),
     render=_render,
     folder="observability",
     mounted=False,

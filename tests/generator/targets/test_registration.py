@@ -12,6 +12,7 @@ from pallas_contract.launch import program
 from pallas_gen import explain, verify
 from pallas_gen.project import load
 from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.compose import read_back
 from pallas_gen.targets.compose import render as compose
 from pallas_gen.targets.helm import render as helm
 
@@ -116,10 +117,10 @@ def test_the_way_out_is_as_narrow_as_the_file(written, reach: str, egress: bool 
 
 def test_the_check_sees_a_missing_volume(written) -> None:
     plan = written(ALL)
-    document = rendered(plan, ".")
-    assert list(verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)) == []
+    document = rendered(plan, "")
+    assert list(verify.differences(plan, read_back.workloads(document, plan, PurePosixPath()), "compose.yaml")) == []
     document["services"]["registry"]["volumes"].pop()
-    (problem,) = verify.differences(plan, verify.in_compose(document), "compose.yaml", http=False)
+    (problem,) = verify.differences(plan, read_back.workloads(document, plan, PurePosixPath()), "compose.yaml")
     assert problem.where.field == "registry.keeps"
 
 

@@ -21,13 +21,15 @@ SHARED = ["--file", "--output", "--check", "--diff", "--stdout", "--force"]
 TOY = Target(
     name="toy",
     summary="Write a toy.",
+    noun="toy",
+    files=(PurePosixPath("toy.txt"),),
     render=lambda context: {
         PurePosixPath("toy.txt"): f"{context.plan.name} {context.project} {sorted(context.options)}\n"
     },
     problems=lambda plan: [Problem(Where(plan.source), "toys break", level="warning" if plan.isolated else "error")],
     folder="toys",
     options={"with-wheels": "Four of them."},
-    next_steps=lambda context, output: [f"play in {output.name} of {context.folder.name}"],
+    next_steps=lambda context: [f"play in {context.output.name} of {context.loaded.folder.name}"],
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output.write import Files
 from pallas_gen.targets.base import RenderContext, Target
-from pallas_gen.targets.compose import render, subnets
+from pallas_gen.targets.compose import read_back, render, subnets
+from pallas_gen.targets.observed import ObservedWorkload
 
 
 def _render(context: RenderContext) -> Files:
@@ -18,8 +19,15 @@ def _render(context: RenderContext) -> Files:
         raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
 
 
+def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
+    return read_back.workloads(read_back.read(context.output / render.FILE), context.plan, context.project)
+
+
 TARGET = Target(
     name="compose",
     summary="Write compose.yaml: one service per agent, and the registry.",
+    noun="compose",
+    files=(render.FILE,),
     render=_render,
+    read_back=_read_back,
 )

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pallas_gen.output import write
 from pallas_gen.output.write import Files
 from pallas_gen.project import configmaps
 from pallas_gen.targets.base import RenderContext, Target
-from pallas_gen.targets.helm import chart, render
+from pallas_gen.targets.helm import chart, read_back, render
+from pallas_gen.targets.observed import ObservedWorkload
 
 VALUES_ONLY = "values-only"
 
 
 def _render(context: RenderContext) -> Files:
-    delivery = configmaps.read(context.folder, context.plan)
+    delivery = configmaps.read(context.loaded.folder, context.plan)
     if VALUES_ONLY in context.options:
         return render.render_values(context.plan, delivery)
     files = render.render(context.plan, delivery, chart.read())
@@ -24,17 +25,33 @@ def _render(context: RenderContext) -> Files:
     return files | {write.SUMS: write.sums({path: files[path] for path in files if path != render.FILE})}
 
 
-def _next_steps(context: RenderContext, output: Path) -> Iterator[str]:
-    return render.next_steps(context.plan, os.path.relpath(output), os.path.relpath(context.folder))
+def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
+    values_only = VALUES_ONLY in context.options
+    manifests = read_back.objects(context.output, context.plan, values_only=values_only)
+    return read_back.workloads(manifests, context.plan)
+
+
+def _written_with(output: Path) -> frozenset[str]:
+    whole = (output / "Chart.yaml").is_file() or (output / write.SUMS).is_file()
+    return frozenset() if whole else frozenset({VALUES_ONLY})
+
+
+def _next_steps(context: RenderContext) -> Iterator[str]:
+    return render.next_steps(context.plan, os.path.relpath(context.output), os.path.relpath(context.loaded.folder))
 
 
 TARGET = Target(
     name="helm",
     summary="Write a Helm chart: the kit's own, and the values that make it this fleet.",
+    noun="chart",
+    files=(render.FILE, PurePosixPath("Chart.yaml")),
     render=_render,
     problems=render.problems,
+    read_back=_read_back,
     folder="chart",
+    owned=("charts", "crds", "files", "templates"),
     mounted=False,
     options={VALUES_ONLY: "Write values.yaml alone, for the published chart."},
+    written_with=_written_with,
     next_steps=_next_steps,
 )

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from pallas_gen.output import write
+from pallas_gen.targets.observed import Unreadable
 
 TIMEOUT = 300
 """Seconds; a thousand agents take about ten."""
 
 
-class Unrenderable(Exception):
-    """Helm is missing, or did not take the chart; the text says which."""
+def render(folder: Path, secrets: Iterable[str], *, values: Path | None = None) -> list[dict[str, Any]]:
+    """Return the objects of the chart in `folder`, with the file `values` over its own.
 
-
-def render(files: Mapping[PurePosixPath, str], secrets: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The objects of a chart. `secrets` are names of secret entries; they get a Secret's name in place of content.
+    `secrets` are names of secret entries; each gets a Secret's name in place of its content.
 
     Raises:
-        Unrenderable: there is no helm, or it refuses the chart.
+        Unreadable: there is no helm, or it refuses the chart.
     """
     if not shutil.which("helm"):
-        raise Unrenderable("helm is not installed: it is needed to read the chart back")
-    given = [f"--set=secrets.{name}.existingSecret=given" for name in secrets.values()]
-    with tempfile.TemporaryDirectory(prefix="pallas-gen-") as folder:
-        write.write(files, Path(folder))
-        command = ["helm", "template", "verify", folder, "--namespace", "verify", *given]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT)  # noqa: S603
+        hint = "install Helm 3 or 4 and put it on PATH"
+        raise Unreadable("helm is not installed: it is needed to read the chart back", hint)
+    options = [f"--set=secrets.{name}.existingSecret=any" for name in secrets]
+    # by its name from its folder: helm splits a path at each comma
+    options += [f"--values={values.name}"] if values else []
+    command = ["helm", "template", "verify", str(folder), "--namespace", "verify", *options]
+    cwd = values.parent if values else folder
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT, cwd=cwd)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise Unreadable(f"helm has not rendered this chart within {TIMEOUT} s") from None
     if done.returncode:
-        raise Unrenderable(done.stderr.strip())
+        raise Unreadable(f"helm refuses this chart: {done.stderr.strip()}")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [item for item in yaml.load_all(done.stdout, Loader=loader) if item]

@@ -1,0 +1,75 @@
+"""Files on disk compared byte for byte with what would be written now; nothing is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from pallas_gen.output import write
+from pallas_gen.output import yaml as yaml_out
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One file that is not as it would be written now."""
+
+    path: PurePosixPath
+    kind: Literal["missing", "edited", "outdated", "unknown", "leftover", "foreign"]
+    """`edited` since it was written, `outdated` as it was written, or `unknown` which of both; `leftover` of an earlier
+    run, `foreign` where every file counts."""
+    line: int = 0
+    """The first line that differs, from 1; 0 where the file is not to be there, or is not there."""
+
+
+def drift(files: write.Files, folder: Path, owned: Iterable[str] = ()) -> Iterator[Drift]:
+    """Yield what differs in `folder`, by path; in the folders `owned` below it, every other file is `foreign`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    recorded = write.recorded_sums(folder)
+    content = {path: text for path, text in files.items() if path != write.SUMS}
+    found = [*_changes(content, folder, recorded), *_extra(files, folder, recorded, owned)]
+    if not found and write.SUMS in files:  # it follows from the others, so it is named only when they are right
+        found = list(_changes({write.SUMS: files[write.SUMS]}, folder, recorded))
+    yield from sorted(found, key=lambda entry: entry.path)
+
+
+def _changes(files: write.Files, folder: Path, recorded: Mapping[PurePosixPath, str]) -> Iterator[Drift]:
+    for path, text in files.items():
+        if not (folder / path).is_file():
+            yield Drift(path, "missing")
+            continue
+        actual = (folder / path).read_bytes()
+        if actual != text.encode():
+            line = _first_difference(actual, text.encode())
+            if path in recorded:
+                edited = recorded[path] != hashlib.sha256(actual).hexdigest()
+                yield Drift(path, "edited" if edited else "outdated", line)
+            elif actual.startswith(yaml_out.MARK.encode()):
+                edited = yaml_out.edited_by_hand(actual.decode("utf-8", errors="replace"))
+                yield Drift(path, "edited" if edited else "outdated", line)
+            else:
+                yield Drift(path, "unknown", line)
+
+
+def _extra(
+    files: write.Files, folder: Path, recorded: Mapping[PurePosixPath, str], owned: Iterable[str]
+) -> Iterator[Drift]:
+    for path in recorded:
+        if path not in files and (folder / path).is_file():
+            yield Drift(path, "leftover")
+    for root in owned:
+        for file in (folder / root).rglob("*"):
+            path = PurePosixPath(file.relative_to(folder).as_posix())
+            if path not in files and path not in recorded and file.is_file():
+                yield Drift(path, "foreign")
+
+
+def _first_difference(actual: bytes, wanted: bytes) -> int:
+    lines = zip_longest(actual.splitlines(keepends=True), wanted.splitlines(keepends=True))
+    return next(number for number, (one, other) in enumerate(lines, 1) if one != other)

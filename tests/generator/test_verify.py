@@ -1,0 +1,339 @@
+"""`pallas-gen verify` reads what is on disk: whatever was edited, lost or left there is named, with what to do."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from pallas_gen import verify
+from pallas_gen.output import write
+from pallas_gen.plan import build_plan
+from pallas_gen.project import load
+from pallas_gen.targets.base import Target
+from pallas_gen.targets.observed import ObservedWorkload
+from pallas_gen.targets.table import TARGETS
+
+ROOT = Path(__file__).parents[2]
+FLEET = """\
+name: x
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: [other], secrets: {KEY: {file: keys/one}}}
+  other: {module: agents.other, port: 8102, publish: false, env: {COST: "$5 $$ ${X}"}}
+"""
+NO_CHART = "chart was not written (`pallas-gen helm`), and so not compared\n"
+
+
+@pytest.fixture
+def project(make, run, monkeypatch, tmp_path: Path) -> Path:
+    """A project with a compose file, which is the current folder."""
+    monkeypatch.chdir(tmp_path)
+    make(FLEET)
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "one").write_text("canary-of-a-key\n")
+    (tmp_path / "keys" / "one").chmod(0o644)
+    assert run("compose")[0] == 0
+    return tmp_path
+
+
+@pytest.fixture
+def charted(project: Path, run) -> Path:
+    """The same with a chart."""
+    assert run("helm")[0] == 0
+    return project
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def first_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("    ")]
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/agents.yaml")))
+def test_every_example_is_the_plan_in_both(example: str, run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(shutil.copytree(ROOT / "examples" / example, tmp_path / example))
+    assert run("compose")[0] == run("helm")[0] == 0
+    code, out, err = run("verify")
+    assert (code, err) == (0, "")
+    assert out.startswith("agents.yaml: compose and chart are the plan, in all of its ")
+
+
+def test_one_of_two_is_compared_and_the_other_named(project: Path, run) -> None:
+    expected = "agents.yaml: compose is the plan, in all of its 3 workloads\nagents.yaml: " + NO_CHART
+    assert run("verify") == (0, expected, "")
+
+
+def test_nothing_at_all_is_no_success(make, run, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(FLEET.replace(", secrets: {KEY: {file: keys/one}}", ""))
+    code, out, err = run("verify")
+    assert (code, out) == (1, "")
+    assert err == ".: nothing to compare: no target was written\n    run `pallas-gen compose` or `pallas-gen helm`\n"
+
+
+def test_what_is_asked_for_has_to_be_there(project: Path, run) -> None:
+    assert run("verify", "--target", "compose")[:2] == (
+        0,
+        "agents.yaml: compose is the plan, in all of its 3 workloads\n",
+    )
+    code, _, err = run("verify", "--target", "helm")
+    assert (code, err) == (1, "chart/values.yaml: was never written, or is lost\n    run `pallas-gen helm`\n")
+    (project / "compose.yaml").unlink()
+    code, _, err = run("verify", "--target", "compose", "-f", "./agents.yaml", "-o", "out dir")
+    assert code == 1
+    assert "run `pallas-gen compose -o 'out dir'`" in err
+    code, _, err = run("verify", "--target", "nomad")
+    assert code == 2
+    assert "there is no target nomad: compose, helm, image, observability" in err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        (
+            'image: "pallas-agent:',
+            'image: "evil:',
+            "other.image: is 'evil:0.1.0', and 'pallas-agent:0.1.0' in the plan",
+        ),
+        ("$$5 $$$$ $${X}", "$5 $$$$ $${X}", ""),
+        ("$$5 $$$$ $${X}", "$$6", "other.env"),
+        ("source: keys-one", "source: keys-two", ""),
+        ("read_only: true", "read_only: false", ""),
+        ("cap_drop", "cap_add", ""),
+    ],
+)
+def test_an_edited_line_is_named(project: Path, run, old: str, new: str, field: str) -> None:
+    text = (project / "compose.yaml").read_text()
+    old, new = (part if old in text else part.replace("keys-", "keys_") for part in (old, new))
+    line = text[: text.index(old)].count("\n") + 1
+    edit(project / "compose.yaml", old, new)
+    code, out, err = run("verify")
+    assert (code, out) == (1, "")
+    assert f"compose.yaml:{line}:1: was edited after pallas-gen wrote it\n" in err
+    assert "`pallas-gen compose --diff` shows the change, `pallas-gen compose --force` takes it back" in err
+    assert field in err
+    assert run("compose", "--force")[0] == run("verify")[0] == 0
+
+
+def test_a_file_that_is_older_than_the_fleet_file_is_named(project: Path, run) -> None:
+    edit(project / "agents.yaml", "8101", "8111")
+    code, _, err = run("verify")
+    assert code == 1
+    assert "compose.yaml:" in err
+    assert "is not what pallas-gen would write now\n    run `pallas-gen compose`\n" in err
+    assert "was edited" not in err
+
+
+def test_a_file_of_somebody_else_is_named(project: Path, run) -> None:
+    (project / "compose.yaml").write_text("services: {}\n")
+    code, _, err = run("verify")
+    assert code == 1
+    assert "compose.yaml:1:1: is not what pallas-gen would write now" in err
+    assert "compose.yaml scout: is missing" in err
+
+
+def test_what_lies_elsewhere_is_read_there(project: Path, run) -> None:
+    (project / "compose.yaml").unlink()
+    assert run("compose", "-o", "deploy/here")[0] == 0
+    code, out, _ = run("verify", "-o", "deploy/here")
+    assert (code, out.splitlines()[0]) == (0, "agents.yaml: compose is the plan, in all of its 3 workloads")
+    edit(project / "deploy" / "here" / "compose.yaml", "../../keys/one", "../../keys/two")
+    code, _, err = run("verify", "-o", "deploy/here")
+    assert code == 1
+    assert "is ('KEY: ../../keys/two',), and ('KEY: keys/one',) in the plan" in err
+    assert "canary" not in err
+
+
+def test_line_ends_are_bytes_too(project: Path, run) -> None:
+    path = project / "compose.yaml"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    code, _, err = run("verify")
+    assert (code, first_lines(err)) == (1, ["compose.yaml:1:1: was edited after pallas-gen wrote it"])
+
+
+def test_targets_that_run_nothing_are_compared_where_they_were_written(project: Path, run) -> None:
+    assert run("image")[0] == run("observability")[0] == 0
+    assert run("verify")[1].splitlines()[1] == (
+        "agents.yaml: Dockerfile.fleet and observability are as pallas-gen writes them"
+    )
+    (project / "observability" / "alerts.yaml").unlink()
+    edit(project / "observability" / "dashboard.json", '"10s"', '"11s"')
+    edit(project / "Dockerfile.fleet", "pallas-agent", "evil")
+    code, _, err = run("verify")
+    assert code == 1
+    assert first_lines(err) == [
+        "Dockerfile.fleet:2:1: is not what pallas-gen would write now",
+        "observability/alerts.yaml: is missing",
+        "observability/dashboard.json:9:1: was edited after pallas-gen wrote it",
+    ]
+
+
+def paths(node: Any, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value of a document."""
+    entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in entries:
+        yield (*prefix, key)
+        yield from paths(value, (*prefix, key))
+
+
+@pytest.mark.parametrize("change", [lambda node, key: node.pop(key), lambda node, key: node.__setitem__(key, None)])
+def test_no_edit_ends_in_a_traceback(project: Path, change: Callable[[Any, Any], Any]) -> None:
+    path = project / "compose.yaml"
+    loaded = load.load(project / "agents.yaml", {})
+    plan = build_plan(loaded.fleet, loaded.config, loaded.project)
+    document = yaml.safe_load(path.read_text())
+    for place in paths(document):
+        if place[0] == "services" and place[1:2] not in ((), ("scout",)):
+            continue  # all of one shape
+        edited = copy.deepcopy(document)
+        node = edited
+        for key in place[:-1]:
+            node = node[key]
+        change(node, place[-1])
+        path.write_text(json.dumps(edited))
+        report = verify.verify(loaded, plan, TARGETS[:1], output=None, required=True, command=lambda *_: "again")
+        assert report.problems, place
+
+
+@pytest.mark.parametrize("text", ["", "[", "- 1\n", "a: *b\n", "\x00", "!!python/object:os.x {}\n", "[" * 3000, "é"])
+def test_no_file_ends_in_a_traceback(project: Path, run, text: str) -> None:
+    (project / "compose.yaml").write_bytes(text.encode("latin-1"))
+    code, out, err = run("verify")
+    assert (code, out) == (1, "")
+    assert err.startswith("compose.yaml:1:1: is not what pallas-gen would write now")
+    assert "Traceback" not in err
+
+
+def test_without_helm_the_chart_is_compared_byte_for_byte_only(charted: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    edit(charted / "compose.yaml", "read_only: true", "read_only: false")
+    edit(charted / "chart" / "values.yaml", "pallas-agent", "evil")
+    code, _, err = run("verify")
+    assert code == 1
+    assert [line.partition(": ")[2] for line in first_lines(err)] == [
+        "was edited after pallas-gen wrote it",
+        "was edited after pallas-gen wrote it",
+        "helm is not installed: it is needed to read the chart back",
+    ]
+    assert run("verify", "--target", "helm")[0] == 1
+    assert "helm" not in run("verify", "--target", "compose")[2]
+
+
+@pytest.mark.helm
+def test_the_chart_that_would_be_installed_is_read(charted: Path, run) -> None:
+    assert run("verify") == (0, "agents.yaml: compose and chart are the plan, in all of its 3 workloads\n", "")
+    chart = charted / "chart"
+    edit(chart / "values.yaml", "KEY: keys-one", "KEY: keys-two")
+    edit(chart / "templates" / "_helpers.tpl", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false")
+    (chart / "templates" / "ingress.yaml").unlink()
+    (chart / "templates" / "evil.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: evil, namespace: x, labels: "
+        "{app.kubernetes.io/component: agent}}\nspec: {template: {metadata: {labels: {}}, spec: {containers: "
+        "[{image: i, args: [], env: [], ports: [{containerPort: 1}], readinessProbe: {exec: {command: [x]}}, "
+        "resources: {limits: {cpu: 1, memory: 1Gi}}, volumeMounts: []}], volumes: []}}}\n"
+    )
+    code, _, err = run("verify")
+    assert code == 1
+    lines = first_lines(err)
+    assert "chart/templates/evil.yaml: was not written by pallas-gen, and counts as if it had been" in lines
+    assert "chart/templates/ingress.yaml: is missing" in lines
+    assert [line.partition(":")[0] for line in lines if line.endswith("was edited after pallas-gen wrote it")] == [
+        "chart/templates/_helpers.tpl",
+        "chart/values.yaml",
+    ]
+
+
+@pytest.mark.helm
+def test_the_chart_is_rendered_from_the_disk(charted: Path, run) -> None:
+    edit(charted / "chart" / "values.yaml", "      COST:", "      PRICE:")
+    code, _, err = run("verify")
+    assert code == 1
+    assert "chart/values.yaml other.env: is (" in err
+    edit(charted / "chart" / "values.yaml", "      PRICE:", "      COST:")
+    edit(charted / "chart" / "Chart.yaml", "apiVersion: v2", "apiVersion: v9")
+    code, _, err = run("verify")
+    assert code == 1
+    assert "chart/values.yaml: helm refuses this chart: " in err
+
+
+@pytest.mark.helm
+def test_values_alone_are_read_with_the_published_chart(project: Path, run) -> None:
+    assert run("helm", "--values-only", "-o", "values")[0] == 0
+    code, out, err = run("verify", "-o", "values")
+    assert (code, err) == (0, "")
+    assert (code, out.splitlines()[0]) == (0, "agents.yaml: chart is the plan, in all of its 3 workloads")
+    edit(project / "values" / "values.yaml", "      COST:", "      PRICE:")
+    code, _, err = run("verify", "-o", "values")
+    assert code == 1
+    assert "`pallas-gen helm -o values --values-only --force` takes it back" in err
+    assert "values/values.yaml other.env: is " in err
+
+
+def test_what_an_earlier_version_left_is_named(charted: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    old = charted / "chart" / "templates" / "old.yaml"
+    old.write_text("kind: Old\n")
+    sums = charted / "chart" / write.SUMS
+    sums.write_text(sums.read_text() + write.sums({PurePosixPath("templates/old.yaml"): "kind: Old\n"}))
+    code, _, err = run("verify", "--target", "helm")
+    assert code == 1
+    assert "chart/templates/old.yaml: is left over from an earlier run\n    remove it\n" in err
+    old.unlink()
+    code, _, err = run("verify", "--target", "helm")
+    assert f"chart/{write.SUMS}:" in err
+    assert run("helm")[0] == 0
+    (charted / "chart" / write.SUMS).unlink()
+    assert f"chart/{write.SUMS}: is missing" in run("verify", "--target", "helm")[2]
+
+
+def test_a_target_that_refuses_the_fleet_refuses_it_here_too(charted: Path, run) -> None:
+    edit(charted / "agents.yaml", "port: 8101", "port: 8101, labels: {team: two words}")
+    code, out, err = run("verify")
+    assert (code, out) == (2, "")
+    assert "team='two words' cannot be a Kubernetes label" in err
+
+
+def test_a_row_that_nobody_knows_is_compared_as_well(project: Path) -> None:
+    """A third target needs no word in `verify`."""
+    loaded = load.load(project / "agents.yaml", {})
+    plan = build_plan(loaded.fleet, loaded.config, loaded.project)
+    observed: dict[str, ObservedWorkload] = {item.host: verify.planned(plan, item) for item in plan.workloads}
+    toy = Target(
+        name="toy",
+        summary="",
+        noun="toy",
+        files=(PurePosixPath("toy.txt"),),
+        render=lambda context: {PurePosixPath("toy.txt"): context.plan.name},
+        read_back=lambda context: observed,
+        folder="toys",
+    )
+
+    def compare() -> verify.Report:
+        return verify.verify(
+            loaded, plan, [*TARGETS, toy], output=None, required=False, command=lambda row, _: f"make {row.name}"
+        )
+
+    assert [row.name for row in compare().absent] == ["helm", "toy"]
+    (project / "toys").mkdir()
+    (project / "toys" / "toy.txt").write_text("x")
+    report = compare()
+    assert [row.name for row in report.checked] == ["compose", "toy"]
+    assert report.problems == []
+    del observed["scout"]
+    (project / "toys" / "toy.txt").write_text("y")
+    assert [str(problem) for problem in compare().problems] == [
+        "toys/toy.txt:1:1: is not what pallas-gen would write now\n"
+        "    `make toy --diff` shows the difference, `make toy --force` overwrites it",
+        "toys/toy.txt scout: is missing",
+    ]
