@@ -32,6 +32,15 @@ def test_compose_is_what_it_was(example: Path, expected) -> None:
         expected(ROOT / "tests" / "golden" / example.name / name, text)
 
 
+def test_every_golden_is_one_that_an_example_writes() -> None:
+    written = {
+        ROOT / "tests" / "golden" / example.name / name
+        for example in EXAMPLES
+        for name in compose.render(plan_of(example), PurePosixPath())
+    }
+    assert {path for path in (ROOT / "tests" / "golden").rglob("*") if path.is_file()} == written
+
+
 def test_deploy_compose_is_the_first_example(expected) -> None:
     way = PurePosixPath(os.path.relpath(FIRST, ROOT / "deploy" / "compose"))
     for name, text in compose.render(plan_of(FIRST), way).items():
