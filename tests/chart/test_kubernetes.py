@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import kubernetes_validate
@@ -14,13 +16,46 @@ CUSTOM = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 """Kinds that are not Kubernetes' own, so that it has no schema of them."""
 
 
+def shape(value: object) -> object:
+    """Return what a schema looks at: the keys, the types, and words that may be one of a fixed set (TCP, ClusterIP)."""
+    if isinstance(value, dict):
+        return frozenset((key, shape(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return frozenset(map(shape, value))
+    return value if isinstance(value, str) and re.fullmatch("[A-Z][A-Za-z]+", value) else type(value).__name__
+
+
+def distinct(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one object of each shape."""
+    return list({shape(item): item for item in objects}.values())
+
+
+@pytest.fixture(scope="module")
+def objects(topologies: dict[str, Any]) -> list[dict[str, Any]]:
+    """One of each shape that the chart renders, of the kinds that Kubernetes has a schema of."""
+    rendered = [item for manifests in topologies.values() for item in manifests.objects]
+    return distinct(item for item in rendered if item["kind"] not in CUSTOM)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_object_is_valid(topologies: dict[str, Any], version: str) -> None:
-    for manifests in topologies.values():
-        seen = {item["kind"]: item for item in manifests.objects if item["kind"] not in CUSTOM}
-        # All pods differ in what their schema looks at; of the other kinds one of each says it all.
-        for item in [*seen.values(), *manifests.of("Deployment").values()]:
-            kubernetes_validate.validate(item, version, strict=True)
+def test_an_object_of_every_shape_is_valid(objects: list[dict[str, Any]], version: str) -> None:
+    for item in objects:
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def test_different_objects_of_a_kind_are_shapes_of_their_own(objects: list[dict[str, Any]]) -> None:
+    """A policy that allows and one that denies, a Service with an address and a headless one."""
+    specs: dict[str, list[Any]] = {}
+    for item in objects:
+        specs.setdefault(item["kind"], []).append(item.get("spec"))
+    assert {"ingress" in spec for spec in specs["NetworkPolicy"]} == {True, False}
+    assert {spec.get("clusterIP") for spec in specs["Service"]} == {None, "None"}
+    assert len(specs["Deployment"]) > 2
+
+
+def test_a_shape_is_more_than_its_keys() -> None:
+    tcp, udp, number = ({"kind": "Service", "ports": [{"protocol": text}]} for text in ("TCP", "UDP", 6))
+    assert len(distinct([tcp, udp, number, dict(tcp)])) == 3
 
 
 def test_the_check_sees_a_misspelt_field(topologies: dict[str, Any]) -> None:
