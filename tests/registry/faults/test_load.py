@@ -15,6 +15,8 @@ from tests.registry.faults.ground import REFUSED, Ground, addresses, fleet, watc
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MEBIBYTE = 1 << 20
+NOISE = 0.1
+"""Seconds of processor time: the kernel counts in hundredths, and a short figure is some of them off."""
 
 
 async def started(stack: AsyncExitStack, agents: list[bad.Agent]) -> str:
@@ -56,7 +58,7 @@ async def test_17_all_agents_die_at_once(tmp_path: Path) -> None:
         assert max(change.at for change in ground.changes) - died <= REFUSED
         assert [len(ground.after(died, name)) for name in names] == [1] * len(names)
         print(f"CPU of 3 s: {quiet:.2f} s quiet, {dead:.2f} s after all have died")
-        assert dead <= 2 * quiet
+        assert dead <= 2 * quiet + NOISE
 
 
 async def spent(ground: Ground) -> float:
