@@ -65,11 +65,11 @@ class Pallas:
 
 
 @asynccontextmanager
-async def pallas(console: Console) -> AsyncIterator[Pallas]:
+async def pallas(console: Console, config: Path) -> AsyncIterator[Pallas]:
     """Run `pallas` on the example; it has ended when this context has."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pallas_agent_runtime"),
-        env={**os.environ, names.ENV_AGENTS_CONFIG: str(CONFIG)},
+        env={**os.environ, names.ENV_AGENTS_CONFIG: str(config)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         process_group=0,  # the terminal's Ctrl-C is ours to pass on
@@ -150,13 +150,13 @@ def registry_table(entries: list[dict[str, Any]]) -> Table:
     return table
 
 
-async def demonstrate(console: Console, *, once: bool) -> int:
+async def demonstrate(console: Console, config: Path, *, once: bool) -> int:
     """The whole show. Returns the exit code."""
-    fleet, _, _ = load.load(CONFIG)
+    fleet, _, _ = load.load(config)
     registry = f"http://{addresses.LOOPBACK}:{fleet.registry_port}"
     began = time.monotonic()
     console.print(f"[bold]pallas[/] starts {len(fleet.agents)} agents and {len(fleet.services)} stand-in services")
-    async with pallas(console) as running:
+    async with pallas(console, config) as running:
         entries = await until_ok(running, fleet, registry)
         console.print(f"\n[bold]all ok[/] after {time.monotonic() - began:.0f} s. Asking harper: {QUESTION}")
         began, progress = time.monotonic(), list[str]()
@@ -174,9 +174,9 @@ async def demonstrate(console: Console, *, once: bool) -> int:
         return 1 if problems else 0
 
 
-async def until_interrupted(console: Console, *, once: bool) -> int:
+async def until_interrupted(console: Console, config: Path, *, once: bool) -> int:
     """`demonstrate`, ended early and in order by Ctrl-C: the expected end, except with `once`."""
-    show = asyncio.create_task(demonstrate(console, once=once))
+    show = asyncio.create_task(demonstrate(console, config, once=once))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, show.cancel)
     try:
@@ -191,9 +191,12 @@ async def until_interrupted(console: Console, *, once: bool) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--once", action="store_true", help="stop as soon as everything was shown")
-    once = parser.parse_args().once
+    parser.add_argument(
+        "--config", type=Path, default=CONFIG, help="a copy of the example's agents.yaml, with other ports"
+    )
+    arguments = parser.parse_args()
     width = None if sys.stdout.isatty() else 110
-    return asyncio.run(until_interrupted(Console(highlight=False, width=width), once=once))
+    return asyncio.run(until_interrupted(Console(highlight=False, width=width), arguments.config, once=arguments.once))
 
 
 if __name__ == "__main__":

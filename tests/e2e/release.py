@@ -60,6 +60,16 @@ class Release:
         files = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
         return self.helm("upgrade", str(self.chart), "--install", *files, *options, check=check)
 
+    @property
+    def installed(self) -> bool:
+        """Helm knows the release."""
+        return self.helm("status", check=False).returncode == 0
+
+    def ready(self, agent: str) -> bool:
+        """Each of the agent's pods says that it can be called, and there is one."""
+        conditions = [pod["status"].get("conditions", []) for pod in self.pods(agent).values()]
+        return bool(conditions) and all(_is_ready(each) for each in conditions)
+
     def wait(self) -> None:
         """Until every Deployment is rolled out."""
         self.kubectl("rollout", "status", "deployment", f"--timeout={READY}")
@@ -152,6 +162,10 @@ class Release:
             process.kill()
             process.communicate()
         self._forwards.clear()
+
+
+def _is_ready(conditions: list[dict[str, Any]]) -> bool:
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 async def until_replicas(registry_url: str, agent: str, wanted: int, *, within: float) -> None:

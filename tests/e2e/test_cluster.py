@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator
 
@@ -26,7 +25,8 @@ SYNC = 150
 
 
 @pytest.fixture(scope="module")
-def fleet(root, kubernetes, tmp_path_factory) -> Iterator[Release]:
+def release(root, kubernetes, tmp_path_factory) -> Iterator[Release]:
+    """A namespace and what is to be installed in it."""
     folder = tmp_path_factory.mktemp("cluster")
     config = copy_example(root / "examples" / "02-pallas", folder, more="registry: {probe_interval: 1}\n")
     text = config.read_text().replace("  tech_research:\n", "  tech_research:\n    instance_scope: request\n", 1)
@@ -34,11 +34,18 @@ def fleet(root, kubernetes, tmp_path_factory) -> Iterator[Release]:
     with namespace("pallas-e2e") as space:
         release = Release(config, space)
         try:
-            release.upgrade()
-            release.wait()
             yield release
         finally:
             release.close()
+
+
+@pytest.fixture
+def fleet(release: Release) -> Release:
+    """Installed, also where the test before has uninstalled it."""
+    if not release.installed:
+        release.upgrade()
+        release.wait()
+    return release
 
 
 @pytest.fixture
@@ -72,17 +79,18 @@ async def test_the_registry_follows_a_freeze(up) -> None:
 
 
 async def test_a_deleted_pod_is_replaced(up) -> None:
-    before = set(up.pods("engineering"))
+    (before,) = up.pods("engineering")
     up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=engineering", "--wait=false")
-    up.kubectl("rollout", "status", "deployment/engineering", "--timeout=90s")
+    until(lambda: up.ready("engineering") and before not in up.pods("engineering"), "another pod is ready", within=90)
+    await scenario.until_probed(up.url("registry"), "engineering", lambda: up.addresses("engineering"), within=30)
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
-    assert not before & set(up.pods("engineering"))
 
 
 async def test_replicas_are_seen_one_by_one(up) -> None:
     up.kubectl("scale", "deployment/tech-research", "--replicas=3")
     up.kubectl("rollout", "status", "deployment/tech-research", "--timeout=120s")
     await until_replicas(up.url("registry"), "tech_research", 3, within=30)
+    await scenario.until_probed(up.url("registry"), "tech_research", lambda: up.addresses("tech_research"), within=30)
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
     up.kubectl("scale", "deployment/tech-research", "--replicas=1")
     await until_replicas(up.url("registry"), "tech_research", 1, within=60)
@@ -107,12 +115,11 @@ async def test_an_added_agent_disturbs_no_other(up) -> None:
 async def test_a_broken_upgrade_leaves_the_old_one_serving_until_it_is_rolled_back(up) -> None:
     before = set(up.pods("research"))
     up.upgrade("--set", "agents.research.image.tag=no-such-tag")
-    await asyncio.sleep(5)
-    assert before < set(up.pods("research"))
+    until(lambda: before < set(up.pods("research")), "the pod with the wrong image is made", within=30)
     await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
     up.helm("rollback", "--wait", "--timeout", "60s")
+    until(lambda: set(up.pods("research")) == before, "only the pod of before is left", within=30)
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
-    assert set(up.pods("research")) == before
 
 
 def test_a_second_fleet_in_the_namespace_is_refused(fleet) -> None:

@@ -199,7 +199,9 @@ async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release
         assert (await say(up, "server.register", **about))[0] == 200
         await scenario.until_states(up.url("registry"), {"feature-extractor": "ok"}, within=20)
 
+        before = set(up.pods("registry")) | set(up.pods("harper"))
         up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name in (registry, harper)")
+        until(lambda: not before & set(up.pods()), "the pods of before are gone", within=60)
         await still_there(up)
 
         up.helm("uninstall", "--wait", "--timeout", "120s")
@@ -222,7 +224,7 @@ async def guest(fleet: Release) -> AsyncIterator[Client]:
 async def still_there(fleet: Release) -> None:
     """New pods know the agent outside, which nobody registered again, and what was said to harper."""
     fleet.close()  # a forward holds on to the pod it was made for
-    fleet.wait()
+    until(lambda: all(map(fleet.ready, ("registry", "harper", "research"))), "new pods are ready", within=180)
     await scenario.until_states(fleet.url("registry"), {"feature-extractor": "unknown"}, within=60)
     assert (await say(fleet, "agent.heartbeat", status="active"))[0] == 200
     await scenario.until_states(fleet.url("registry"), {"feature-extractor": "ok"}, within=20)

@@ -77,8 +77,8 @@ def write(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fleet(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """Baked into an image and installed with its options, `slow` not yet able to start."""
+def release(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """Baked into an image on the nodes, and a namespace for it."""
     config = write(tmp_path_factory.mktemp("small"))
     call(sys.executable, "-m", "pallas_gen", "image", "-f", config)
     call("docker", "build", "-q", "-f", config.with_name("Dockerfile.fleet"), "-t", IMAGE, config.parent)
@@ -86,11 +86,30 @@ def fleet(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with namespace("pallas-e2e-small") as space:
         release = Release(config, space)
         try:
-            upgrade(release, "nowhere.yaml")
             yield release
         finally:
             release.close()
             call("docker", "image", "rm", "-f", IMAGE)
+
+
+@pytest.fixture
+def fleet(release: Release) -> Release:
+    """Installed with its options and rolled out, whatever the test before has left."""
+    done = release.helm("get", "values", "-o", "json", check=False)
+    if done.returncode != 0 or "is-none" in done.stdout:
+        upgrade(release)
+        release.wait()
+    return release
+
+
+@pytest.fixture
+def waiting(release: Release) -> Release:
+    """Installed for the first time, `slow` not able to start."""
+    if release.installed:
+        release.close()
+        release.helm("uninstall", "--wait", "--timeout", "120s")
+    upgrade(release, "nowhere.yaml")
+    return release
 
 
 def upgrade(release: Release, *more: str) -> None:
@@ -99,14 +118,14 @@ def upgrade(release: Release, *more: str) -> None:
     release.upgrade(*files)
 
 
-def test_a_soft_edge_holds_no_pod_and_a_hard_one_does(fleet: Release) -> None:
-    fleet.kubectl("rollout", "status", "deployment/lazy", "--timeout=180s")
-    (strict,) = fleet.pods("strict").values()
+def test_a_soft_edge_holds_no_pod_and_a_hard_one_does(waiting: Release) -> None:
+    waiting.kubectl("rollout", "status", "deployment/lazy", "--timeout=180s")
+    (strict,) = waiting.pods("strict").values()
     (wait,) = strict["status"]["initContainerStatuses"]
     assert (strict["status"]["phase"], wait["name"]) == ("Pending", "wait")
     assert "running" in wait["state"]
-    upgrade(fleet)
-    fleet.kubectl("rollout", "status", "deployment/strict", "--timeout=180s")
+    upgrade(waiting)
+    waiting.kubectl("rollout", "status", "deployment/strict", "--timeout=180s")
 
 
 def test_the_code_is_that_of_the_image(fleet: Release) -> None:

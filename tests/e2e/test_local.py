@@ -28,11 +28,15 @@ class Pallas:
 
     def __init__(self, config: Path, log: Path) -> None:
         self.log, self._config = log, config
-        with log.open("wb") as out:
+        self.launch()
+
+    def launch(self) -> None:
+        """Run it, for the first time or again."""
+        with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("pallas")],
-                env={**os.environ, "PALLAS_AGENTS_CONFIG": config.name},
-                cwd=config.parent,
+                env={**os.environ, "PALLAS_AGENTS_CONFIG": self._config.name},
+                cwd=self._config.parent,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -100,14 +104,16 @@ def all_gone(pids: list[int], within: float = 5.0) -> bool:
 
 @pytest.fixture(scope="module")
 def fleet(root, tmp_path_factory) -> Iterator[Pallas]:
-    """examples/02-pallas for all tests here; the last one stops it."""
+    """examples/02-pallas for all tests here."""
     with running(root / "examples" / "02-pallas", tmp_path_factory.mktemp("local")) as pallas:
         yield pallas
 
 
 @pytest.fixture
 async def up(fleet) -> Pallas:
-    """The fleet with every agent ok."""
+    """The fleet with every agent ok, started again if the test before has stopped it."""
+    if fleet.process.poll() is not None:
+        fleet.launch()
     try:
         await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=PATIENCE, alive=fleet.alive)
     except AssertionError as error:
