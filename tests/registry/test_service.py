@@ -120,11 +120,11 @@ async def test_an_agent_added_to_the_file_is_published_once_it_has_been_asked(fo
     async with running(folder, time, fake, fake) as service:
         await time.advance(10)
         fake.put("engineering", "10.0.0.3")
-        tags = [service.catalogue.document.etag]
+        tags = [service.publisher.catalogue.document.etag]
         file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
         for _ in range(40):
             await time.advance(0.1)
-            if tags[-1] != (tag := service.catalogue.document.etag):
+            if tags[-1] != (tag := service.publisher.catalogue.document.etag):
                 tags.append(tag)
         assert states(service)["engineering"] == ("ok", "")
         assert len(tags) == 2, "one document for one change"
