@@ -14,7 +14,7 @@ from pallas_registry.discovery.sighting import Discovery, Sighting
 from pallas_registry.fleet_file import POLL_SECONDS, Follower
 from pallas_registry.monitor import Monitor
 from pallas_registry.probing.scheduler import Scheduler
-from pallas_registry.registration.reach import Outside
+from pallas_registry.registration.reach import UrlDiscovery
 from pallas_registry.registration.registrar import TICK, Registrar
 from pallas_registry.timing import Sleep, wait_for
 
@@ -64,7 +64,7 @@ async def discover_registered(dependencies: Dependencies, monitor: Monitor, sche
     """Look for the agents that registered: apart, so that they cannot delay those of the file."""
     registrar = monitor.registrar
     sleep = dependencies.sleep
-    outside = Outside(dependencies.resolve or Resolver(), sleep=sleep, bound=dependencies.pulse.timeout)
+    url_discovery = UrlDiscovery(dependencies.resolve or Resolver(), sleep=sleep, bound=dependencies.pulse.timeout)
 
     def on_sighting(agent: str, url: str, sighting: Sighting) -> None:
         if registrar.url(agent) == url:  # it may have moved or left during the sweep
@@ -75,7 +75,7 @@ async def discover_registered(dependencies: Dependencies, monitor: Monitor, sche
         monitor.registrations_changed.clear()
         urls = registrar.urls
         scheduler.retain(tuple(urls))
-        await outside.sweep(urls, registrar.reach, on_sighting)
+        await url_discovery.sweep(urls, registrar.reach, on_sighting)
         await wait_for(monitor.registrations_changed, monitor.reading.fleet.registry.probe_interval, sleep)
 
 

@@ -61,12 +61,12 @@ class Monitor:
             forgiven=dependencies.pulse.forgiven,
             now=self._now,
         )
-        ledger = self.registrar.ledger
+        leases = self.registrar.leases
         self.metrics = Metrics(
             self.board,
             config_ok=lambda: follower.ok,
             lost=lambda: dependencies.pulse.lost,
-            silences=lambda: {registration.agent: ledger.silence(registration.agent) for registration in ledger.all},
+            silences=lambda: {registration.agent: leases.silence(registration.agent) for registration in leases.all},
         )
         self._recheck = Recheck(
             dependencies.check,
@@ -128,7 +128,7 @@ class Monitor:
             self.history,
             now=self._now(),
             config_ok=self._follower.ok,
-            ledger=self.registrar.ledger,
+            leases=self.registrar.leases,
             most=most,
         )
 
@@ -138,7 +138,7 @@ class Monitor:
 
     def _expect(self) -> None:
         """Tell the board which agents there are, after some came or went, and have them looked for."""
-        registered = [registration.agent for registration in self.registrar.ledger.all]
+        registered = [registration.agent for registration in self.registrar.leases.all]
         self.board.expect([*self.reading.fleet.agents, *registered])
         self.metrics.retain(self.board.agents)
         self.registrations_changed.set()

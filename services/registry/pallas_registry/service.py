@@ -42,7 +42,7 @@ class Service:
             updated=updated,
             static=assets(),
             reading=lambda: self.monitor.reading,
-            registrations=lambda: self.monitor.registrar.ledger.all,
+            registrations=lambda: self.monitor.registrar.leases.all,
             clock=dependencies.clock,
             sleep=dependencies.sleep,
         )

@@ -14,7 +14,7 @@ from pallas_registry.discovery import dns
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.probing.stall_clock import PERIOD, STALLS, TOLERANCE, Pulse
-from pallas_registry.registration.reach import Outside, Reach
+from pallas_registry.registration.reach import Reach, UrlDiscovery
 from tests.registry.fake_fleet import states
 from tests.registry.registration_client import admit, beat, opened, register
 
@@ -161,7 +161,7 @@ async def test_names_are_looked_up_by_its_deadline(monkeypatch) -> None:
     pulse.start()
     await DnsDiscovery(starved, bound=pulse.timeout).sweep(["harper"], found.__setitem__)
     url = "http://agents.example.com/mcp"
-    outside = Outside(starved, bound=pulse.timeout)
+    outside = UrlDiscovery(starved, bound=pulse.timeout)
     await outside.sweep({"guest": url}, Reach(["10.20.0.0/16"]), lambda agent, _, seen: found.update({agent: seen}))
     assert found == {
         "harper": Sighting((Endpoint("http://harper:8080/mcp", "10.20.0.2"),)),

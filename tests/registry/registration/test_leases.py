@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pallas_registry.registration import messages
-from pallas_registry.registration.leases import Ledger, Registration, expiry
+from pallas_registry.registration.leases import Leases, Registration, expiry
 from pallas_registry.registration.messages import Heartbeat, Register
 from tests.registry.registration_client import SEED, beat
 
 
 @pytest.fixture
-def ledger(time) -> Ledger:
-    return Ledger(clock=time.clock, now=time.now)
+def leases(time) -> Leases:
+    return Leases(clock=time.clock, now=time.now)
 
 
 def registration(time, **more: object) -> Registration:
@@ -24,17 +24,17 @@ def heartbeat(status: str = "active", **more: str) -> Heartbeat:
     return messages.read(Heartbeat, beat(status=status, **more)["params"])
 
 
-async def test_missed_heartbeats_lower_the_state_step_by_step(ledger: Ledger, time) -> None:
-    ledger.put(registration(time))
+async def test_missed_heartbeats_lower_the_state_step_by_step(leases: Leases, time) -> None:
+    leases.put(registration(time))
     seen = []
     for _ in range(6):
-        seen.append(ledger.verdict("feature_extractor").state)
+        seen.append(leases.verdict("feature_extractor").state)
         await time.advance(10)
     assert seen == ["ok", "ok", "degraded", "degraded", "error", "error"]
-    reason = ledger.verdict("feature_extractor").reason.message
+    reason = leases.verdict("feature_extractor").reason.message
     assert reason == "no heartbeat since 2026-03-12T10:00:00Z", "the same for as long as it lasts"
-    ledger.beat(heartbeat())
-    assert ledger.verdict("feature_extractor").state == "ok"
+    leases.beat(heartbeat())
+    assert leases.verdict("feature_extractor").state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -46,43 +46,43 @@ async def test_missed_heartbeats_lower_the_state_step_by_step(ledger: Ledger, ti
         ("error", "", "error", "says error"),
     ],
 )
-def test_an_agents_own_word(ledger: Ledger, time, status: str, message: str, state: str, reason: str) -> None:
-    ledger.put(registration(time))
-    ledger.beat(heartbeat(status, message=message))
-    assert (ledger.verdict("feature_extractor").state, ledger.verdict("feature_extractor").reason.message) == (
+def test_an_agents_own_word(leases: Leases, time, status: str, message: str, state: str, reason: str) -> None:
+    leases.put(registration(time))
+    leases.beat(heartbeat(status, message=message))
+    assert (leases.verdict("feature_extractor").state, leases.verdict("feature_extractor").reason.message) == (
         state,
         reason,
     )
 
 
-async def test_after_a_restart_an_agent_is_unknown_until_it_is_heard_of(ledger: Ledger, time) -> None:
+async def test_after_a_restart_an_agent_is_unknown_until_it_is_heard_of(leases: Leases, time) -> None:
     kept = registration(time)
     await time.advance(5)
-    ledger.recall(kept)
-    assert ledger.verdict("feature_extractor").state == "unknown"
-    assert ledger.heard("feature_extractor") is None
+    leases.recall(kept)
+    assert leases.verdict("feature_extractor").state == "unknown"
+    assert leases.last_signal("feature_extractor") is None
     await time.advance(20)
-    assert ledger.verdict("feature_extractor").state == "degraded"
-    ledger.beat(heartbeat())
-    assert ledger.verdict("feature_extractor").state == "ok"
+    assert leases.verdict("feature_extractor").state == "degraded"
+    leases.beat(heartbeat())
+    assert leases.verdict("feature_extractor").state == "ok"
 
 
 @pytest.mark.parametrize(("interval", "seconds"), [(1, 3600), (60, 3600), (600, 14400), (3600, 86400)])
-async def test_a_long_silence_ends_a_registration(ledger: Ledger, time, interval: int, seconds: int) -> None:
-    ledger.put(registration(time, heartbeat_interval=interval))
+async def test_a_long_silence_ends_a_registration(leases: Leases, time, interval: int, seconds: int) -> None:
+    leases.put(registration(time, heartbeat_interval=interval))
     assert expiry(interval) == seconds
     await time.advance(seconds - 1)
-    assert ledger.expired() == []
+    assert leases.expired() == []
     await time.advance(1)
-    assert [each.agent for each in ledger.expired()] == ["feature_extractor"]
+    assert [each.agent for each in leases.expired()] == ["feature_extractor"]
 
 
-def test_the_list_is_another_one_after_each_change_and_only_then(ledger: Ledger, time) -> None:
-    ledger.put(registration(time))
-    first = ledger.all
-    ledger.beat(heartbeat())
-    assert ledger.all is first
-    ledger.put(registration(time, description="more"))
-    assert ledger.all is not first
-    ledger.remove("feature_extractor")
-    assert ledger.all == ()
+def test_the_list_is_another_one_after_each_change_and_only_then(leases: Leases, time) -> None:
+    leases.put(registration(time))
+    first = leases.all
+    leases.beat(heartbeat())
+    assert leases.all is first
+    leases.put(registration(time, description="more"))
+    assert leases.all is not first
+    leases.remove("feature_extractor")
+    assert leases.all == ()

@@ -9,7 +9,7 @@ import pytest
 from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
-from pallas_registry.registration.reach import NOT_ALLOWED, Outside, Reach
+from pallas_registry.registration.reach import NOT_ALLOWED, Reach, UrlDiscovery
 
 REACH = Reach(["Agents.example.com", "10.20.0.0/16", "2001:db8::/32", "192.0.2.7"])
 
@@ -82,7 +82,7 @@ class Dns:
         raise answer
 
 
-async def look(outside: Outside, url: str = "http://agents.example.com/mcp") -> Sighting:
+async def look(outside: UrlDiscovery, url: str = "http://agents.example.com/mcp") -> Sighting:
     found: dict[str, Sighting] = {}
     await outside.sweep({"a": url}, REACH, lambda agent, _, sighting: found.update({agent: sighting}))
     return found["a"]
@@ -94,7 +94,7 @@ async def no_sleep(_seconds: float) -> None:
 
 async def test_a_lost_answer_changes_nothing(time) -> None:
     dns = Dns({"10.20.0.1", "10.20.0.2"}, NotFound, Unresolved, {"10.20.0.2"})
-    outside, url = Outside(dns, sleep=no_sleep), "http://agents.example.com/mcp"
+    outside, url = UrlDiscovery(dns, sleep=no_sleep), "http://agents.example.com/mcp"
     assert (await look(outside)).endpoints == (Endpoint(url, "10.20.0.1"), Endpoint(url, "10.20.0.2"))
     assert (await look(outside)).endpoints == (Endpoint(url, "10.20.0.2"),)
     dns.answers = [Unresolved]
@@ -104,4 +104,4 @@ async def test_a_lost_answer_changes_nothing(time) -> None:
     dns.answers = [{"203.0.113.9"}]
     assert (await look(outside, "http://elsewhere.example/mcp")) == Sighting(problem=NOT_ALLOWED)
     dns.answers = [Unresolved]
-    assert await look(Outside(dns, sleep=no_sleep)) == Sighting(problem=UNRESOLVED, unsure=True)
+    assert await look(UrlDiscovery(dns, sleep=no_sleep)) == Sighting(problem=UNRESOLVED, unsure=True)

@@ -99,8 +99,8 @@ class Catalogue:
             public = addresses.agent_url(loaded.fleet, agent, self._placement)
             self._facts[agent] = _Facts(server, registry_api.server(server, public))
         for each in registered:
-            server = server_json.registered(loaded.fleet, each.said.model_dump())
-            self._facts[each.agent] = _Facts(server, registry_api.server(server, each.said.url), _registration(each))
+            server = server_json.registered(loaded.fleet, each.params.model_dump())
+            self._facts[each.agent] = _Facts(server, registry_api.server(server, each.params.url), _registration(each))
         home = addresses.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
         made = {f"{CARDS}{names.slug(agent)}": server_card.card(facts.strict) for agent, facts in self._facts.items()}
         catalog = server_card.catalog((card, home + path) for path, card in made.items())
@@ -165,7 +165,7 @@ def _listed(
 
 def _registration(registration: Registration) -> dict[str, Any]:
     """What the agent said of its abilities (seed 003, section 4), and what it promised."""
-    said = registration.said
+    said = registration.params
     abilities = said.capabilities.model_dump(by_alias=True, exclude_unset=True)
     return {
         **abilities,

@@ -20,11 +20,14 @@ from pallas_registry.registration.rate_limit import RateLimit
 from pallas_registry.registration.registrar import Registrar
 from pallas_registry.registration.token_files import RegistrationTokens
 
-CHANGES_RATE, CHANGES_BURST = 5.0, 50
+CHANGES_RATE = 5.0
+CHANGES_BURST = 50
 """Registrations and departures per second and token: each is written to the disk."""
-BEATS_RATE, BEATS_BURST = 2.0, 10
+BEATS_RATE = 2.0
+BEATS_BURST = 10
 """Heartbeats per second, agent and token: a stranger to the agent cannot use up what its own token may send."""
-STRANGERS_RATE, STRANGERS_BURST = 10.0, 50
+STRANGERS_RATE = 10.0
+STRANGERS_BURST = 50
 """Refused tokens per second, all together."""
 MAX_DEPTH = 16
 """Levels of JSON in a request."""
@@ -95,7 +98,7 @@ class RegistrationMethods:
     async def _heartbeat(self, tokens: RegistrationTokens, token: str, params: Params) -> dict[str, Any]:
         heartbeat = messages.read(messages.Heartbeat, params)
         _admit(tokens, token, heartbeat.agent_id)
-        registered = self._registrar.ledger.get(heartbeat.agent_id) is not None
+        registered = self._registrar.leases.get(heartbeat.agent_id) is not None
         # the limit of one agent is for those that are there: made-up names would each have a bucket of their own
         _enforce(self._beats.wait((token, heartbeat.agent_id)) if registered else self._changes.wait(token))
         return _lease(self._registrar.beat(token, heartbeat), "ok")
@@ -120,7 +123,7 @@ def _enforce(wait: float) -> None:
 
 def _lease(registration: Registration, status: str) -> dict[str, Any]:
     """Return the answer to a sign of life, with what follows silence, in seconds."""
-    interval = registration.said.heartbeat_interval
+    interval = registration.params.heartbeat_interval
     return {
         "agent_id": registration.agent,
         "status": status,

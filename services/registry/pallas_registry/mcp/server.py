@@ -108,8 +108,8 @@ def foreign(origin: str | None, hosts: Collection[str]) -> bool:
     if origin is None:
         return False
     scheme, _, authority = origin.partition("://")
-    known = any(authority == host or (host.endswith(":*") and authority.startswith(host[:-1])) for host in hosts)
-    return scheme not in ("http", "https") or not known
+    ours = any(authority == host or (host.endswith(":*") and authority.startswith(host[:-1])) for host in hosts)
+    return scheme not in ("http", "https") or not ours
 
 
 def _mismatch() -> _Error:

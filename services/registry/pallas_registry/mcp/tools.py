@@ -1,4 +1,4 @@
-"""What agents may ask the registry over MCP: how the fleet is, who is there, who is good for what."""
+"""The tools of the registry for agents: how the fleet is, who is there, who is good for what."""
 
 from __future__ import annotations
 
@@ -58,32 +58,39 @@ class NoSuchTool(Exception):
     """There is no tool of this name."""
 
 
-def call(name: str, arguments: Mapping[str, Any], look: Callable[[], Overview]) -> dict[str, Any]:
-    """A `tools/call` result: the JSON as text and as structured content.
+def call(name: str, arguments: Mapping[str, Any], overview: Callable[[], Overview]) -> dict[str, Any]:
+    """Return a `tools/call` result: the JSON as text and as structured content.
 
     Raises:
         NoSuchTool, BadArguments.
     """
-    tool = next((each for each in TOOLS if each["name"] == name), None)
+    tool = next((tool for tool in TOOLS if tool["name"] == name), None)
     if tool is None:
         raise NoSuchTool(name)
-    wanted = tool["inputSchema"]["properties"]
-    odd = [*(key for key in arguments if key not in wanted), *(key for key in wanted if key not in arguments)]
-    if odd or not all(isinstance(value, str) for value in arguments.values()):
-        raise BadArguments(f"{name} takes {', '.join(wanted) or 'no arguments'}" + (" as text" if wanted else ""))
-    view = look()
+    properties = tool["inputSchema"]["properties"]
+    mismatched = [
+        *(key for key in arguments if key not in properties),
+        *(key for key in properties if key not in arguments),
+    ]
+    if mismatched or not all(isinstance(value, str) for value in arguments.values()):
+        raise BadArguments(
+            f"{name} takes {', '.join(properties) or 'no arguments'}" + (" as text" if properties else "")
+        )
+    view = overview()
     if name == health.TOOL:
-        said: dict[str, Any] = dict(of_fleet(view).as_dict())
+        result: dict[str, Any] = dict(of_fleet(view).as_dict())
     else:
         text = arguments.get("query", "").casefold()
-        found = [row for row in view.rows if text in _searched(row)]
-        said = {"agents": [_agent(row) for row in sorted(found, key=lambda row: (row.state != "ok", row.agent))]}
-    return {"content": [{"type": "text", "text": json.dumps(said, ensure_ascii=False)}], "structuredContent": said}
+        rows = [row for row in view.rows if text in _searched(row)]
+        result = {"agents": [_agent(row) for row in sorted(rows, key=lambda row: (row.state != "ok", row.agent))]}
+    return {"content": [{"type": "text", "text": json.dumps(result, ensure_ascii=False)}], "structuredContent": result}
 
 
 def of_fleet(view: Overview) -> Health:
-    """The fleet as one (seed 000 section 2): `error` when nobody is left, `degraded` when somebody is not well."""
-    total, lost, well = sum(view.counts.values()), view.counts["error"], view.counts["ok"]
+    """Return the health of all as one (seed 000 section 2): `error` when none is up, `degraded` when one is unwell."""
+    total = sum(view.counts.values())
+    lost = view.counts["error"]
+    well = view.counts["ok"]
     status: Status = "ok" if well == total else "error" if lost == total else "degraded"
     causes = [f"{root.agent}: {root.reason.message}" for root in islice(view.troubles, _NAMED)]
     if len(view.troubles) > _NAMED:
@@ -93,13 +100,13 @@ def of_fleet(view: Overview) -> Health:
 
 
 def _searched(row: Row) -> str:
-    """The text that `find_agent` looks in; of agents that registered it knows the tools too."""
+    """Return the text that `find_agent` searches; of agents that registered it knows the tools too."""
     tools = row.registered.tools if row.registered else ()
     return "\n".join((row.agent, row.title, row.description, *tools)).casefold()
 
 
 def _agent(row: Row) -> dict[str, Any]:
-    said = {
+    fields = {
         "name": row.agent,
         "title": row.title,
         "description": row.description,
@@ -110,4 +117,4 @@ def _agent(row: Row) -> dict[str, Any]:
         "registered": row.registered is not None,
         "tools": list(row.registered.tools) if row.registered else [],
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in fields.items() if value}

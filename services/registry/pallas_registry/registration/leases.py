@@ -1,4 +1,4 @@
-"""Who is registered, and what follows from the time since each was last heard of. Pure but for the clocks given."""
+"""The registrations of this moment, and the state that follows from silence. Pure but for the clocks handed in."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pallas_contract.documents.reason import Reason, reported
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.state.status import Verdict
 
-DEGRADED_AFTER, ERROR_AFTER = 2, 4
+DEGRADED_AFTER = 2
+ERROR_AFTER = 4
 """Intervals of silence until an agent is degraded, and until it is in error: one lost heartbeat flips nothing."""
-EXPIRES_AFTER, EXPIRES_AT_LEAST = 24, 3600.0
+EXPIRES_AFTER = 24
+EXPIRES_AT_LEAST = 3600.0
 """Intervals, and seconds, of silence until a registration ends."""
 
 
@@ -22,23 +24,24 @@ Forgiven = Callable[[float], float]
 
 
 def none_forgiven(_since: float) -> float:
+    """Forgive nothing."""
     return 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An agent that registered: with which token, when first, and what it said."""
+    """An agent that registered: the name of its token, the time of its first registration, its parameters."""
 
     agent: str
     token: str
     since: datetime
-    said: Register
+    params: Register
 
 
 @dataclass(slots=True)
 class _Entry:
     registration: Registration
-    heard: float
+    signal: float
     """Seconds of the monotonic clock: the last sign of life, or else the start of this registry."""
     at: datetime | None = None
     """The time of the last sign of life; None since the registry started."""
@@ -46,11 +49,11 @@ class _Entry:
 
 
 def expiry(interval: float) -> float:
-    """Seconds of silence until a registration ends."""
+    """Return the seconds of silence until a registration ends."""
     return max(EXPIRES_AFTER * interval, EXPIRES_AT_LEAST)
 
 
-class Ledger:
+class Leases:
     """The registrations of this moment. `clock` is monotonic seconds, `now` the time of day that people are shown.
 
     `forgiven` says how many of the seconds since then the registry did not run: what it could not hear is not silence.
@@ -59,7 +62,10 @@ class Ledger:
     def __init__(
         self, *, clock: Callable[[], float], now: Callable[[], datetime], forgiven: Forgiven = none_forgiven
     ) -> None:
-        self._clock, self._now, self._started, self._forgiven = clock, now, now(), forgiven
+        self._clock = clock
+        self._now = now
+        self._started = now()
+        self._forgiven = forgiven
         self._entries: dict[str, _Entry] = {}
         self.all: tuple[Registration, ...] = ()
         """In the order of registration; another tuple after each change."""
@@ -68,43 +74,49 @@ class Ledger:
         entry = self._entries.get(agent)
         return entry.registration if entry else None
 
-    def heard(self, agent: str) -> datetime | None:
-        """The last sign of life; None when there was none since the registry started."""
+    def last_signal(self, agent: str) -> datetime | None:
+        """Return the time of the last sign of life; None when there was none since the registry started."""
         return self._entries[agent].at
 
     def silence(self, agent: str) -> float:
-        """Seconds since the last sign of life, or since the registry started."""
-        heard = self._entries[agent].heard
-        return self._clock() - heard - self._forgiven(heard)
+        """Return the seconds since the last sign of life, or since the registry started."""
+        signal = self._entries[agent].signal
+        # the time in which the registry did not run is not the agent's silence
+        return self._clock() - signal - self._forgiven(signal)
 
     def put(self, registration: Registration) -> None:
-        """A registration that is a sign of life."""
+        """Take a registration, which is a sign of life."""
         self._entries[registration.agent] = _Entry(registration, self._clock(), self._now())
         self._renew()
 
     def recall(self, registration: Registration) -> None:
-        """A registration from before the registry started."""
+        """Take a registration from before the registry started."""
         self._entries[registration.agent] = _Entry(registration, self._clock())
         self._renew()
 
-    def beat(self, said: Heartbeat) -> None:
-        """A heartbeat. Raises KeyError when the agent is not registered."""
-        entry = self._entries[said.agent_id]
-        entry.heard, entry.at = self._clock(), self._now()
-        if said.status in ("active", "ok"):
-            entry.says = Verdict("ok", reported(said.message, well=True))
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Take a heartbeat.
+
+        Raises:
+            KeyError: the agent is not registered.
+        """
+        entry = self._entries[heartbeat.agent_id]
+        entry.signal = self._clock()
+        entry.at = self._now()
+        if heartbeat.status in ("active", "ok"):
+            entry.says = Verdict("ok", reported(heartbeat.message, well=True))
         else:
-            state: State = "degraded" if said.status == "degraded" else "error"
-            entry.says = Verdict(state, reported(said.message or f"says {said.status}", well=False))
+            state: State = "degraded" if heartbeat.status == "degraded" else "error"
+            entry.says = Verdict(state, reported(heartbeat.message or f"says {heartbeat.status}", well=False))
 
     def remove(self, agent: str) -> None:
         del self._entries[agent]
         self._renew()
 
     def verdict(self, agent: str) -> Verdict:
-        """What the agent's own word is worth now. The reason stays the same while the silence lasts."""
+        """Return what the agent's own word is worth now. The reason stays the same while the silence lasts."""
         entry = self._entries[agent]
-        missed = self.silence(agent) / entry.registration.said.heartbeat_interval
+        missed = self.silence(agent) / entry.registration.params.heartbeat_interval
         silent = Reason("Silent", f"no heartbeat since {timestamp(entry.at or self._started)}")
         if missed >= ERROR_AFTER:
             return Verdict("error", silent)
@@ -115,8 +127,12 @@ class Ledger:
         return entry.says
 
     def expired(self) -> list[Registration]:
-        """Those who were silent for too long to be called registered."""
-        return [each for each in self.all if self.silence(each.agent) >= expiry(each.said.heartbeat_interval)]
+        """Return those that were silent for too long to be called registered."""
+        return [
+            registration
+            for registration in self.all
+            if self.silence(registration.agent) >= expiry(registration.params.heartbeat_interval)
+        ]
 
     def _renew(self) -> None:
         self.all = tuple(entry.registration for entry in self._entries.values())

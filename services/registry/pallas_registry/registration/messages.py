@@ -1,4 +1,4 @@
-"""What an agent may say: the messages of seed 003 sections 3.2 and 3.3, with the capability schema of section 4.
+"""The messages of an agent: those of seed 003 sections 3.2 and 3.3, with the capability schema of section 4.
 
 Strict: what is published under the fleet's name was checked here. `url`, `title`, `description` and `version` are the
 kit's own, optional.
@@ -25,7 +25,9 @@ from pydantic import (
 from pallas_contract import names
 from pallas_registry.registration.errors import INVALID_PARAMS, Refusal
 
-REGISTER, DEREGISTER, HEARTBEAT = "server.register", "server.deregister", "agent.heartbeat"
+REGISTER = "server.register"
+DEREGISTER = "server.deregister"
+HEARTBEAT = "agent.heartbeat"
 _IGNORED = frozenset({"_meta", "meta"})
 """Of MCP and of the seed's `agent.execute`; neither says anything here."""
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
@@ -65,18 +67,18 @@ Tool = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./-]{1,128}$")]
 Structure = dict[str, JsonValue]
 
 
-class _Said(BaseModel):
+class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ToolSchema(_Said):
+class ToolSchema(_Message):
     """Structure of what a tool takes and gives, in the agent's own notation (`{"symbol": "string"}`)."""
 
     input: Structure
     output: Structure
 
 
-class Capabilities(_Said):
+class Capabilities(_Message):
     """Seed 003 section 4; `agent_id` stands beside it in the request."""
 
     tools: Annotated[list[Tool], Field(min_length=1, max_length=_MOST)]
@@ -93,7 +95,7 @@ class Capabilities(_Said):
         return self
 
 
-class Register(_Said):
+class Register(_Message):
     """The parameters of `server.register`."""
 
     agent_id: Name
@@ -107,13 +109,13 @@ class Register(_Said):
     """The agent's MCP endpoint, for clients, and for probes where agents.yaml lets the registry go there."""
 
 
-class Deregister(_Said):
+class Deregister(_Message):
     """The parameters of `server.deregister`."""
 
     agent_id: Name
 
 
-class Heartbeat(_Said):
+class Heartbeat(_Message):
     """The parameters of `agent.heartbeat`. The seed's `active` is `ok` in the words of `get_health`."""
 
     agent_id: Name
@@ -121,8 +123,8 @@ class Heartbeat(_Said):
     message: Words = ""
 
 
-def read[M: _Said](model: type[M], params: Mapping[str, Any]) -> M:
-    """`params` as a message.
+def read[M: _Message](model: type[M], params: Mapping[str, Any]) -> M:
+    """Return `params` as a message.
 
     Raises:
         Refusal: with every deviation under `data.problems`.
@@ -130,8 +132,8 @@ def read[M: _Said](model: type[M], params: Mapping[str, Any]) -> M:
     try:
         return model.model_validate({key: value for key, value in params.items() if key not in _IGNORED})
     except ValidationError as error:
-        found = [
-            {"field": ".".join(map(str, each["loc"])), "message": each["msg"].removeprefix("Value error, ")}
-            for each in error.errors(include_url=False, include_input=False, include_context=False)
+        problems = [
+            {"field": ".".join(map(str, detail["loc"])), "message": detail["msg"].removeprefix("Value error, ")}
+            for detail in error.errors(include_url=False, include_input=False, include_context=False)
         ]
-        raise Refusal(400, INVALID_PARAMS, "Invalid params", {"problems": found[:_MOST_PROBLEMS]}) from None
+        raise Refusal(400, INVALID_PARAMS, "Invalid params", {"problems": problems[:_MOST_PROBLEMS]}) from None

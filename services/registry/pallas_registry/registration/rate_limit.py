@@ -1,4 +1,4 @@
-"""How often somebody may ask: a bucket per key that fills evenly (the generic cell rate algorithm)."""
+"""A limit of how often somebody may ask: a bucket per key that fills evenly (the generic cell rate algorithm)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ _KEYS = 4096
 
 
 class RateLimit:
-    """At most `burst` at once and `rate` per second of `clock` after that, for each key."""
+    """A limit of at most `burst` at once and `rate` per second of `clock` after that, for each key."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
-        self._step, self._slack, self._clock = 1 / rate, (burst - 1) / rate, clock
+        self._step = 1 / rate
+        self._slack = (burst - 1) / rate
+        self._clock = clock
         self._due: dict[Hashable, float] = {}
 
     def wait(self, key: Hashable) -> float:
-        """0, and the request is counted; or the seconds until it would be let through."""
+        """Return 0, and count the request; or return the seconds until it would be let through."""
         now = self._clock()
         due = max(self._due.get(key, now), now)
         if due - now > self._slack:

@@ -1,4 +1,4 @@
-"""Where the registry may go to probe agents that registered: only where agents.yaml lets it, by address, every time."""
+"""The addresses at which agents that registered may be probed: where agents.yaml says so, checked each time."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NOT_ALLOWED = Reason("AddressNotAllowed", "its addresses are not among those tha
 class Reach:
     """The host names and networks of `registry.registration.reach`."""
 
-    def __init__(self, written: Sequence[str]) -> None:
+    def __init__(self, entries: Sequence[str]) -> None:
         self._networks: list[IPv4Network | IPv6Network] = []
         self._names: set[str] = set()
-        for each in written:
+        for entry in entries:
             try:
-                self._networks.append(ip_network(each))
+                self._networks.append(ip_network(entry))
             except ValueError:
-                self._names.add(each.lower())
+                self._names.add(entry.lower())
 
     def __bool__(self) -> bool:
         return bool(self._networks or self._names)
 
     def host(self, url: str) -> bool:
-        """Whether the host of `url` may be asked at all; a name that is not listed may have addresses that are."""
+        """Return True when the host of `url` may be asked; a name that is not listed may have addresses that are."""
         host = (urlsplit(url).hostname or "").lower()
         try:
             return self.address(ip_address(host), "")
@@ -40,7 +40,7 @@ class Reach:
             return host in self._names or bool(self._networks)
 
     def address(self, address: Address, host: str) -> bool:
-        """Whether `address`, to which `host` resolved, may be connected to.
+        """Return True when `address`, to which `host` resolved, may be connected to.
 
         A name that is listed may point anywhere but back at the registry's own machine: whoever keeps its records must
         not choose what the registry talks to there. Link-local and multicast addresses are nobody's agents.
@@ -54,37 +54,41 @@ class Reach:
         return host.lower() in self._names and (not address.is_loopback or host.lower() == "localhost")
 
 
-class Outside:
-    """Finds the addresses of URLs that agents registered; a lost answer of DNS changes nothing."""
+class UrlDiscovery:
+    """Discovery of the URLs that agents registered, by DNS; a lost answer of it changes nothing."""
 
     def __init__(self, resolve: Resolve, *, sleep: Sleep = asyncio.sleep, bound: Bound = asyncio.timeout) -> None:
-        self._resolve, self._sleep, self._bound = resolve, sleep, bound
+        self._resolve = resolve
+        self._sleep = sleep
+        self._bound = bound
         self._last: dict[str, tuple[Endpoint, ...]] = {}
 
-    async def sweep(self, urls: Mapping[str, str], reach: Reach, tell: Callable[[str, str, Sighting], None]) -> None:
-        """Call `tell(agent, url, sighting)` once for each entry of `urls`, agent -> URL."""
-        wanted = set(urls.values())
-        self._last = {url: found for url, found in self._last.items() if url in wanted}
+    async def sweep(
+        self, urls: Mapping[str, str], reach: Reach, on_sighting: Callable[[str, str, Sighting], None]
+    ) -> None:
+        """Call `on_sighting(agent, url, sighting)` once for each entry of `urls`, agent -> URL."""
+        current = set(urls.values())
+        self._last = {url: endpoints for url, endpoints in self._last.items() if url in current}
 
-        async def look(agent: str, url: str) -> None:
-            tell(agent, url, await self._look(url, reach))
+        async def look_up(agent: str, url: str) -> None:
+            on_sighting(agent, url, await self._look_up(url, reach))
 
-        await asyncio.gather(*(look(agent, url) for agent, url in urls.items()))
+        await asyncio.gather(*(look_up(agent, url) for agent, url in urls.items()))
 
-    async def _look(self, url: str, reach: Reach) -> Sighting:
+    async def _look_up(self, url: str, reach: Reach) -> Sighting:
         host = urlsplit(url).hostname or ""
-        for left in reversed(range(CONFIRMATIONS + 1)):
+        for remaining in reversed(range(CONFIRMATIONS + 1)):
             try:
                 async with self._bound(TIMEOUT):
-                    found = await self._resolve(host)
+                    addresses = await self._resolve(host)
             except NotFound:
                 missing = Sighting(problem=NOT_FOUND)
             except (Unresolved, TimeoutError):
                 last = self._last.get(url, ())
                 missing = Sighting(last, STALE if last else UNRESOLVED, unsure=True)
             else:
-                return self._sighting(url, found, reach)
-            if left and url in self._last:
+                return self._sighting(url, addresses, reach)
+            if remaining and url in self._last:
                 await self._sleep(PAUSE)
             else:
                 break
@@ -92,6 +96,6 @@ class Outside:
 
     def _sighting(self, url: str, addresses: Iterable[str], reach: Reach) -> Sighting:
         host = urlsplit(url).hostname or ""
-        usable = sorted(each for each in addresses if reach.address(ip_address(each), host))
-        self._last[url] = tuple(Endpoint(url, each) for each in usable)
+        usable = sorted(ip for ip in addresses if reach.address(ip_address(ip), host))
+        self._last[url] = tuple(Endpoint(url, ip) for ip in usable)
         return Sighting(self._last[url], OK if usable else NOT_ALLOWED)

@@ -18,7 +18,8 @@ from pallas_registry.registration.leases import Registration
 from pallas_service import sqlite_file
 from pallas_service.sqlite_file import CannotStore, SqliteThread
 
-_APPLICATION, _FORMAT = 0x70_61_6C_6C, 1
+_APPLICATION = 0x70_61_6C_6C
+_FORMAT = 1
 """`PRAGMA application_id` ("pall") and `user_version`: whose file it is, and how it is laid out."""
 BUSY = 2.0
 """Seconds to wait for another registry to let go of the file: one that is just being replaced."""
@@ -80,7 +81,7 @@ class SqliteRegistrations:
         return registrations
 
     async def save(self, registration: Registration) -> None:
-        text = registration.said.model_dump_json(by_alias=True, exclude_defaults=True)
+        text = registration.params.model_dump_json(by_alias=True, exclude_defaults=True)
         row = (registration.agent, registration.token, timestamp(registration.since), text)
         await self._write(lambda: self._connection.execute(_SAVE, row))
 

@@ -13,7 +13,7 @@ from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import Reason
 from pallas_contract.launch import addresses
 from pallas_registry.fleet_file import Loaded
-from pallas_registry.registration.leases import Ledger, Registration
+from pallas_registry.registration.leases import Leases, Registration
 from pallas_registry.state.agents import Board, Replica
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.root_cause import Root, concerns, roots
@@ -101,12 +101,12 @@ def gather(
     *,
     now: datetime,
     config_ok: bool,
-    ledger: Ledger | None = None,
+    leases: Leases | None = None,
     most: int | None = MOST_ROWS,
 ) -> Overview:
     """Agents that are not well come first, otherwise in the order of the file; `most` bounds the rows."""
     fleet = loaded.fleet
-    registered = {each.agent: each for each in (ledger.all if ledger else ())}
+    registered = {each.agent: each for each in (leases.all if leases else ())}
     known = [agent for agent in (*fleet.agents, *registered) if agent in board]
     verdicts = {agent: board.verdict(agent) for agent in known}
     depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known if agent in fleet.agents}
@@ -118,8 +118,8 @@ def gather(
     ranked = sorted(known, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
 
     def row(agent: str) -> Row:
-        if ledger is not None and agent in registered:
-            return _registered_row(registered[agent], ledger.heard(agent), board, found[agent])
+        if leases is not None and agent in registered:
+            return _registered_row(registered[agent], leases.last_signal(agent), board, found[agent])
         return _row(loaded, placement, board, agent, found[agent])
 
     rows = tuple(map(row, ranked[:most]))
@@ -156,7 +156,7 @@ def _row(loaded: Loaded, placement: addresses.Placement, board: Board, agent: st
 
 
 def _registered_row(registration: Registration, heard: datetime | None, board: Board, found: tuple[Root, ...]) -> Row:
-    said = registration.said
+    said = registration.params
     return Row(
         title=said.title or names.title(registration.agent),
         description=said.description,
