@@ -42,7 +42,7 @@ async def serve(
     service = Service(settings, loaded, follower, dependencies)
     server = HttpServer(
         create_app(service.backend(run=secrets.token_hex(4))),
-        protocol=fast_path.protocol(service.publisher.kept),
+        protocol=fast_path.protocol(service.publisher.ready),
         linger=LINGER,
         proxy_headers=False,  # nothing here asks who the client is, and each request would pay for it
     )

@@ -1,4 +1,4 @@
-"""What the environment tells the registry; the names are the contract's."""
+"""The settings of the registry, read from the environment; the names are the contract's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pallas_contract.problems import Problem, Refused, Where
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where agents.yaml is, how to log, where to listen, and where the agents are if DNS does not know.
+    """Paths, addresses and the format of the log.
 
     `bind` is None for the file's own `registry_port`. `addresses` maps agent -> `host:port`; None means DNS.
     `domain` is the one that has a record per replica; empty where an agent's own name has them. `hosts` is what `/mcp`
@@ -36,18 +36,18 @@ class Settings:
 
 
 def read(env: Mapping[str, str]) -> Settings:
-    """Settings from environment variables; an empty variable is as good as an unset one.
+    """Return settings from environment variables; an empty variable is as good as an unset one.
 
     Raises:
         Refused: with every variable that cannot be understood.
     """
-    found: list[Problem] = []
-    bind = _bind(env.get(names.ENV_BIND, ""), found)
-    addresses = _addresses(env.get(names.ENV_ADDRESSES, ""), found)
-    if found:
-        raise Refused(found)
+    problems: list[Problem] = []
+    bind = _bind(env.get(names.ENV_BIND, ""), problems)
+    addresses = _addresses(env.get(names.ENV_ADDRESSES, ""), problems)
+    if problems:
+        raise Refused(problems)
     config = Path(env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
-    kept = env.get(names.ENV_REGISTRATIONS)
+    registrations = env.get(names.ENV_REGISTRATIONS)
     return Settings(
         config=config,
         log_format=env.get(names.ENV_LOG_FORMAT) or "json",
@@ -55,37 +55,37 @@ def read(env: Mapping[str, str]) -> Settings:
         addresses=addresses,
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
         hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
-        registrations=config.parent / kept if kept else None,
+        registrations=config.parent / registrations if registrations else None,
     )
 
 
 def authority(text: str) -> tuple[str, int] | None:
-    """`address:port` split, the brackets of an IPv6 address removed; None when it is not one."""
+    """Return `address:port` split, the brackets of an IPv6 address removed; None when it is not one."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         return None
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _bind(text: str, found: list[Problem]) -> tuple[str, int] | None:
+def _bind(text: str, problems: list[Problem]) -> tuple[str, int] | None:
     if not text:
         return None
     bind = authority(text)
     if bind is None:
-        found.append(_problem(names.ENV_BIND, f"must be `address:port`, not {text!r}"))
+        problems.append(_problem(names.ENV_BIND, f"must be `address:port`, not {text!r}"))
     return bind
 
 
-def _addresses(text: str, found: list[Problem]) -> Mapping[str, str] | None:
+def _addresses(text: str, problems: list[Problem]) -> Mapping[str, str] | None:
     if not text:
         return None
     try:
         data = json.loads(text)
     except ValueError as error:
-        found.append(_problem(names.ENV_ADDRESSES, f"is not JSON: {error}"))
+        problems.append(_problem(names.ENV_ADDRESSES, f"is not JSON: {error}"))
         return None
     if not isinstance(data, dict) or not all(isinstance(value, str) and authority(value) for value in data.values()):
-        found.append(_problem(names.ENV_ADDRESSES, 'must be a JSON object of agents: {"name": "address:port"}'))
+        problems.append(_problem(names.ENV_ADDRESSES, 'must be a JSON object of agents: {"name": "address:port"}'))
         return None
     return data
 

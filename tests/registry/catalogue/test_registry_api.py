@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallas_registry.catalogue.registry_api import Listed, Listing
+from pallas_registry.catalogue.registry_api import ServerEntry, ServerList
 
 START = datetime(2026, 3, 12, 10, tzinfo=UTC)
 
 
-def listed(name: str, minutes: int = 0, version: str = "1.0.0", deleted: bool = False, text: str = "") -> Listed:
+def listed(name: str, minutes: int = 0, version: str = "1.0.0", deleted: bool = False, text: str = "") -> ServerEntry:
     full = f"com.example/{name}"
     body = json.dumps({"server": {"name": full, "version": version}, "_meta": {}}).encode()
-    return Listed(full, version, START + timedelta(minutes=minutes), f"{full}\n{text}".casefold(), body, deleted)
+    return ServerEntry(full, version, START + timedelta(minutes=minutes), f"{full}\n{text}".casefold(), body, deleted)
 
 
 @pytest.fixture
-def listing() -> Listing:
-    return Listing(
+def listing() -> ServerList:
+    return ServerList(
         [
             listed("scout", 3, "2.0.0+x", text="Finds Müller"),
             listed("harper", 1),
@@ -33,24 +33,24 @@ def listing() -> Listing:
     )
 
 
-def ask(listing: Listing, path: str, **query: str) -> tuple[int, dict]:
+def ask(listing: ServerList, path: str, **query: str) -> tuple[int, dict]:
     raw = "&".join(f"{key}={quote(value)}" for key, value in query.items()).encode()
     document = listing.find("GET", path, raw)
     return document.status, json.loads(document.body)
 
 
-def names(listing: Listing, **query: str) -> list[str]:
+def names(listing: ServerList, **query: str) -> list[str]:
     status, body = ask(listing, "/v0.1/servers", **query)
     assert (status, body["metadata"]["count"]) == (200, len(body["servers"]))
     return [each["server"]["name"].split("/")[1] for each in body["servers"]]
 
 
-def test_all_in_the_order_of_their_names(listing: Listing) -> None:
+def test_all_in_the_order_of_their_names(listing: ServerList) -> None:
     assert names(listing) == ["harper", "research", "scout"]
     assert ask(listing, "/v0.1/servers")[1]["metadata"] == {"count": 3}
 
 
-def test_pages_one_after_the_other_are_the_whole(listing: Listing) -> None:
+def test_pages_one_after_the_other_are_the_whole(listing: ServerList) -> None:
     cursor, found = "", []
     for _ in range(3):
         _, body = ask(listing, "/v0.1/servers", limit="1", cursor=cursor)
@@ -59,7 +59,7 @@ def test_pages_one_after_the_other_are_the_whole(listing: Listing) -> None:
     assert (found, cursor) == (["com.example/harper", "com.example/research", "com.example/scout"], "")
 
 
-def test_a_cursor_outlives_the_server_it_names(listing: Listing) -> None:
+def test_a_cursor_outlives_the_server_it_names(listing: ServerList) -> None:
     assert names(listing, cursor="com.example/iris") == ["research", "scout"]
 
 
@@ -81,7 +81,7 @@ def test_a_cursor_outlives_the_server_it_names(listing: Listing) -> None:
         ({"limit": "100", "unknown": "ignored"}, ["harper", "research", "scout"]),
     ],
 )
-def test_filters(listing: Listing, query: dict[str, str], expected: list[str]) -> None:
+def test_filters(listing: ServerList, query: dict[str, str], expected: list[str]) -> None:
     assert names(listing, **query) == expected
 
 
@@ -107,14 +107,14 @@ def test_filters(listing: Listing, query: dict[str, str], expected: list[str]) -
         ({"include_deleted": "maybe"}, "include_deleted"),
     ],
 )
-def test_a_bad_parameter_is_named(listing: Listing, query: dict[str, str], word: str) -> None:
+def test_a_bad_parameter_is_named(listing: ServerList, query: dict[str, str], word: str) -> None:
     status, body = ask(listing, "/v0.1/servers", **query)
     assert (status, list(body)) == (400, ["error"])
     assert word in body["error"]
 
 
 @pytest.mark.parametrize("raw", [b"limit=1&limit=2", b"&".join([b"x=1"] * 60)])
-def test_more_than_was_asked_for(listing: Listing, raw: bytes) -> None:
+def test_more_than_was_asked_for(listing: ServerList, raw: bytes) -> None:
     assert listing.find("GET", "/v0.1/servers", raw).status == 400
 
 
@@ -132,12 +132,12 @@ def test_more_than_was_asked_for(listing: Listing, raw: bytes) -> None:
         ("/v0.1/", 404, "Not found"),
     ],
 )
-def test_versions(listing: Listing, path: str, status: int, said: str | None) -> None:
+def test_versions(listing: ServerList, path: str, status: int, said: str | None) -> None:
     found, body = ask(listing, path)
     assert (found, body.get("error")) == (status, said)
 
 
-def test_a_removed_server_is_told_to_who_asks_for_it(listing: Listing) -> None:
+def test_a_removed_server_is_told_to_who_asks_for_it(listing: ServerList) -> None:
     assert ask(listing, "/v0.1/servers/com.example/gone/versions/latest", include_deleted="true")[0] == 200
 
 
@@ -145,12 +145,12 @@ def test_a_removed_server_is_told_to_who_asks_for_it(listing: Listing) -> None:
     ("method", "path", "status"),
     [("PUT", "/v0.1/servers/a/versions/1", 501), ("POST", "/v0.1/publish", 501), ("PATCH", "/v0.1/x", 501)],
 )
-def test_publishing_is_not_for_here(listing: Listing, method: str, path: str, status: int) -> None:
+def test_publishing_is_not_for_here(listing: ServerList, method: str, path: str, status: int) -> None:
     document = listing.find(method, path, b"")
     assert (document.status, list(json.loads(document.body))) == (status, ["error"])
 
 
-def test_other_paths_are_not_ours(listing: Listing) -> None:
+def test_other_paths_are_not_ours(listing: ServerList) -> None:
     assert listing.find("GET", "/v0/servers", b"") is None
 
 
@@ -158,6 +158,6 @@ def test_other_paths_are_not_ours(listing: Listing) -> None:
     raw=st.binary(max_size=200) | st.from_regex(rb"(cursor|limit|updated_since|version|search)=.{0,40}", fullmatch=True)
 )
 def test_any_query_string_is_answered(raw: bytes) -> None:
-    document = Listing([listed("harper")]).find("GET", "/v0.1/servers", raw)
+    document = ServerList([listed("harper")]).find("GET", "/v0.1/servers", raw)
     assert document.status in (200, 400)
     assert json.loads(document.body).keys() <= {"servers", "metadata", "error"}

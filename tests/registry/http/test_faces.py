@@ -42,12 +42,12 @@ async def test_what_is_kept_costs_no_work(folder: Path, time, fake: Fake) -> Non
     async with running(folder, time, fake, fake) as service:
         for path in ("/.well-known/mcp/server.json", "/server-cards/harper", "/prometheus/targets"):
             assert (
-                service.publisher.kept(path)
-                is service.publisher.kept(path)
+                service.publisher.ready(path)
+                is service.publisher.ready(path)
                 is service.publisher.find("GET", path, b"")
                 is not None
             )
-        assert [service.publisher.kept(path) for path in made] == [None] * len(made)
+        assert [service.publisher.ready(path) for path in made] == [None] * len(made)
 
 
 FACES = ("/v0.1/servers", "/.well-known/ai-catalog.json", "/prometheus/targets")

@@ -55,13 +55,13 @@ def test_a_big_fleet_shows_who_is_in_trouble_and_what_they_touch() -> None:
     names = [f"n{number}" for number in range(200)]
     drawing = draw(nodes(*names, n5="error"), [("n4", "n5"), ("n6", "n7")])
     assert {box.node.name for box in drawing.boxes} == {"n4", "n5"}
-    assert (len(drawing.lines), drawing.left_out) == (1, 198)
+    assert (len(drawing.lines), drawing.omitted) == (1, 198)
 
 
 def test_never_more_than_the_bound() -> None:
     names = [f"n{number}" for number in range(300)]
     drawing = draw(nodes(*names, **dict.fromkeys(names, "error")), [])
-    assert (len(drawing.boxes), drawing.left_out) == (MOST, 300 - MOST)
+    assert (len(drawing.boxes), drawing.omitted) == (MOST, 300 - MOST)
 
 
 def test_nothing_to_draw() -> None:

@@ -13,20 +13,20 @@ PATH = "/prometheus/targets"
 
 
 def document(fleet: str, agents: Iterable[str], endpoints: Callable[[str], Sequence[Endpoint]]) -> Document:
-    """A target group per agent that has an address (Prometheus, http_sd_config)."""
+    """Return a target group per agent that has an address (Prometheus, http_sd_config)."""
     groups = [
         {
-            "targets": [_authority(each) for each in found],
-            "labels": {"fleet": fleet, "agent": agent} | _scheme(found[0]),
+            "targets": [_authority(endpoint) for endpoint in replicas],
+            "labels": {"fleet": fleet, "agent": agent} | _scheme(replicas[0]),
         }
         for agent in agents
-        if (found := endpoints(agent))
+        if (replicas := endpoints(agent))
     ]
     return Document(json.dumps(groups, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _scheme(endpoint: Endpoint) -> dict[str, str]:
-    """Prometheus asks with http unless told otherwise."""
+    """Return the label for https: Prometheus asks with http unless told otherwise."""
     return {"__scheme__": "https"} if urlsplit(endpoint.url).scheme == "https" else {}
 
 

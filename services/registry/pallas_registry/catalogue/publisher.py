@@ -1,4 +1,4 @@
-"""When the documents are made anew: after each change, together with the others of the moment, and never too often."""
+"""Publishing: the documents are made anew after each change, with the others of the moment, and never too often."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Publisher:
         clock: Callable[[], float],
         sleep: Sleep,
     ) -> None:
-        """`updated` is set when the documents would say something else; `static` are those that never do, by path."""
+        """Take the parts. `updated` is set when documents would differ; `static` are those that never do, by path."""
         self.catalogue = catalogue
         self._updated = updated
         self._board = board
@@ -52,11 +52,11 @@ class Publisher:
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
         """Return the document of a path, ready or joined of ready entries (serving.documents.Find)."""
-        return self.kept(path) or self.catalogue.find(method, path, query)
+        return self.ready(path) or self.catalogue.find(method, path, query)
 
-    def kept(self, path: str) -> Document | None:
-        """Return the document of a path if there is no work in it (serving.fast_path.Kept)."""
-        return self.catalogue.kept(path) or self._documents.get(path)
+    def ready(self, path: str) -> Document | None:
+        """Return the document of a path if there is no work in it (serving.fast_path.Ready)."""
+        return self.catalogue.ready(path) or self._documents.get(path)
 
     def hold(self) -> None:
         """Wait `HOLD` seconds, at most, for the first probes of agents that were just added."""

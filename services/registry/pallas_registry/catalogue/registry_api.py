@@ -13,7 +13,8 @@ from pallas_registry.serving.documents import Document, refusal
 
 PREFIX = "/v0.1/"
 PATH = "/v0.1/servers"
-LIMIT, MOST = 30, 100
+LIMIT = 30
+MOST = 100
 """Entries on a page: by default, and at most."""
 
 _VERSIONS = re.compile(r"/v0\.1/servers/(?P<name>[^/]+/[^/]+)/versions(?:/(?P<version>[^/]+))?")
@@ -28,7 +29,7 @@ NOT_SUPPORTED = refusal(501, "Publishing is not supported by this registry: agen
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ServerEntry:
     """One server with what it is found by; `text` is what `search` looks in, case folded; `body` its JSON."""
 
     name: str
@@ -54,78 +55,78 @@ class Query:
     version: str = ""
     include_deleted: bool = False
 
-    def takes(self, each: Listed) -> bool:
+    def takes(self, entry: ServerEntry) -> bool:
         return (
-            (self.include_deleted or not each.deleted)
-            and self.search in each.text
-            and self.version in ("", "latest", each.version)
-            and (self.updated_since is None or each.updated >= self.updated_since)
+            (self.include_deleted or not entry.deleted)
+            and self.search in entry.text
+            and self.version in ("", "latest", entry.version)
+            and (self.updated_since is None or entry.updated >= self.updated_since)
         )
 
 
 def understand(raw: bytes) -> Query:
-    """The query string as a `Query`; parameters that the API does not know are ignored.
+    """Return the query string as a `Query`; parameters that the API does not know are ignored.
 
     Raises:
-        BadQuery: one that it knows has a value it cannot have, or is given twice.
+        BadQuery: one that it knows has a value it cannot have, or is values twice.
     """
     try:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
         raise BadQuery("too many query parameters") from None
-    given = {name: value for name, value in pairs if name in _PARAMETERS}
-    if len(given) != sum(name in _PARAMETERS for name, _ in pairs):
-        raise BadQuery("a query parameter is given twice")
-    since = _moment(given["updated_since"]) if "updated_since" in given else None
+    values = {name: value for name, value in pairs if name in _PARAMETERS}
+    if len(values) != sum(name in _PARAMETERS for name, _ in pairs):
+        raise BadQuery("a query parameter is values twice")
+    since = _moment(values["updated_since"]) if "updated_since" in values else None
     return Query(
-        after=_cursor(given.get("cursor", "")),
-        limit=_limit(given.get("limit", str(LIMIT))),
-        search=given.get("search", "").casefold(),
+        after=_cursor(values.get("cursor", "")),
+        limit=_limit(values.get("limit", str(LIMIT))),
+        search=values.get("search", "").casefold(),
         updated_since=since,
-        version=given.get("version", ""),
+        version=values.get("version", ""),
         # who asks for changes must hear of removals too
-        include_deleted=_flag(given.get("include_deleted", "false")) or since is not None,
+        include_deleted=_flag(values.get("include_deleted", "false")) or since is not None,
     )
 
 
-class Listing:
+class ServerList:
     """All servers in the order of their names; an answer joins bytes that were made when the entry changed."""
 
-    def __init__(self, servers: Iterable[Listed] = ()) -> None:
-        self._servers = sorted(servers, key=lambda each: each.name)
-        self._names = [each.name for each in self._servers]
+    def __init__(self, servers: Iterable[ServerEntry] = ()) -> None:
+        self._servers = sorted(servers, key=lambda entry: entry.name)
+        self._names = [entry.name for entry in self._servers]
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
-        """The answer to a request under `/v0.1/`; None for every other path."""
+        """Return the answer to a request under `/v0.1/`; None for every other path."""
         if not path.startswith(PREFIX):
             return None
         if method in ("PUT", "PATCH", "DELETE") or (method, path) == ("POST", "/v0.1/publish"):
             return NOT_SUPPORTED
         try:
-            asked = understand(query)
+            parameters = understand(query)
         except BadQuery as bad:
             return refusal(400, str(bad))
         if path == PATH:
-            return self._page(asked)
+            return self._page(parameters)
         match = _VERSIONS.fullmatch(path)
-        return self._versions(match["name"], match["version"], asked.include_deleted) if match else NO_PATH
+        return self._versions(match["name"], match["version"], parameters.include_deleted) if match else NO_PATH
 
     def _page(self, query: Query) -> Document:
         start = bisect_right(self._names, query.after) if query.after else 0
-        found: list[Listed] = []
+        page: list[ServerEntry] = []
         more = False
-        for each in self._servers[start:]:
-            if not query.takes(each):
+        for entry in self._servers[start:]:
+            if not query.takes(entry):
                 continue
-            if len(found) == query.limit:
+            if len(page) == query.limit:
                 more = True
                 break
-            found.append(each)
-        return _list(found, found[-1].name if more else "")
+            page.append(entry)
+        return _list(page, page[-1].name if more else "")
 
     def _versions(self, name: str, version: str | None, include_deleted: bool) -> Document:
-        at = bisect_right(self._names, name) - 1
-        server = self._servers[at] if at >= 0 and self._names[at] == name else None
+        index = bisect_right(self._names, name) - 1
+        server = self._servers[index] if index >= 0 and self._names[index] == name else None
         if server is None or (server.deleted and not include_deleted):
             return NO_SERVER
         if version is None:
@@ -133,10 +134,10 @@ class Listing:
         return Document(server.body) if version in ("latest", server.version) else NO_VERSION
 
 
-def _list(found: list[Listed], cursor: str = "") -> Document:
-    onward = f',"nextCursor":"{cursor}"' if cursor else ""  # a name: nothing in it needs escaping
-    metadata = f'"metadata":{{"count":{len(found)}{onward}}}'
-    return Document(b'{"servers":[' + b",".join(each.body for each in found) + b"]," + metadata.encode() + b"}")
+def _list(page: list[ServerEntry], cursor: str = "") -> Document:
+    next_cursor = f',"nextCursor":"{cursor}"' if cursor else ""  # a name: nothing in it needs escaping
+    metadata = f'"metadata":{{"count":{len(page)}{next_cursor}}}'
+    return Document(b'{"servers":[' + b",".join(entry.body for entry in page) + b"]," + metadata.encode() + b"}")
 
 
 def _cursor(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Where the agents are: addresses by DNS, or as they were handed over."""
+"""The addresses of the agents: by DNS, or as they were handed over."""

@@ -16,7 +16,7 @@ class ReplicaCount:
     """A comparison of the replicas found with those that should run, and since when they are fewer."""
 
     def __init__(self, expected: Callable[[str], int], *, clock: Callable[[], float]) -> None:
-        """`expected` gives the replicas that an agent should have, 1 if nothing is known; `clock` monotonic seconds."""
+        """Take `expected`, the replicas that an agent should have or 1, and `clock`, monotonic seconds."""
         self._expected = expected
         self._clock = clock
         self._since: dict[str, float] = {}

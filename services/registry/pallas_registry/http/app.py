@@ -50,7 +50,7 @@ class Backend:
 
 
 def create_app(backend: Backend) -> ASGIApp:
-    """The ASGI application: ready-made documents in front of everything else, also of FastAPI's own middleware."""
+    """Return the ASGI application: ready-made documents in front of all else, also of FastAPI's own middleware."""
     app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None)
     _probes(app, backend)
     _people(app, backend)
@@ -59,7 +59,7 @@ def create_app(backend: Backend) -> ASGIApp:
 
     @cache
     def description() -> Document:
-        """Made when first asked for: most registries never are."""
+        """Make it when first asked for: most registries never are."""
         schema = app.openapi()
         schema["paths"] |= openapi.paths()
         return Document(json.dumps(schema, ensure_ascii=False).encode())
@@ -77,7 +77,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """The methods of all routes that have the path: Starlette names those of the first one only."""
+    """Return the methods of all routes that have the path: Starlette names those of the first one only."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     fitting = [route.methods or () for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     return ", ".join(sorted({method for methods in fitting for method in methods}))
@@ -85,9 +85,8 @@ def _allowed(request: Request) -> str:
 
 def _probes(app: FastAPI, backend: Backend) -> None:
     @app.head("/livez", include_in_schema=False)
-    @app.get("/livez", tags=["probes"])
+    @app.get("/livez", tags=["probes"], description="The process answers.")
     async def livez() -> dict[str, str]:
-        """The process answers."""
         return {"status": "ok"}
 
     @app.head("/readyz", include_in_schema=False)

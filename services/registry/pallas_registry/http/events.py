@@ -20,10 +20,13 @@ LIMIT = 256
 
 
 class Streams:
-    """Counts the streams that are open; `run` is in every id, so that those of an earlier process are recognised."""
+    """The streams that are open, counted; `run` is in every id, so that those of an earlier process are recognised."""
 
     def __init__(self, history: History, *, run: str, keep_alive: float = KEEP_ALIVE, limit: int = LIMIT) -> None:
-        self._history, self._run, self._keep_alive, self._limit = history, run, keep_alive, limit
+        self._history = history
+        self._run = run
+        self._keep_alive = keep_alive
+        self._limit = limit
         self.open = 0
 
     @property
@@ -31,26 +34,26 @@ class Streams:
         return self.open >= self._limit
 
     async def follow(self, last_id: str) -> AsyncIterator[bytes]:
-        """Events after the one with `last_id` (the Last-Event-ID header); from now on when it is empty."""
+        """Yield the events after the one with `last_id` (the Last-Event-ID header); from now on when it is empty."""
         self.open += 1
         try:
-            seen = self._seen(last_id) if last_id else self._history.number
+            last = self._last(last_id) if last_id else self._history.number
             yield b"retry: 2000\n\n"
             while True:
-                news = self._history.after(seen)
+                news = self._history.after(last)
                 for chunk in self._events(news):
                     yield chunk
                 if news.closed:
                     return
-                seen = news.number
+                last = news.number
                 if not await self._woken(news.rings):
                     yield b": still here\n\n"
-                elif self._history.number == seen:
+                elif self._history.number == last:
                     yield b"event: update\ndata: {}\n\n"
         finally:
             self.open -= 1
 
-    def _seen(self, last_id: str) -> int:
+    def _last(self, last_id: str) -> int:
         run, _, number = last_id.rpartition("-")
         return int(number) if run == self._run and number.isascii() and number.isdigit() else 0
 

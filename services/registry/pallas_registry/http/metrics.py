@@ -24,7 +24,7 @@ MANY = 1000
 """Agents up to whose number the exposition is written at once."""
 
 
-class _Taken(CollectorRegistry):
+class _Snapshot(CollectorRegistry):
     """A snapshot, as the encoders want it."""
 
     def __init__(self, families: list[Metric]) -> None:
@@ -47,7 +47,10 @@ class Metrics:
         silences: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """`silences` has the seconds since each registered agent was last heard of; `lost` is `Pulse.lost`."""
-        self._board, self._config_ok, self._lost, self._silences = board, config_ok, lost, silences
+        self._board = board
+        self._config_ok = config_ok
+        self._lost = lost
+        self._silences = silences
         self._changes: Counter[tuple[str, State, State]] = Counter()
         self._durations = Histogram(
             "pallas_registry_probe_duration_seconds",
@@ -67,8 +70,8 @@ class Metrics:
 
     def retain(self, agents: Collection[str]) -> None:
         """Drop what was counted for others than these: names that come and go must not fill the memory."""
-        kept = set(agents)
-        self._changes = Counter({key: count for key, count in self._changes.items() if key[0] in kept})
+        present = set(agents)
+        self._changes = Counter({key: count for key, count in self._changes.items() if key[0] in present})
 
     def observe(self, seconds: float) -> None:
         self._durations.observe(seconds)
@@ -77,18 +80,18 @@ class Metrics:
         self._lateness.observe(seconds)
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
-        """The exposition and its content type, in the format the scraper's Accept header asks for.
+        """Return the exposition and its content type, in the format the scraper's Accept header asks for.
 
         That of thousands of agents takes a good part of a second, and is written beside the event loop.
         """
         encode, content_type = choose_encoder(accept)
-        taken = _Taken(list(self.collect()))
+        snapshot = _Snapshot(list(self.collect()))
         if len(self._board.agents) <= MANY:
-            return encode(taken), content_type
-        return await asyncio.to_thread(encode, taken), content_type
+            return encode(snapshot), content_type
+        return await asyncio.to_thread(encode, snapshot), content_type
 
     def collect(self) -> Iterator[Metric]:
-        """Everything as it is now."""
+        """Yield everything as it is now."""
         yield from self._agents()
         yield self._states()
         yield self._counted()

@@ -1,4 +1,4 @@
-"""How the ready-made documents are described in `/openapi.json`; FastAPI sees only what it routes itself."""
+"""The ready-made documents as `/openapi.json` describes them; FastAPI sees only what it routes itself."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ _NAME = {
 
 
 def paths() -> dict[str, Any]:
-    """OpenAPI path items."""
-    anything, groups = {"type": "object"}, {"type": "array", "items": {"type": "object"}}
+    """Return OpenAPI path items."""
+    anything = {"type": "object"}
+    groups = {"type": "array", "items": {"type": "object"}}
     seed = "The MCP server schema with the state of each agent in `_meta` (seed 000, section 1)."
     return {
         catalogue.PATH: _get("catalogue", "All agents of the fleet", anything, about=seed),

@@ -31,7 +31,8 @@ class Document:
     def __init__(
         self, body: bytes, content_type: str = "application/json", *, status: int = 200, cache: str = "no-cache"
     ) -> None:
-        self.body, self.status = body, status
+        self.body = body
+        self.status = status
         self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         self.unchanged: _Headers = [
             *_CORS,
@@ -44,7 +45,8 @@ class Document:
             (b"content-type", content_type.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
-        self.head, self.full = _sent(self.unchanged), _sent(self.headers)
+        self.head = _sent(self.unchanged)
+        self.full = _sent(self.headers)
 
 
 def _sent(headers: _Headers) -> bytes:
@@ -52,7 +54,7 @@ def _sent(headers: _Headers) -> bytes:
 
 
 def refusal(status: int, message: str) -> Document:
-    """An error in the shape of the registry API: `{"error": message}`."""
+    """Return an error in the shape of the registry API: `{"error": message}`."""
     return Document(json.dumps({"error": message}, ensure_ascii=False).encode(), status=status)
 
 
@@ -66,11 +68,12 @@ Find = Callable[[str, str, bytes], Document | None]
 class Prebuilt:
     """ASGI middleware that answers what `find` knows and hands everything else on.
 
-    Before routing on purpose: a route costs half of the requests per second (research/perf-reliability.md, 1c).
+    Before routing on purpose: a route costs half of the requests per second.
     """
 
     def __init__(self, app: ASGIApp, find: Find) -> None:
-        self._app, self._find = app, find
+        self._app = app
+        self._find = find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         current = None
@@ -97,6 +100,6 @@ def _answer(document: Document, scope: Scope) -> tuple[int, _Headers, bytes]:
 
 
 def matches(etag: str, fields: list[str]) -> bool:
-    """Whether the If-None-Match header `fields` name `etag` (RFC 9110 section 13.1.2: weak comparison)."""
+    """Return True when the If-None-Match header `fields` name `etag` (RFC 9110 section 13.1.2: weak comparison)."""
     tags = [tag.strip().removeprefix("W/") for field in fields for tag in field.split(",")]
     return etag in tags or "*" in tags

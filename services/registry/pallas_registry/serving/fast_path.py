@@ -18,10 +18,11 @@ from pallas_service.http.protocol import BoundedProtocol
 REMEMBERED = 2048
 """Most bytes of a request that a connection remembers."""
 
-Kept = Callable[[str], Document | None]
+Ready = Callable[[str], Document | None]
 """The document of a path, whatever the query, if it is kept ready: never one that is made for the asking."""
 
-_WHOLE, _UNCHANGED = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 304 Not Modified\r\n"
+_WHOLE = b"HTTP/1.1 200 OK\r\n"
+_UNCHANGED = b"HTTP/1.1 304 Not Modified\r\n"
 
 
 class _Answered:
@@ -31,14 +32,14 @@ class _Answered:
     message_event = asyncio.Event()
 
 
-class Shortcut(BoundedProtocol):
+class FastPathProtocol(BoundedProtocol):
     """uvicorn's protocol with a short way to the documents that are kept; other requests pay a look for it.
 
     A body is handed over whole, as uvicorn does: once the connection holds more than it should, the long way waits.
     """
 
-    kept: ClassVar[staticmethod[[str], Document | None]]
-    dated: ClassVar[tuple[list[tuple[bytes, bytes]] | None, bytes]] = (None, b"")
+    ready: ClassVar[staticmethod[[str], Document | None]]
+    defaults: ClassVar[tuple[list[tuple[bytes, bytes]] | None, bytes]] = (None, b"")
     """uvicorn's own headers, another list each second, and what they are on the wire."""
 
     _open = _begun = 0
@@ -47,19 +48,20 @@ class Shortcut(BoundedProtocol):
     """Path and document of a 304 given in the bytes at hand."""
     _again: tuple[bytes, str, Document] | None = None
     """The bytes of the last request, if it was one whole request for which there was a 304; then as `_answered`."""
-    _heard = 0.0
+    _repeated = 0.0
     """When that request came again, by the loop's clock."""
 
     def data_received(self, data: bytes) -> None:
         if self._again is not None and data == self._again[0] and not self.flow.write_paused:
             _, path, document = self._again
-            if self.kept(path) is document:
-                self._heard = self.loop.time()  # setting a timer would cost as much as all the rest
+            if self.ready(path) is document:
+                self._repeated = self.loop.time()  # setting a timer would cost as much as all the rest
                 self.server_state.total_requests += 1
                 self.transport.write(self._fields(_UNCHANGED, document.head))
                 return
         whole = not self._open and not self._held
-        self._begun, self._answered, self._again = 0, None, None
+        self._begun = 0
+        self._answered = self._again = None
         super().data_received(data)
         self._remember(data, whole=whole)
 
@@ -69,9 +71,9 @@ class Shortcut(BoundedProtocol):
             self._again = (data, *self._answered)
 
     def timeout_keep_alive_handler(self) -> None:
-        left = self._heard + self.timeout_keep_alive - self.loop.time()
-        if left > 0 and not self.transport.is_closing():
-            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        remaining = self._repeated + self.timeout_keep_alive - self.loop.time()
+        if remaining > 0 and not self.transport.is_closing():
+            self.timeout_keep_alive_task = self.loop.call_later(remaining, self.timeout_keep_alive_handler)
         else:
             super().timeout_keep_alive_handler()
 
@@ -85,23 +87,23 @@ class Shortcut(BoundedProtocol):
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
-        found = self._plain()
-        tag = next((value for name, value in self.headers if name == b"if-none-match"), None) if found else None
-        if found is None or (tag is not None and not matches(found[1].etag, [tag.decode("latin-1")])):
+        match = self._plain()
+        tag = next((value for name, value in self.headers if name == b"if-none-match"), None) if match else None
+        if match is None or (tag is not None and not matches(match[1].etag, [tag.decode("latin-1")])):
             super().on_headers_complete()
             return
-        document = found[1]
+        document = match[1]
         self.cycle = _Answered  # type: ignore[assignment] # what uvicorn asks of a cycle that is over
         if tag is None:
             self.transport.write(self._fields(_WHOLE, document.full))
             self.transport.write(document.body)
         else:
-            self._answered = found
+            self._answered = match
             self.transport.write(self._fields(_UNCHANGED, document.head))
         self.on_response_complete()
 
     def _plain(self) -> tuple[str, Document] | None:
-        """What is asked for and the document, if that can be answered at once and in turn."""
+        """Return the path and its document, if the request can be answered at once and in turn."""
         if self._begun > 1:
             return None
         waiting = self.cycle is not None and not self.cycle.response_complete
@@ -112,19 +114,19 @@ class Shortcut(BoundedProtocol):
         if b"%" in self.url or b"#" in self.url:
             return None
         path = self.url.partition(b"?")[0].decode("latin-1")
-        document = self.kept(path)
+        document = self.ready(path)
         return (path, document) if document is not None and document.status == 200 else None
 
     def _fields(self, status: bytes, fields: bytes) -> bytes:
-        known, default = Shortcut.dated
-        if known is not self.server_state.default_headers:
-            known = self.server_state.default_headers
-            default = b"".join(b"%b: %b\r\n" % field for field in known)
-            Shortcut.dated = known, default
+        headers, default = FastPathProtocol.defaults
+        if headers is not self.server_state.default_headers:
+            headers = self.server_state.default_headers
+            default = b"".join(b"%b: %b\r\n" % field for field in headers)
+            FastPathProtocol.defaults = headers, default
         return b"".join((status, default, fields, b"\r\n"))
 
 
-def protocol(kept: Kept) -> type[Shortcut]:
-    """The class for `uvicorn.Config(http=...)`."""
-    members: dict[str, Any] = {"kept": staticmethod(kept)}
-    return type("Bound", (Shortcut,), members)
+def protocol(ready: Ready) -> type[FastPathProtocol]:
+    """Return the class for `uvicorn.Config(http=...)`."""
+    members: dict[str, Any] = {"ready": staticmethod(ready)}
+    return type("Bound", (FastPathProtocol,), members)

@@ -1,4 +1,4 @@
-"""How many connections this process may have open: it bounds how many probes go on at once."""
+"""The number of connections that this process may have open: it bounds how many probes go on at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import resource
 
 
 def affordable(most: int) -> int:
-    """Half of the file descriptors that this process may have, at least 1 and at most `most`.
+    """Return half of the file descriptors that this process may have, at least 1 and at most `most`.
 
     The soft limit is raised to the hard one first: it is there for programs that use `select`.
     """

@@ -1,4 +1,4 @@
-"""What the status page shows, gathered from the live model at one moment. No HTML here."""
+"""The content of the status page, gathered from the live model at one moment. No HTML here."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CHANGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What is shown of an agent that registered itself. `heard` is None when nothing was since the registry started."""
+    """The part of a row about registering. `signal` is the last sign of life since the registry started."""
 
     tools: tuple[str, ...]
     interval: float
-    heard: datetime | None
+    signal: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Row:
     @property
     def well(self) -> int:
         """Replicas that are well."""
-        return sum(1 for each in self.replicas if each.result and each.result.state == "ok")
+        return sum(1 for replica in self.replicas if replica.result and replica.result.state == "ok")
 
     @property
     def elsewhere(self) -> tuple[Root, ...]:
@@ -104,23 +104,23 @@ def gather(
     leases: Leases | None = None,
     most: int | None = MOST_ROWS,
 ) -> Overview:
-    """Agents that are not well come first, otherwise in the order of the file; `most` bounds the rows."""
+    """Return the overview. Agents that are unwell come first, then the order of the file; `most` bounds the rows."""
     fleet = loaded.fleet
-    registered = {each.agent: each for each in (leases.all if leases else ())}
-    known = [agent for agent in (*fleet.agents, *registered) if agent in board]
-    verdicts = {agent: board.verdict(agent) for agent in known}
-    depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in known if agent in fleet.agents}
-    found = {agent: roots(agent, depends, verdicts) for agent in known}
+    registered = {registration.agent: registration for registration in (leases.all if leases else ())}
+    agents = [agent for agent in (*fleet.agents, *registered) if agent in board]
+    verdicts = {agent: board.verdict(agent) for agent in agents}
+    depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in agents if agent in fleet.agents}
+    causes = {agent: roots(agent, depends, verdicts) for agent in agents}
     troubles: dict[Root, list[str]] = {}
-    for agent in known:
-        for root in found[agent]:
+    for agent in agents:
+        for root in causes[agent]:
             troubles.setdefault(root, []).append(agent)
-    ranked = sorted(known, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
+    ranked = sorted(agents, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
 
     def row(agent: str) -> Row:
         if leases is not None and agent in registered:
-            return _registered_row(registered[agent], leases.last_signal(agent), board, found[agent])
-        return _row(loaded, placement, board, agent, found[agent])
+            return _registered_row(registered[agent], board, causes[agent], signal=leases.last_signal(agent))
+        return _row(loaded, placement, board, agent=agent, causes=causes[agent])
 
     rows = tuple(map(row, ranked[:most]))
     nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
@@ -134,51 +134,54 @@ def gather(
         states={agent: verdict.state for agent, verdict in verdicts.items()},
         counts={state: counted[state] for state in get_args(State)},
         rows=rows,
-        hidden=len(known) - len(rows),
+        hidden=len(agents) - len(rows),
         undeclared=board.undeclared,
-        troubles={root: tuple(agents) for root, agents in troubles.items()},
+        troubles={root: tuple(sufferers) for root, sufferers in troubles.items()},
         nodes=nodes,
         edges=edges,
         changes=tuple(history.last(CHANGES)),
     )
 
 
-def _row(loaded: Loaded, placement: addresses.Placement, board: Board, agent: str, found: tuple[Root, ...]) -> Row:
+def _row(loaded: Loaded, placement: addresses.Placement, board: Board, *, agent: str, causes: tuple[Root, ...]) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
         title=written.title,
         description=written.description,
         url=addresses.agent_url(loaded.fleet, agent, placement),
-        roots=found,
+        roots=causes,
         depends_on=tuple(written.depends_on),
-        **_seen(board, agent),
+        **_live_fields(board, agent),
     )
 
 
-def _registered_row(registration: Registration, heard: datetime | None, board: Board, found: tuple[Root, ...]) -> Row:
-    said = registration.params
+def _registered_row(
+    registration: Registration, board: Board, causes: tuple[Root, ...], *, signal: datetime | None
+) -> Row:
+    params = registration.params
     return Row(
-        title=said.title or names.title(registration.agent),
-        description=said.description,
-        url=said.url,
-        roots=found,
+        title=params.title or names.title(registration.agent),
+        description=params.description,
+        url=params.url,
+        roots=causes,
         depends_on=(),
-        registered=Registered(tuple(said.capabilities.tools), said.heartbeat_interval, heard),
-        **_seen(board, registration.agent),
+        registered=Registered(tuple(params.capabilities.tools), params.heartbeat_interval, signal),
+        **_live_fields(board, registration.agent),
     )
 
 
-def _seen(board: Board, agent: str) -> dict[str, Any]:
-    """What a row has of the live model."""
-    verdict, replicas = board.verdict(agent), board.replicas(agent)
+def _live_fields(board: Board, agent: str) -> dict[str, Any]:
+    """Return the fields of a row that come from the live model."""
+    verdict = board.verdict(agent)
+    replicas = board.replicas(agent)
     return {
         "agent": agent,
         "slug": names.slug(agent),
         "state": verdict.state,
         "reason": verdict.reason,
         "since": board.since(agent),
-        "probed": min((each.probed for each in replicas if each.probed), default=None),
-        "eras": tuple(sorted({each.result.era for each in replicas if each.result and each.result.era})),
+        "probed": min((replica.probed for replica in replicas if replica.probed), default=None),
+        "eras": tuple(sorted({replica.result.era for replica in replicas if replica.result and replica.result.era})),
         "replicas": replicas,
     }
 

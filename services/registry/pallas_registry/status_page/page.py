@@ -18,7 +18,8 @@ from pallas_registry.status_page.overview import Overview
 
 FRESH = 1.0
 """Seconds a rendered page is served to everybody."""
-MOST_TROUBLES, MOST_SUFFERING = 100, 20
+MOST_TROUBLES = 100
+MOST_SUFFERING = 20
 """Root causes on the page, and the agents that are named as suffering from each."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -39,38 +40,41 @@ _WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unkn
 
 
 def assets() -> dict[str, Document]:
-    """Path -> document of everything the page loads."""
+    """Return the document of everything that the page loads, by path."""
     folder = files("pallas_registry.status_page") / "assets"
-    found = {
+    documents = {
         "/static/page.css": Document((folder / "page.css").read_bytes(), "text/css; charset=utf-8"),
         "/static/page.js": Document((folder / "page.js").read_bytes(), "text/javascript; charset=utf-8"),
     }
     for state, colour in _COLOURS.items():
         dot = f'<circle cx="8" cy="8" r="7" fill="{colour}"/>'
         icon = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">{dot}</svg>'
-        found[f"/static/{state}.svg"] = Document(icon.encode(), "image/svg+xml")
-    return found
+        documents[f"/static/{state}.svg"] = Document(icon.encode(), "image/svg+xml")
+    return documents
 
 
 class StatusPage:
-    """Renders what `gather` finds; many readers in one second cost one rendering."""
+    """The page of what `gather` returns; many readers in one second cost one rendering."""
 
     def __init__(
         self, gather: Callable[[], Overview], *, version: Callable[[], object], clock: Callable[[], float]
     ) -> None:
         """`version` differs after each change that must be seen at once; `clock` is monotonic seconds."""
-        self._gather, self._version, self._clock = gather, version, clock
+        self._gather = gather
+        self._version = version
+        self._clock = clock
         self._rendered: tuple[object, float, bytes] | None = None
 
     def html(self) -> bytes:
-        version, now = self._version(), self._clock()
+        version = self._version()
+        now = self._clock()
         if self._rendered is None or self._rendered[0] != version or now - self._rendered[1] >= FRESH:
             self._rendered = (version, now, render(self._gather()).encode())
         return self._rendered[2]
 
 
 def render(view: Overview) -> str:
-    """The page. Pure."""
+    """Return the page. Pure."""
     template = _environment().get_template("status.html.j2")
     return template.render(
         view=view,
@@ -88,10 +92,10 @@ def render(view: Overview) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("pallas_registry.status_page", "assets"), autoescape=True, undefined=StrictUndefined
     )
-    made.filters |= {
+    environment.filters |= {
         "iso": timestamp,
         "clock": lambda moment: moment.strftime("%H:%M:%S UTC"),
         "age": _age,
@@ -99,7 +103,7 @@ def _environment() -> Environment:
         "duration": _span,
         "milliseconds": lambda seconds: f"{seconds * 1000:.0f} ms",
     }
-    return made
+    return environment
 
 
 def _worst(view: Overview) -> State:
@@ -107,8 +111,9 @@ def _worst(view: Overview) -> State:
 
 
 def _headline(view: Overview) -> str:
-    """One sentence for people who look only once."""
-    total, worst = sum(view.counts.values()), _worst(view)
+    """Return one sentence for people who look only once."""
+    total = sum(view.counts.values())
+    worst = _worst(view)
     if worst == "ok":
         return "All well" if total != 1 else "Well"
     count = view.counts[worst]
