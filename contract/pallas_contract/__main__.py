@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Awaitable, Callable, Sequence
 
 from pallas_contract import names
 from pallas_contract.probe import http_client, probe
@@ -16,44 +17,55 @@ from pallas_contract.probe import http_client, probe
 PAUSE = 1.0
 """Seconds between two attempts while waiting."""
 
+Sleep = Callable[[float], Awaitable[None]]
+
 
 async def check(url: str, *, deep: bool = False) -> str:
-    """Empty when the URL answers as it should, else the reason. `deep` also calls the tool `get_health`."""
+    """Return why the URL does not answer as it should; empty when it does. `deep` also calls the tool `get_health`."""
     if url.endswith(names.MCP_PATH):
         result = await probe.probe(probe.Target(url, deep=deep))
         return "" if result.reachable else result.reason.message
     try:
         async with asyncio.timeout(probe.TIMEOUT):
-            reply = await http_client.request("GET", url, enough=lambda _: True)
+            # the status says it all, and a page may have no end
+            response = await http_client.request("GET", url, is_complete=lambda _: True)
     except TimeoutError:
         return f"no answer in {probe.TIMEOUT:g} s"
     except (http_client.Unreachable, ValueError) as error:
         return str(error)
-    return "" if reply.status == 200 else f"HTTP {reply.status}"
+    return "" if response.status == 200 else f"HTTP {response.status}"
 
 
-async def wait(url: str, seconds: float, *, deep: bool = False) -> str:
-    """`check`, repeated until it is empty or `seconds` have passed; at least once."""
-    deadline = time.monotonic() + seconds
+async def wait(
+    url: str,
+    seconds: float,
+    *,
+    deep: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Sleep = asyncio.sleep,
+) -> str:
+    """Return what `check` does, asked again until it is empty or `seconds` of `clock` have passed; at least once."""
+    deadline = clock() + seconds
     while True:
         reason = await check(url, deep=deep)
-        if not reason or time.monotonic() + PAUSE >= deadline:
+        if not reason or clock() + PAUSE >= deadline:
             return reason
-        await asyncio.sleep(PAUSE)
+        await sleep(PAUSE)
 
 
-async def _all(urls: list[str], seconds: float, deep: bool) -> list[str]:
+async def _wait_for_all(urls: Sequence[str], seconds: float, *, deep: bool) -> list[str]:
     return await asyncio.gather(*(wait(url, seconds, deep=deep) for url in urls))
 
 
 def main() -> int:
+    """Ask every URL of the command line and print what each answers; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pallas_contract", description="Ask endpoints how they are.")
     parser.add_argument("urls", metavar="URL", nargs="+", help="ending in /mcp: asked in MCP; any other: with GET")
     parser.add_argument("--wait", metavar="SECONDS", type=float, default=0.0, help="ask again until they answer")
     parser.add_argument("--deep", action="store_true", help="also call get_health on an MCP endpoint")
-    chosen = parser.parse_args()
-    reasons = asyncio.run(_all(chosen.urls, chosen.wait, chosen.deep))
-    for url, reason in zip(chosen.urls, reasons, strict=True):
+    arguments = parser.parse_args()
+    reasons = asyncio.run(_wait_for_all(arguments.urls, arguments.wait, deep=arguments.deep))
+    for url, reason in zip(arguments.urls, reasons, strict=True):
         print(f"{url}: {reason or 'ok'}" if len(reasons) > 1 else reason or "ok")
     return 1 if any(reasons) else 0
 

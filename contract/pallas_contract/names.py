@@ -1,4 +1,4 @@
-"""Every name two programs must agree on, spelled once: ports, paths, environment keys, host names."""
+"""The names that two programs must agree on, spelled once: ports, paths, environment keys, host names."""
 
 from __future__ import annotations
 
@@ -105,30 +105,30 @@ _NAME = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
 
 
 def is_name(name: str) -> bool:
-    """True for what becomes a DNS label once underscores are hyphens (RFC 1123)."""
+    """Return whether `name` becomes a DNS label once underscores are hyphens (RFC 1123)."""
     return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
 
 
 def slug(name: str) -> str:
-    """Host name and registry name of an agent: underscores become hyphens (seed 001, Registry Name Construction)."""
+    """Return an agent's host and registry name: underscores become hyphens (seed 001, Registry Name Construction)."""
     return name.replace("_", "-")
 
 
 def registration_secret(token: str) -> str:
-    """File name in SECRETS_DIR of a token of `registry.registration.tokens`."""
+    """Return the file name in SECRETS_DIR of a token of `registry.registration.tokens`."""
     return f"registration-{token}"
 
 
 def token_file(caller: str) -> str:
-    """Name in the secrets folder of a token that is accepted from `caller`."""
+    """Return the name in the secrets folder of a token that is accepted from `caller`."""
     return f"access.{caller}"
 
 
 def call_token(peer: str) -> str:
-    """Variable with the token that an agent presents to `peer`."""
+    """Return the variable with the token that an agent presents to `peer`."""
     return f"PALLAS_CALL_{slug(peer).replace('-', '_').upper()}_TOKEN"
 
 
 def title(name: str) -> str:
-    """Default display name of an agent (seed 001: `name.title()`, with underscores read as spaces)."""
+    """Return the default display name of an agent (seed 001: `name.title()`, with underscores read as spaces)."""
     return name.replace("_", " ").replace("-", " ").title()

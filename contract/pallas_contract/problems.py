@@ -1,4 +1,4 @@
-"""What is wrong with the user's input: where, what, and what to do about it."""
+"""Problems of the user's input: where, what, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
-    """A place in a file. `line` and `column` count from 1; 0 means the whole file."""
+    """A position in a file. `line` and `column` count from 1; 0 means the whole file."""
 
     file: str
     line: int = 0
@@ -19,8 +19,8 @@ class Where:
     field: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place} {self.field}" if self.field else place
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{position} {self.field}" if self.field else position
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +39,7 @@ class Problem:
 
 
 class Refused(Exception):
-    """Raised at the end of a stage that found errors; carries all of them, never only the first."""
+    """The end of a stage that met errors; carries all of them, never only the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(problems)
@@ -52,7 +52,7 @@ def refuse_errors(problems: Iterable[Problem]) -> list[Problem]:
     Raises:
         Refused: with all problems, when one of them is an error.
     """
-    found = sorted(set(problems))
-    if any(problem.level == "error" for problem in found):
-        raise Refused(found)
-    return found
+    unique = sorted(set(problems))
+    if any(problem.level == "error" for problem in unique):
+        raise Refused(unique)
+    return unique

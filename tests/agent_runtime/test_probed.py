@@ -45,7 +45,7 @@ async def test_a_thousand_probes_leave_nothing_behind(agent: Any, era: str, monk
     sessions: list[str] = []
     request = http_client.Client.request
 
-    async def noted(self: http_client.Client, *args: Any, **options: Any) -> http_client.Reply:
+    async def noted(self: http_client.Client, *args: Any, **options: Any) -> http_client.HttpResponse:
         reply = await request(self, *args, **options)
         sessions.extend(filter(None, [reply.headers.get("mcp-session-id")]))
         return reply

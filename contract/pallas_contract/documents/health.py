@@ -1,4 +1,4 @@
-"""The health vocabulary: what an agent says of itself (seed 000 section 2) and what a probe says of an agent."""
+"""The health vocabulary: the answer of `get_health` (seed 000 section 2) and the states of an agent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 Status = Literal["ok", "degraded", "error"]
-"""What `get_health` may answer."""
+"""The answers of `get_health`."""
 State = Literal["ok", "degraded", "error", "unauthenticated", "unknown"]
-"""What a probe may find; `unauthenticated` is reachable but in need of credentials, `unknown` not probed yet."""
+"""The states of an agent; `unauthenticated` is reachable but in need of credentials, `unknown` not probed yet."""
 
 STATUSES: tuple[Status, ...] = ("ok", "degraded", "error")
 GAUGE: dict[State, float] = {"ok": 1.0, "degraded": 0.5, "unauthenticated": 0.5, "error": 0.0, "unknown": 0.0}
@@ -30,20 +30,22 @@ class Health:
     message: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        out = {"status": self.status, "timestamp": timestamp(self.timestamp)}
-        return out | {"message": self.message} if self.message else out
+        """Return the answer as JSON has it; without `message` where there is none."""
+        answer = {"status": self.status, "timestamp": timestamp(self.timestamp)}
+        return answer | {"message": self.message} if self.message else answer
 
     def as_json(self) -> str:
+        """Return the answer as JSON text."""
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
 
 def timestamp(moment: datetime) -> str:
-    """ISO 8601 in UTC to the second, as the seed writes it: `2026-03-12T15:42:00Z`."""
+    """Return the moment in ISO 8601, UTC, to the second, as the seed writes it: `2026-03-12T15:42:00Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse(text: str) -> tuple[Status, str] | None:
-    """Status and message of a `get_health` answer; None when it is not one."""
+    """Return status and message of a `get_health` answer; None when it is not one."""
     try:
         data = json.loads(text)
     except ValueError:

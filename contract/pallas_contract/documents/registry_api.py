@@ -28,9 +28,9 @@ Lifecycle = Literal["active", "deleted"]
 
 
 def server(seed: Mapping[str, Any], public: str | None) -> dict[str, Any]:
-    """The strict form of the seed's `server` object; `public` is the URL outsiders reach it by, if there is one."""
+    """Return the strict form of the seed's `server` object; `public` is the URL for outsiders, if there is one."""
     title = shorten(seed["title"])
-    out: dict[str, Any] = {
+    document: dict[str, Any] = {
         "$schema": server_json.SCHEMA,
         "name": seed["name"],
         "title": title,
@@ -39,10 +39,10 @@ def server(seed: Mapping[str, Any], public: str | None) -> dict[str, Any]:
     }
     icons = [fit for icon in seed.get("icons", ()) if (fit := _icon(icon))]
     if icons:
-        out["icons"] = icons
+        document["icons"] = icons
     if public:
-        out["remotes"] = [{"type": "streamable-http", "url": public}]
-    return out
+        document["remotes"] = [{"type": "streamable-http", "url": public}]
+    return document
 
 
 def entry(
@@ -56,7 +56,7 @@ def entry(
     lifecycle: Lifecycle = "active",
     registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A `ServerResponse`. `changed` is when the lifecycle last did; the state of the agent moves `updated` only."""
+    """Return a `ServerResponse`. `changed` is when the lifecycle last did; the agent's state moves `updated` only."""
     official = {
         "status": lifecycle,
         "statusChangedAt": timestamp(changed),
@@ -64,18 +64,18 @@ def entry(
         "updatedAt": timestamp(updated),
         "isLatest": True,
     }
-    own: dict[str, Any] = dict(server_json.state_fields(*health))
+    meta: dict[str, Any] = dict(server_json.state_fields(*health))
     if "capabilities" in seed:
-        own["capabilities"] = seed["capabilities"]
+        meta["capabilities"] = seed["capabilities"]
     inside = [remote["url"] for remote in seed["remotes"] if remote not in strict.get("remotes", ())]
     if inside:
-        own["internalUrl"] = inside[0]
+        meta["internalUrl"] = inside[0]
     more = {server_json.REGISTRATION_META: registration} if registration else {}
-    return {"server": dict(strict), "_meta": {server_json.OFFICIAL_META: official, AGENT_META: own, **more}}
+    return {"server": dict(strict), "_meta": {server_json.OFFICIAL_META: official, AGENT_META: meta, **more}}
 
 
 def shorten(text: str, limit: int = _MAX_TEXT) -> str:
-    """`text` in one line of at most `limit` characters, cut at a word where there is one."""
+    """Return `text` in one line of at most `limit` characters, cut at a word where there is one."""
     line = " ".join(text.split()) or "-"
     if len(line) <= limit:
         return line
@@ -84,7 +84,7 @@ def shorten(text: str, limit: int = _MAX_TEXT) -> str:
 
 
 def _icon(icon: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None for what the schema refuses: a relative or plain-http `src`, or one that is too long."""
+    """Return None for what the schema refuses: a relative or plain-http `src`, or one that is too long."""
     src = icon["src"]
     try:
         usable = urlsplit(src).scheme == "https" and bool(urlsplit(src).hostname)

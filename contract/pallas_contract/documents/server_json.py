@@ -24,7 +24,7 @@ HEALTH_META = "io.pallas-kit/health"
 
 
 def registry_name(fleet: ResolvedFleet, agent: str) -> str:
-    """`{namespace}/{slug}` (seed 001, Registry Name Construction).
+    """Return `{namespace}/{slug}` (seed 001, Registry Name Construction).
 
     A namespace made from the project's name keeps only what the official schema admits.
     """
@@ -35,35 +35,35 @@ def registry_name(fleet: ResolvedFleet, agent: str) -> str:
 def server(
     fleet: ResolvedFleet, name: str, capabilities: Capabilities | None, placement: addresses.Placement
 ) -> dict[str, Any]:
-    """The `server` object of one agent: the public URL first, then the one inside the fleet's network."""
+    """Return the `server` object of one agent: the public URL first, then the one inside the fleet's network."""
     agent = fleet.agents[name]
     public = addresses.agent_url(fleet, name, placement)
     inside = addresses.mcp_url(fleet, name, placement) if placement == "container" else None
     urls = [url for url in (public, inside) if url]
-    out: dict[str, Any] = {
+    document: dict[str, Any] = {
         "$schema": SCHEMA,
         "name": registry_name(fleet, name),
         "title": agent.title,
     }
     if agent.description:
-        out["description"] = agent.description
-    out["version"] = fleet.version
+        document["description"] = agent.description
+    document["version"] = fleet.version
     if agent.icons:
-        out["icons"] = [icon.model_dump(exclude_none=True) for icon in agent.icons]
-    out["remotes"] = [{"type": "streamable-http", "url": url} for url in urls]
+        document["icons"] = [icon.model_dump(exclude_none=True) for icon in agent.icons]
+    document["remotes"] = [{"type": "streamable-http", "url": url} for url in urls]
     if capabilities:
-        out["capabilities"] = asdict(capabilities)
-    return out
+        document["capabilities"] = asdict(capabilities)
+    return document
 
 
-def registered(fleet: ResolvedFleet, said: Mapping[str, Any]) -> dict[str, Any]:
-    """The `server` object of an agent outside of the file; `said` are the parameters of its `server.register`."""
-    out = {"$schema": SCHEMA, "name": registry_name(fleet, said["agent_id"])}
-    out["title"] = said.get("title") or names.title(said["agent_id"])
-    if said.get("description"):
-        out["description"] = said["description"]
-    remotes = [{"type": "streamable-http", "url": said["url"]}] if said.get("url") else []
-    return out | {"version": said["version"], "remotes": remotes}
+def registered(fleet: ResolvedFleet, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `server` object of an agent outside of the file, from the parameters of its `server.register`."""
+    document = {"$schema": SCHEMA, "name": registry_name(fleet, params["agent_id"])}
+    document["title"] = params.get("title") or names.title(params["agent_id"])
+    if params.get("description"):
+        document["description"] = params["description"]
+    remotes = [{"type": "streamable-http", "url": params["url"]}] if params.get("url") else []
+    return document | {"version": params["version"], "remotes": remotes}
 
 
 def state_fields(state: State, reason: Reason) -> dict[str, str]:
@@ -79,7 +79,7 @@ def entry(
     reason: Reason,
     registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One element of `servers`. `updated` is when anything in it last changed."""
+    """Return one element of `servers`. `updated` is when anything in it last changed."""
     official = {"status": "active", "updatedAt": timestamp(updated), "isLatest": True}
     meta: dict[str, Any] = {OFFICIAL_META: official, HEALTH_META: state_fields(state, reason)}
     if registration:

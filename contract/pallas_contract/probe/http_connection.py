@@ -28,20 +28,20 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Status, headers by lower-case name, and the body (up to the limit, or up to where the reader had enough)."""
+class HttpResponse:
+    """Status, headers by lower-case name, and the body, up to the limit or to where the reader had enough of it."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-Enough = Callable[[Reply], bool]
-"""Asked after the headers and each piece of the body: does the reader have what it wants? Ends endless streams."""
+IsComplete = Callable[[HttpResponse], bool]
+"""Called after the headers and each piece of the body: true once the reader needs no more. Ends endless streams."""
 
 
-class Wire(asyncio.Protocol):
-    """A connection. `exchange` may be called again while it is `usable`: answered to the end, kept, nothing left over.
+class HttpConnection(asyncio.Protocol):
+    """A connection; `exchange` may be called again while it is `usable`: answered to the end, kept, nothing in excess.
 
     The methods `on_...` are what httptools calls; they raise nothing.
     """
@@ -50,31 +50,38 @@ class Wire(asyncio.Protocol):
         self.usable = False
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Reply | Exception | None] | None = None
-        self._enough: Enough | None = None
-        self._begin(again=False)
+        self._response: asyncio.Future[HttpResponse | Exception | None] | None = None
+        self._is_complete: IsComplete | None = None
+        self._reset(reused=False)
 
-    def _begin(self, *, again: bool) -> None:
-        self._again = again
-        self._status, self._received, self._carried = 0, 0, 0
-        self._fields: dict[str, str] = {}
+    def _reset(self, *, reused: bool) -> None:
+        self._reused = reused
+        self._status = 0
+        self._received = 0
+        self._body_received = 0
+        self._headers: dict[str, str] = {}
         self._body = bytearray()
-        self._headed = self._complete = self._too_large = self._kept = self._surplus = False
+        self._has_headers = False
+        self._complete = False
+        self._too_large = False
+        self._keep_alive = False
+        self._surplus = False
 
-    async def exchange(self, sent: bytes, enough: Enough | None) -> Reply | None:
-        """The answer to `sent`; None when a connection that was used before turns out to be closed.
+    async def exchange(self, request: bytes, is_complete: IsComplete | None) -> HttpResponse | None:
+        """Return the response to `request`; None when a connection that was used before turns out to be closed.
 
         Raises:
             Unreachable, ConnectionError.
         """
-        again, self.usable = self.usable, False
-        self._begin(again=again)
-        self._enough, self._answer = enough, asyncio.get_running_loop().create_future()
-        cast("asyncio.Transport", self._transport).write(sent)
-        answer = await self._answer
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self._reset(reused=self.usable)
+        self.usable = False
+        self._is_complete = is_complete
+        self._response = asyncio.get_running_loop().create_future()
+        cast("asyncio.Transport", self._transport).write(request)
+        response = await self._response
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     def abort(self) -> None:
         """Drop it at once; a clean shutdown would wait for a peer that may be frozen."""
@@ -86,7 +93,9 @@ class Wire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # nobody asked
+        if (
+            self._response is None or self._response.done()
+        ):  # bytes that answer no request: a server that speaks unasked is not to be trusted with another
             self.abort()
             return
         self._received += len(data)
@@ -97,60 +106,65 @@ class Wire(asyncio.Protocol):
                 self._settle(Unreachable(BROKEN))
                 return
             self._surplus = True
-        self._judge()
+        self._settle_if_complete()
 
     def eof_received(self) -> None:
-        if self._headed and not {"content-length", "transfer-encoding"} & self._fields.keys():
+        # a body without a length ends with the connection (RFC 9112, 6.3)
+        if self._has_headers and not {"content-length", "transfer-encoding"} & self._headers.keys():
             self._complete = True
-            self._judge()
+            self._settle_if_complete()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
-        closed = self._again and not self._received
+        closed = self._reused and not self._received
         self._settle(None if closed else error or Unreachable(BROKEN))
 
     def on_message_begin(self) -> None:
         self._surplus = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._headed:  # a trailer is no header (RFC 9110, 6.5.1), and there may be no end of them
-            self._fields[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if not self._has_headers:  # a trailer is no header (RFC 9110, 6.5.1), and there may be no end of them
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         if not self._complete:
-            self._status, self._headed = self._parser.get_status_code(), True
+            self._status = self._parser.get_status_code()
+            self._has_headers = True
 
     def on_body(self, body: bytes) -> None:
         if not self._complete:
-            self._carried += len(body)
+            self._body_received += len(body)
             room = LIMIT - len(self._body)
             self._body += body[:room]
             self._too_large = self._too_large or len(body) > room
 
     def on_message_complete(self) -> None:
         if self._status < 200:  # 100 Continue and the like: the answer is still to come
-            self._fields, self._headed = {}, False
+            self._headers = {}
+            self._has_headers = False
         elif not self._complete:
-            self._complete, self._kept = True, self._parser.should_keep_alive()
+            self._complete = True
+            self._keep_alive = self._parser.should_keep_alive()
 
-    def _judge(self) -> None:
-        """Settle the answer if there is enough of it, or too much."""
-        if not self._headed:
+    def _settle_if_complete(self) -> None:
+        """Settle the response if there is enough of it, or too much."""
+        if not self._has_headers:
             if self._received > LIMIT:
                 self._settle(Unreachable(BROKEN))
             return
-        if self._fields.get("content-encoding", "identity") != "identity":
+        # a few bytes may unpack to gigabytes, so nothing is ever unpacked here
+        if self._headers.get("content-encoding", "identity") != "identity":
             self._settle(Unreachable(_COMPRESSED))
             return
-        reply = Reply(self._status, self._fields, bytes(self._body))
-        enough = self._enough is not None and self._enough(reply)
-        self._too_large = self._too_large or self._received - self._carried > LIMIT
+        response = HttpResponse(self._status, self._headers, bytes(self._body))
+        enough = self._is_complete is not None and self._is_complete(response)
+        self._too_large = self._too_large or self._received - self._body_received > LIMIT
         if self._too_large and not enough:
             self._settle(Unreachable(_TOO_LARGE))
         elif enough or self._complete:
-            self.usable = self._kept and not self._surplus and not self._too_large
-            self._settle(reply)
+            self.usable = self._keep_alive and not self._surplus and not self._too_large
+            self._settle(response)
 
-    def _settle(self, answer: Reply | Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+    def _settle(self, outcome: HttpResponse | Exception | None) -> None:
+        if self._response is not None and not self._response.done():
+            self._response.set_result(outcome)

@@ -26,8 +26,8 @@ from pallas_contract.probe.session import (
     LEGACY,
     META,
     MODERN,
-    Finding,
-    Talk,
+    ProbeEnded,
+    Session,
     Target,
     as_object,
     as_text,
@@ -60,7 +60,7 @@ Bound = Callable[[float], AbstractAsyncContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a probe found. `latency` in seconds; `era` empty when it is not known.
+    """The result of a probe. `latency` in seconds; `era` empty when it is not known.
 
     `tools` maps the name of each tool to a digest of its input schema, None when they were not told; `listed` is when
     they were asked for, in seconds of the probe's clock.
@@ -79,11 +79,11 @@ class Result:
 
     @property
     def reachable(self) -> bool:
-        """Whoever needs it can count on it now: a 503 is an answer, but no help (seed 000: an HTTP error is none)."""
+        """True when others can count on it now: a 503 is an answer, but no help (seed 000: an HTTP error is none)."""
         return self.state in ("ok", "degraded", "unauthenticated") and self.status != 503
 
 
-class _NotLegacy(Finding):
+class _NotLegacy(ProbeEnded):
     """The server did not answer `initialize` as one that knows it."""
 
 
@@ -99,35 +99,35 @@ async def probe(
     clock: Clock = time.monotonic,
     bound: Bound = asyncio.timeout,
 ) -> Result:
-    """Probe once; never raises for anything the server does. `era` is what an earlier probe found, tried first."""
+    """Probe once; never raises for anything the server does. `era` is the one of an earlier result, tried first."""
     started = clock()
     try:
         client = http_client.Client(target.url, target.address)
     except ValueError as error:
         return Result("error", Reason("InvalidRequest", str(error)), era)
     async with client:
-        talk = Talk(target, client)
+        session = Session(target, client)
         try:
-            result = replace(await _bounded(talk, era, timeout, bound), latency=clock() - started)
+            result = replace(await _probe_within(session, era, timeout, bound), latency=clock() - started)
             if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
-                result = replace(result, tools=await _tools(talk, result), listed=clock())
+                result = replace(result, tools=await _tools(session, result), listed=clock())
             return result
         finally:
-            await talk.leave()
+            await session.close()
 
 
 def patience(before: Result | None) -> float:
-    """Seconds that a confirmation may take: as long as it took when all was well, and half of it more."""
+    """Return the seconds that a confirmation may take: as long as it took when all was well, and half of it more."""
     usual = before.latency if before is not None else 0.0
     return min(max(CONFIRM_TIMEOUT, SLOWER * usual), TIMEOUT)
 
 
-async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result:
+async def _probe_within(session: Session, era: str, timeout: float, bound: Bound) -> Result:
     try:
         async with bound(timeout):
-            return await _ask_or_read(talk, era)
-    except Finding as verdict:
-        return Result(verdict.state, verdict.reason, era, status=verdict.status, wait=verdict.wait)
+            return await _ask_or_read_page(session, era)
+    except ProbeEnded as ended:
+        return Result(ended.state, ended.reason, era, status=ended.status, wait=ended.wait)
     except TimeoutError:
         return Result("error", Reason("NoAnswer", f"no answer in {timeout:g} s"), era)
     except http_client.Unreachable as error:
@@ -136,101 +136,108 @@ async def _bounded(talk: Talk, era: str, timeout: float, bound: Bound) -> Result
         return Result("error", Reason("InvalidRequest", str(error)), era)
 
 
-async def _ask_or_read(talk: Talk, era: str) -> Result:
-    """What the agent says over MCP; one of ours that asks for a token says the same on a page that does not."""
+async def _ask_or_read_page(session: Session, era: str) -> Result:
+    """Ask over MCP; an agent of ours that asks for a token says the same on a page that does not."""
     try:
-        return await _ask(talk, era)
-    except Finding as verdict:
-        if verdict.state != "unauthenticated" or not talk.target.ours:
+        return await _ask(session, era)
+    except ProbeEnded as ended:
+        if ended.state != "unauthenticated" or not session.target.ours:
             raise
-        reply = await talk.page(names.HEALTH_PATH)
-        health_result = _health(reply.body.decode("utf-8", "replace"))
-        if health_result is None:
+        response = await session.page(names.HEALTH_PATH)
+        reported_health = _health(response.body.decode("utf-8", "replace"))
+        if reported_health is None:
             raise
-        body = json.loads(reply.body)
-        return replace(health_result, name=as_text(body.get("name")), version=as_text(body.get("version")))
+        body = json.loads(response.body)
+        return replace(reported_health, name=as_text(body.get("name")), version=as_text(body.get("version")))
 
 
-async def _ask(talk: Talk, era: str) -> Result:
+async def _ask(session: Session, era: str) -> Result:
     if era == LEGACY:
         try:
-            return await _legacy(talk)
+            return await _legacy(session)
         except _NotLegacy:
-            await talk.leave()
+            await session.close()
     try:
-        return await _modern(talk)
+        return await _modern(session)
     except _NotModern:
-        await talk.leave()  # some servers open a session for any first request, even one they refuse
-        return await _legacy(talk)
+        await session.close()  # some servers open a session for any first request, even one they refuse
+        return await _legacy(session)
 
 
-async def _modern(talk: Talk) -> Result:
-    reply = await talk.post("server/discover", {}, era=MODERN, last=not talk.target.deep)
-    answer = talk.answer(reply)
+async def _modern(session: Session) -> Result:
+    response = await session.post("server/discover", {}, era=MODERN, last=not session.target.deep)
+    answer = session.answer(response)
     result = answer.get("result")
-    if reply.status >= 400 or not isinstance(result, dict) or MODERN not in as_texts(result.get("supportedVersions")):
+    if (
+        response.status >= 400
+        or not isinstance(result, dict)
+        or MODERN not in as_texts(result.get("supportedVersions"))
+    ):
         raise _NotModern
     info = as_object(as_object(result.get("_meta")).get(f"{META}serverInfo"))
-    found = Result("ok", era=MODERN, name=as_text(info.get("name")), version=as_text(info.get("version")))
-    return await _deep(talk, found) if talk.target.deep else found
+    reached = Result("ok", era=MODERN, name=as_text(info.get("name")), version=as_text(info.get("version")))
+    return await _deep(session, reached) if session.target.deep else reached
 
 
-async def _legacy(talk: Talk) -> Result:
+async def _legacy(session: Session) -> Result:
     params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}
-    reply = await talk.post("initialize", params)
-    answer = talk.answer(reply)
+    response = await session.post("initialize", params)
+    answer = session.answer(response)
     result = answer.get("result")
-    if reply.status != 200:
-        raise _NotLegacy("error", Reason("HttpError", f"HTTP {reply.status}"))
+    if response.status != 200:
+        raise _NotLegacy("error", Reason("HttpError", f"HTTP {response.status}"))
     if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
         raise _NotLegacy("error", _rpc_error(answer))
-    info, version = as_object(result.get("serverInfo")), result["protocolVersion"]
-    found = Result("ok", era=LEGACY, name=as_text(info.get("name")), version=as_text(info.get("version")))
+    info = as_object(result.get("serverInfo"))
+    version = result["protocolVersion"]
+    reached = Result("ok", era=LEGACY, name=as_text(info.get("name")), version=as_text(info.get("version")))
     if version not in _LEGACY_VERSIONS:
         reason = Reason("UnknownProtocolVersion", f"answers with protocol version {as_text(version)!r}")
-        return replace(found, state="degraded", reason=reason)
-    talk.version = version
-    if not talk.target.deep:
-        return found
-    await talk.notify("notifications/initialized")
-    return await _deep(talk, found)
+        return replace(reached, state="degraded", reason=reason)
+    session.version = version
+    if not session.target.deep:
+        return reached
+    await session.notify("notifications/initialized")
+    return await _deep(session, reached)
 
 
-async def _deep(talk: Talk, found: Result) -> Result:
-    era = MODERN if found.era == MODERN else ""
+async def _deep(session: Session, reached: Result) -> Result:
+    era = MODERN if reached.era == MODERN else ""
     params = {"name": health.TOOL, "arguments": {}}
-    reply = await talk.post("tools/call", params, era=era, name=health.TOOL, last=not talk.target.tools)
-    answer = talk.answer(reply)
+    response = await session.post("tools/call", params, era=era, name=health.TOOL, last=not session.target.tools)
+    answer = session.answer(response)
     result = as_object(answer.get("result"))
     content = result.get("content")
     first = as_object(content[0]) if isinstance(content, list) and content else {}
     text = first["text"] if isinstance(first.get("text"), str) else ""
-    said_missing = health.TOOL in text and any(words in text.lower() for words in ("unknown tool", "not found"))
-    missing = result.get("isError") and said_missing  # not any error with these words: it may be the agent's own
+    says_unknown = health.TOOL in text and any(words in text.lower() for words in ("unknown tool", "not found"))
+    missing = result.get("isError") and says_unknown  # not any error with these words: it may be the agent's own
     if missing or as_object(answer.get("error")).get("code") in _NO_SUCH_TOOL:
-        return replace(found, reason=_NO_TOOL)
+        return replace(reached, reason=_NO_TOOL)
     if result.get("isError"):
         failed = Reason("HealthToolFailed", f"{health.TOOL} failed: {as_text(text) or 'no reason given'}")
-        return replace(found, state="degraded", reason=failed)
-    health_result = _health(text)
-    if health_result is None:
-        return replace(found, state="degraded", reason=_INVALID_HEALTH)
-    return replace(found, state=health_result.state, reason=health_result.reason)
+        return replace(reached, state="degraded", reason=failed)
+    reported_health = _health(text)
+    if reported_health is None:
+        return replace(reached, state="degraded", reason=_INVALID_HEALTH)
+    return replace(reached, state=reported_health.state, reason=reported_health.reason)
 
 
-async def _tools(talk: Talk, found: Result) -> Mapping[str, str] | None:
-    """The tools of the first page. Bounded on its own, so that a long list never makes an agent look ill."""
-    era = MODERN if found.era == MODERN else ""
+async def _tools(session: Session, reached: Result) -> Mapping[str, str] | None:
+    """Return the tools of the first page, None when they cannot be had.
+
+    Bounded on its own, so that a long list never makes an agent look ill.
+    """
+    era = MODERN if reached.era == MODERN else ""
     try:
         async with asyncio.timeout(ASIDE):
-            listed = as_object(talk.answer(await talk.post("tools/list", {}, era=era, last=True)).get("result")).get(
-                "tools"
-            )
-    except (Finding, http_client.Unreachable, ValueError, TimeoutError):
+            answer = session.answer(await session.post("tools/list", {}, era=era, last=True))
+    except (ProbeEnded, http_client.Unreachable, ValueError, TimeoutError):
         return None
-    if not isinstance(listed, list):
+    entries = as_object(answer.get("result")).get("tools")
+    if not isinstance(entries, list):
         return None
-    tools = (as_object(tool) for tool in listed)
+    tools = [as_object(entry) for entry in entries]
     return {
         as_text(tool["name"]): _digest(tool.get("inputSchema")) for tool in tools if isinstance(tool.get("name"), str)
     }

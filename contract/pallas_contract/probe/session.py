@@ -37,7 +37,7 @@ META = "io.modelcontextprotocol/"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to probe. `address` is an IP to connect to instead of resolving the URL's host.
+    """An MCP server to probe. `address` is an IP to connect to instead of resolving the URL's host.
 
     `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state. `ours` is an agent
     of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer.
@@ -51,66 +51,78 @@ class Target:
     ours: bool = False
 
 
-class Finding(Exception):
-    """A finding that ends the probe early: `status` is the HTTP status that says so, `wait` its Retry-After."""
+class ProbeEnded(Exception):
+    """The early end of a probe: `status` is the HTTP status that says so, `wait` its Retry-After in seconds."""
 
     def __init__(self, state: State, reason: Reason, status: int = 0, wait: float = 0.0) -> None:
         super().__init__(reason.message)
-        self.state, self.reason, self.status, self.wait = state, reason, status, wait
+        self.state = state
+        self.reason = reason
+        self.status = status
+        self.wait = wait
 
 
-class Talk:
-    """The requests of one probe to one server."""
+class Session:
+    """The MCP session of one probe with one server: its requests, and the id that a server may have given it."""
 
     def __init__(self, target: Target, client: http_client.Client) -> None:
-        self.target, self._client, self._id = target, client, 0
-        self.session = ""
+        self.target = target
+        self._client = client
+        self._id = 0
+        self.session_id = ""
         self.version = LEGACY
 
     async def post(
         self, method: str, params: dict[str, Any], *, era: str = "", name: str = "", last: bool = False
-    ) -> http_client.Reply:
+    ) -> http_client.HttpResponse:
         """POST one JSON-RPC request; `last` when another is not expected to follow.
 
         Raises:
-            Finding: the status says that no other question will be answered either (401, 403, 429, 5xx, 3xx).
+            ProbeEnded: the status says that no other question will be answered either (401, 403, 429, 5xx, 3xx).
         """
         self._id += 1
         headers = self._headers()
         if era:
             headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
         body = _body(self._id, method, json.dumps(params) if params else "{}", era)
-        last = last and not self.session  # the goodbye follows
-        reply = await self._client.request("POST", headers=headers, body=body, enough=self._complete, last=last)
-        _refuse(reply)
-        return reply
+        last = last and not self.session_id  # the goodbye follows
+        response = await self._client.request(
+            "POST", headers=headers, body=body, is_complete=self._is_complete, last=last
+        )
+        _raise_for_status(response)
+        return response
 
     async def notify(self, method: str) -> None:
+        """Send a notification; whatever the server answers is no matter."""
         body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
         await self._client.request("POST", headers=self._headers(), body=body)
 
-    async def page(self, path: str) -> http_client.Reply:
+    async def page(self, path: str) -> http_client.HttpResponse:
         """GET a plain page beside the MCP endpoint, without any credentials."""
         return await http_client.request("GET", urljoin(self.target.url, path), address=self.target.address)
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Tear down the session, if one was opened (seed 000, Implementation Guidance). A server may refuse.
 
         Bounded on its own: it also runs after the probe's deadline has passed.
         """
-        if not self.session:
+        if not self.session_id:
             return
-        headers, self.session = self._headers(), ""
+        headers = self._headers()
+        self.session_id = ""
         with contextlib.suppress(http_client.Unreachable, TimeoutError):
             async with asyncio.timeout(ASIDE):
                 await self._client.request("DELETE", headers=headers, last=True)
 
-    def answer(self, reply: http_client.Reply) -> dict[str, Any]:
-        """The JSON-RPC answer to the last request; empty when there is none. Only an error may come without its id."""
-        texts = _events(reply.body) if _is_stream(reply) else [reply.body]
-        for text in texts:
+    def answer(self, response: http_client.HttpResponse) -> dict[str, Any]:
+        """Return the JSON-RPC answer to the last request; empty when there is none.
+
+        Only an error may come without its id: a server that could not read the request does not know it.
+        """
+        bodies = _events(response.body) if _is_stream(response) else [response.body]
+        for body in bodies:
             try:
-                message = json.loads(text)
+                message = json.loads(body)
             except (ValueError, RecursionError):
                 continue
             if not isinstance(message, dict):
@@ -121,66 +133,70 @@ class Talk:
                 return message
         return {}
 
-    def _complete(self, reply: http_client.Reply) -> bool:
+    def _is_complete(self, response: http_client.HttpResponse) -> bool:
         # noted as soon as the headers are there: the body may never end, and then nobody would close the session
-        self.session = self.session or reply.headers.get("mcp-session-id", "")
-        return _is_stream(reply) and bool(self.answer(reply))
+        self.session_id = self.session_id or response.headers.get("mcp-session-id", "")
+        return _is_stream(response) and bool(self.answer(response))
 
     def _headers(self) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
         headers |= {key.lower(): value for key, value in self.target.headers.items()}
-        if self.session:
-            headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.version}
+        if self.session_id:
+            headers |= {"mcp-session-id": self.session_id, "mcp-protocol-version": self.version}
         return headers
 
 
 @functools.lru_cache(maxsize=64)
 def _body(number: int, method: str, params: str, era: str) -> bytes:
-    """A JSON-RPC request, `params` being JSON; remembered, since every probe sends the same few."""
-    said = json.loads(params)
+    """Return a JSON-RPC request, `params` being JSON; remembered, since every probe sends the same few."""
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": json.loads(params)}
     if era:
-        said["_meta"] = {f"{META}protocolVersion": era, f"{META}clientCapabilities": {}, f"{META}clientInfo": CLIENT}
-    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": said}).encode()
+        message["params"]["_meta"] = {
+            f"{META}protocolVersion": era,
+            f"{META}clientCapabilities": {},
+            f"{META}clientInfo": CLIENT,
+        }
+    return json.dumps(message).encode()
 
 
-def _refuse(reply: http_client.Reply) -> None:
-    status = reply.status
+def _raise_for_status(response: http_client.HttpResponse) -> None:
+    status = response.status
     if status in (401, 403):
         reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
-        raise Finding("unauthenticated", reason, status)
+        raise ProbeEnded("unauthenticated", reason, status)
     if status in _NOT_NOW:
-        raise Finding("degraded", _NOT_NOW[status], status, retry_after(reply.headers))
+        raise ProbeEnded("degraded", _NOT_NOW[status], status, retry_after(response.headers))
     if status == 421:
-        raise Finding("error", Reason("MisdirectedRequest", "refuses this Host header (HTTP 421)"), status)
+        raise ProbeEnded("error", Reason("MisdirectedRequest", "refuses this Host header (HTTP 421)"), status)
     if 300 <= status < 400:
-        raise Finding("error", Reason("Redirect", f"HTTP {status}, and redirects are not followed"), status)
+        raise ProbeEnded("error", Reason("Redirect", f"HTTP {status}, and redirects are not followed"), status)
     if status >= 500:
-        raise Finding("error", Reason("HttpError", f"HTTP {status}"), status)
+        raise ProbeEnded("error", Reason("HttpError", f"HTTP {status}"), status)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a Retry-After asks to wait (RFC 9110, 10.2.3); 0 when there is none that can be understood.
+    """Return the seconds that a Retry-After asks to wait (RFC 9110, 10.2.3); 0 when none can be understood.
 
     A time of day is read against the answer's own Date, so that clocks of two hosts need not agree.
     """
-    said = headers.get("retry-after", "")
-    if said.isascii() and said.isdigit():
-        return float(said[:_DIGITS])
+    value = headers.get("retry-after", "")
+    if value.isascii() and value.isdigit():
+        return float(value[:_DIGITS])
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - a container healthcheck rarely gets here
 
     try:
-        gap = parsedate_to_datetime(said) - parsedate_to_datetime(headers.get("date", ""))
+        gap = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))
     except (ValueError, TypeError, OverflowError):  # no date; only one has a time zone; a number beyond all dates
         return 0.0
     return max(0.0, gap.total_seconds())
 
 
-def _is_stream(reply: http_client.Reply) -> bool:
-    return reply.headers.get("content-type", "").startswith("text/event-stream")
+def _is_stream(response: http_client.HttpResponse) -> bool:
+    return response.headers.get("content-type", "").startswith("text/event-stream")
 
 
 def _events(body: bytes) -> list[bytes]:
-    """The data of each complete server-sent event."""
+    """Return the data of each complete server-sent event."""
     blocks = body.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]
     return [
         b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")) for block in blocks
@@ -188,19 +204,21 @@ def _events(body: bytes) -> list[bytes]:
 
 
 def as_object(value: Any) -> dict[str, Any]:
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_text(value: Any) -> str:
-    """Foreign text fit to be shown: bounded, encodable (JSON may carry half of a surrogate pair), and one line.
+    """Return foreign text fit to be shown: bounded, encodable (JSON may carry half a surrogate pair), and one line.
 
     What has no shape of its own becomes a space: line breaks, terminal escapes, marks that reverse what follows.
     """
     if not isinstance(value, str):
         return ""
     text = value[:_MAX_TEXT].encode("utf-8", "replace").decode()
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+    return text if text.isprintable() else "".join(character if character.isprintable() else " " for character in text)
 
 
 def as_texts(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    """Return the texts of a JSON array; none of anything else."""
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

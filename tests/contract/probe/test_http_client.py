@@ -149,7 +149,7 @@ async def test_an_endless_stream_ends_when_the_reader_has_enough(serve) -> None:
             await asyncio.sleep(0)
 
     server = await serve(stream)
-    reply = await http_client.request("GET", server.url, enough=lambda reply: b"tick" in reply.body)
+    reply = await http_client.request("GET", server.url, is_complete=lambda reply: b"tick" in reply.body)
     assert reply.body.startswith(b"data: tick\n\n")
     await server.closed.wait()
 
@@ -160,7 +160,7 @@ async def test_the_reader_may_have_enough_after_the_headers(serve) -> None:
         await asyncio.Event().wait()
 
     server = await serve(silent)
-    assert (await http_client.request("GET", server.url, enough=lambda _: True)).status == 200
+    assert (await http_client.request("GET", server.url, is_complete=lambda _: True)).status == 200
 
 
 @pytest.mark.parametrize("drip", [True, False], ids=["one byte at a time", "nothing at all"])

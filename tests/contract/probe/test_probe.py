@@ -269,6 +269,7 @@ HEALTH = {
         Reason("HealthToolFailed", "get_health failed: LLM: openai: model 'bad-model' not found"),
     ),
     "tools only, as result": (said("Unknown tool: get_health", isError=True), "ok", NO_TOOL),
+    "tools only, in other words": (said("Tool 'get_health' not found", isError=True), "ok", NO_TOOL),
     "tools only, as error": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32602}}, "ok", NO_TOOL),
     "no tools at all": ({"jsonrpc": "2.0", "id": None, "error": {"code": -32601}}, "ok", NO_TOOL),
 }

@@ -1,0 +1,100 @@
+"""`python -m pallas_contract`, run as the init container and the health check of a container run it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from pallas_contract import __main__ as command
+
+DISCOVERED = {"supportedVersions": ["2026-07-28"]}
+DOWN = "http://127.0.0.1:1/mcp"
+
+
+async def run(*arguments: str) -> tuple[int | None, str]:
+    """Return exit code and output of the command."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "pallas_contract", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
+@pytest.mark.parametrize(
+    ("states", "code", "output"),
+    [
+        (("up",), 0, "ok\n"),
+        (("down",), 1, "connection refused\n"),
+        (("up", "down"), 1, "UP: ok\nDOWN: connection refused\n"),
+        (("down", "up"), 1, "DOWN: connection refused\nUP: ok\n"),
+        (("up", "up"), 0, "UP: ok\nUP: ok\n"),
+    ],
+    ids=["up", "down", "up down", "down up", "up up"],
+)
+async def test_every_dependency_has_to_be_up(serve, mcp, states: tuple[str, ...], code: int, output: str) -> None:
+    server = await serve(mcp({"server/discover": DISCOVERED}))
+    urls = {"up": server.url, "down": DOWN}
+    expected = output.replace("UP", server.url).replace("DOWN", DOWN)
+    assert await run(*(urls[state] for state in states)) == (code, expected)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "output"),
+    [(200, 0, "ok\n"), (404, 1, "HTTP 404\n"), (503, 1, "HTTP 503\n")],
+)
+async def test_a_page_is_asked_for_with_get(serve, answer, status: int, code: int, output: str) -> None:
+    server = await serve(answer(status))
+    assert await run(server.url.replace("/mcp", "/readyz")) == (code, output)
+    assert [(asked.method, asked.path) for asked in server.asked] == [("GET", "/readyz")]
+
+
+async def test_without_a_url_the_arguments_are_wrong() -> None:
+    assert await run() == (2, "")
+
+
+async def test_deep_asks_for_health(serve, mcp) -> None:
+    sick = {"content": [{"type": "text", "text": '{"status": "error", "message": "no model"}'}]}
+    server = await serve(mcp({"server/discover": DISCOVERED, "tools/call": sick}))
+    assert await run(server.url) == (0, "ok\n")
+    assert await run("--deep", server.url) == (1, "no model\n")
+
+
+async def test_waiting_ends_when_the_last_one_is_up(serve, answer, mcp) -> None:
+    """The first request is refused: a pod that waits goes on to ask, and starts then."""
+    starting, started = answer(503), mcp({"server/discover": DISCOVERED})
+
+    async def handler(asked, writer) -> None:
+        await (starting if len(server.asked) == 1 else started)(asked, writer)
+
+    server = await serve(handler)
+    assert await run("--wait", "60", server.url) == (0, "ok\n")
+    assert len(server.asked) == 2
+
+
+class Time:
+    """A clock that only pauses move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.mark.parametrize(("seconds", "pauses"), [(0.0, 0), (1.0, 0), (1.5, 1), (5.0, 4), (300.0, 299)])
+async def test_waiting_is_bounded_and_pauses_between_attempts(monkeypatch, seconds: float, pauses: int) -> None:
+    time, attempts = Time(), []
+
+    async def check(url: str, *, deep: bool) -> str:
+        attempts.append((url, deep))
+        return "connection refused"
+
+    monkeypatch.setattr(command, "check", check)
+    reason = await command.wait(DOWN, seconds, deep=True, clock=lambda: time.now, sleep=time.sleep)
+    assert reason == "connection refused"
+    assert attempts == [(DOWN, True)] * (pauses + 1)
+    assert time.pauses == [command.PAUSE] * pauses
