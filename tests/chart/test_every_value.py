@@ -26,16 +26,16 @@ services:
   tools: {module: agents.model, port: 8103}
 """
 POD: dict[str, Any] = {
-    "replicas": 3,
-    "resources.limits": {"cpu": "3"},
+    "replicas": 331,
+    "resources.limits": {"cpu": "7331m"},
     "resources.requests": {"cpu": "7331m"},
     "autoscaling.enabled": True,
-    "autoscaling.minReplicas": 3,
+    "autoscaling.minReplicas": 331,
     "autoscaling.maxReplicas": 331,
     "autoscaling.targetCpu": 331,
-    "autoscaling.behavior": {"scaleDown": {"selectPolicy": "Disabled"}},
+    "autoscaling.behavior": {"scaleDown": {"stabilizationWindowSeconds": 331}},
     "service.type": "NodePort",
-    "service.appProtocol": "agentgateway.dev/mcp",
+    "service.appProtocol": "needle.dev/mcp",
     "service.annotations": {"k": "needle"},
     "service.labels": {"k": "needle"},
     "labels": {"k": "needle"},
@@ -46,7 +46,7 @@ POD: dict[str, Any] = {
     "volumeMounts": [{"name": "needle", "mountPath": "/needle"}],
     "nodeSelector": {"k": "needle"},
     "tolerations": [{"key": "needle", "operator": "Exists"}],
-    "affinity": {"podAffinity": {}},
+    "affinity": {"needle": {}},
     "topologySpread": False,
     "priorityClassName": "needle",
     "runtimeClassName": "needle",
@@ -114,6 +114,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "prometheusRule.labels": {"prometheusRule": {"enabled": True}},
 }
 """What a value means nothing without."""
+WORDS = ("needle", "331", "10.73.31.0/24", "NodePort", 'imagePullPolicy": "Never')
+"""By which a value is recognised in what is rendered; a switch has none."""
 GENERATED = {"agents", "services", "registry", "secrets", "project", "defaults", "global"}
 """Of the fleet file, and compared with it by tests/chart/test_parity.py; `defaults` has the keys of `Pod`."""
 
@@ -159,13 +161,18 @@ def test_of_the_fleet(render, path: str) -> None:
 
 
 def changes(render: Callable[[dict[str, Any]], list[Any]], path: str, value: Any) -> None:
-    """Objects differ, and what is in `value` to be recognised is in those that do and in none before."""
+    """Objects differ, and what is in `value` to be recognised is in those that do and in none before.
+
+    A switch makes them differ; test_toggles.py says how.
+    """
     around = NEEDED.get(path, {})
     before, after = render(around), render(merged(around, nested(path, value)))
     old, new = json.dumps(before), json.dumps([item for item in after if item not in before])
     assert before != after
-    said = "331" if type(value) is int and value > 300 else json.dumps(value)
-    assert all(word in new and word not in old for word in ("needle", "331") if word in said)
+    said = "331" if type(value) is int else json.dumps({path.replace("images.pull", "imagePull"): value})
+    words = [word for word in WORDS if word in said]
+    assert words or isinstance(value, bool)
+    assert all(word in new and word not in old for word in words)
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:

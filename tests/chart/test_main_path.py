@@ -114,6 +114,21 @@ def test_code_and_configuration_arrive_at_their_paths(plain) -> None:
         assert mount == {"name": "project", "mountPath": "/project", "readOnly": True}
 
 
+def test_the_copy_is_made_where_the_program_reads(plain) -> None:
+    copying, *_ = plain.pod("top")["initContainers"]
+    assert {mount["mountPath"]: (mount["name"], mount.get("readOnly", False)) for mount in copying["volumeMounts"]} == {
+        "/project": ("project", False),
+        "/delivered/config": ("config", True),
+        "/delivered/code": ("code", True),
+    }
+
+
+def test_every_object_says_what_it_is(topologies) -> None:
+    """Those of each kind, since test_kubernetes.py validates one of them."""
+    for manifests in topologies.values():
+        assert all(item.keys() >= {"apiVersion", "kind", "metadata"} for item in manifests.objects)
+
+
 def test_the_copy_has_every_file_at_its_path(plain, tmp_path) -> None:
     copy, *_ = plain.pod("top")["initContainers"]
     assert copy["args"][:2] == ["-P", "-c"]

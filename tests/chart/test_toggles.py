@@ -51,6 +51,7 @@ def test_the_registry_is_told_how_many_run_where_somebody_knows(graph, plain) ->
         return json.loads(made.one("ConfigMap", "pallas-config")["data"][names.REPLICAS_FILE])
 
     assert told(plain) == {}
+    assert told(graph.render({"agents": {"right": {"replicas": 2}}})) == {"right": 2}
     made = graph.render({"agents": {"right": {"replicas": 3}}})
     assert told(made) == {"right": 3}
     assert made.one("Deployment", "registry") == plain.one("Deployment", "registry"), "it reads the file again"
@@ -111,9 +112,9 @@ def test_ingress_publishes_by_host_what_is_published(public) -> None:
 
 def test_what_is_published_accepts_its_public_name(public) -> None:
     made = public.render()
-    assert {"top", "top.space.svc.cluster.local", "top.ai.example.com", "top.ai.example.com:*"} <= set(
-        hosts(made, "top")
-    )
+    for name in ("top", "registry"):
+        inside = {name, f"{name}.space.svc.cluster.local"}
+        assert inside | {f"{name}.ai.example.com", f"{name}.ai.example.com:*"} <= set(hosts(made, name))
     assert not [name for name in hosts(made, "right") if "example.com" in name]
 
 
@@ -164,7 +165,8 @@ def test_images_of_an_air_gapped_site(graph) -> None:
     assert made.main("registry")["image"] == "mirror.local:5000/pallas-registry:0.1.0"
     for pod in made.pods.values():
         assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}]
-        assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+        containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
+        assert {container["imagePullPolicy"] for container in containers} == {"Always"}
 
 
 def test_gateways_find_mcp_services(graph) -> None:

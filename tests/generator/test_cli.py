@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import stat
 from pathlib import Path
 
@@ -90,9 +92,18 @@ def test_an_unwritable_folder_is_the_worlds_fault(make, run, tmp_path: Path) -> 
     path = make(ONE)
     (tmp_path / "file").touch()
     code, _, err = run("compose", "-f", str(path), "-o", str(tmp_path / "file" / "sub"))
-    assert code == 1
-    assert "not a directory" in err
-    assert "Traceback" not in err
+    assert (code, err) == (1, f"{tmp_path / 'file' / 'sub'}: not a directory\n")
+
+
+def test_a_full_disk_is_named_with_the_file(make, run, monkeypatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = make(ONE)
+    monkeypatch.setattr("os.fsync", full)
+    code, _, err = run("compose", "-f", str(path))
+    assert (code, err) == (1, f"{path.parent / 'compose.yaml'}: no space left on device\n")
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["agents", "agents.yaml"]
 
 
 def test_a_missing_fleet_file(run, tmp_path: Path, monkeypatch) -> None:
@@ -164,6 +175,41 @@ def test_what_the_containers_user_cannot_read_is_told(make, run) -> None:
     assert err.count("cannot be read by the containers' user 10001") == 2
     assert "`chmod o+rx agents`" in err
     assert "10001" not in run("helm", "-f", str(path))[2]  # what is in the files is delivered, whoever may read them
+
+
+def test_no_warning_without_its_reason(make, run) -> None:
+    """A server given by a command has no URL, and a registry that is published is no trouble."""
+    registration = "registry: {publish: true, registration: {tokens: {partner: {file: token.txt}}}}\n"
+    path = make(
+        ONE + registration,
+        fastagent__config__yaml="mcp: {servers: {scout: {command: uvx, args: [x]}, files: {command: npx}}}\n",
+        token__txt="x\n",
+    )
+    code, _, err = run("validate", "-f", str(path))
+    assert (code, err) == (0, "")
+    path.write_text((ONE + registration).replace("publish: true", "publish: false"))
+    assert "only containers of this fleet reach the registry" in run("validate", "-f", str(path))[2]
+
+
+def test_explain_network_prints_the_graph(make, run) -> None:
+    path = make(ONE.replace("8101}", "8101, depends_on: [other]}") + "  other: {module: agents.other, port: 8102}\n")
+    code, out, err = run("explain", "network", "-f", str(path))
+    assert (code, err) == (0, "")
+    assert out.endswith("\n\neverything else is refused\n")
+    assert "scout      ->  other     depends_on\n" in out
+
+
+def test_schema_prints_the_committed_schema(run, root: Path) -> None:
+    code, out, _ = run("schema")
+    assert (code, out) == (0, (root / "schema" / "agents.schema.json").read_text())
+    assert json.loads(out)["title"] == "agents.yaml"
+
+
+def test_the_command_after_helm_has_a_name_that_helm_takes(make, run, tmp_path: Path) -> None:
+    path = make(ONE.replace("name: x", "name: My fleet 2.0"))
+    out = run("helm", "-f", str(path))[1]
+    assert "\nhelm upgrade --install my-fleet-2-0 " in out
+    assert "--namespace my-fleet-2-0 --create-namespace\n" in out
 
 
 def test_probe_says_what_is_wrong(run) -> None:

@@ -124,6 +124,9 @@ def _replace(path: Path, text: str) -> None:
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
         os.replace(beside, path)
+    except OSError as error:
+        os.unlink(beside)
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say which file
     except BaseException:
         os.unlink(beside)
         raise

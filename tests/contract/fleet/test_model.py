@@ -145,6 +145,8 @@ def test_behind_a_proxy_replicas_have_a_public_address_and_accept_its_name() -> 
     assert urls == ["https://research.example.com:8443/mcp", "http://research:8080/mcp"]
     accepted = program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"].split(",")
     assert {"research.example.com", "research.example.com:*"} <= set(accepted)
+    accepted = program.registry_env(fleet, "container")["PALLAS_ALLOWED_HOSTS"].split(",")
+    assert {"registry", "registry.example.com", "registry.example.com:*"} <= set(accepted)
 
 
 def test_what_is_not_published_has_no_public_address() -> None:
@@ -153,6 +155,8 @@ def test_what_is_not_published_has_no_public_address() -> None:
     urls = [remote["url"] for remote in server_json.server(fleet, "research", None, "container")["remotes"]]
     assert urls == ["http://research:8080/mcp"]
     assert "example.net" not in program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"]
+    unpublished = parse("public_url: https://{name}.example.net\nregistry: {publish: false}\n" + SEED)
+    assert "example.net" not in program.registry_env(unpublished, "container")["PALLAS_ALLOWED_HOSTS"]
 
 
 GOOD_URLS = ["https://{name}.example.com", "http://{name}.localhost:8080/v1", "https://example.com/ai/{name}"]

@@ -172,7 +172,11 @@ def test_what_is_delivered(plan, make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("agents/big.md", b"x" * (configmaps.LIMIT + 1), "KiB of files are too many"),
+        (
+            "agents/big.md",
+            b"x" * (configmaps.LIMIT + 1),
+            "KiB of files are too many for a ConfigMap (largest: agents/big",
+        ),
         ("agents/a b.md", b"x", "cannot be delivered in a ConfigMap: letters"),
         ("agents.scout.py", b"x", "cannot be told from"),
         ("agents/logo.png", b"\x89PNG\xff", "is not text"),
@@ -183,6 +187,7 @@ def test_what_a_configmap_cannot_carry_is_refused_with_a_way_out(
 ) -> None:
     made = plan(ONE % "")
     (tmp_path / name).write_bytes(content)
+    (tmp_path / "agents" / "small.md").write_text("x")
     with pytest.raises(Refused) as refused:
         configmaps.read(tmp_path, made)
     (problem,) = refused.value.problems
