@@ -16,7 +16,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Discovery, Endpoint, OnSighting, Sighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.service import Service
 
 
@@ -48,7 +48,7 @@ class Fake:
 async def running(
     folder: Path, time, fake: Fake, discovery: Discovery | None = None, **world: Any
 ) -> AsyncIterator[Service]:
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     loaded = follower.first()
     addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
     made = Dependencies(time.clock, time.now, time.sleep, discovery, fake.check, **world)

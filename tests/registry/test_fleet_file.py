@@ -8,21 +8,21 @@ import pytest
 
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 
 
 def names(loaded) -> list[str]:
     return list(loaded.fleet.agents)
 
 
-def settled(follower: Follower):
+def settled(follower: FleetWatcher):
     """Two polls: the change is noticed, then it has stood still."""
     assert follower.poll() is None
     return follower.poll()
 
 
 def test_the_first_reading(folder: Path) -> None:
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     loaded = follower.first()
     assert names(loaded) == ["harper", "tech_research"]
     assert loaded.capabilities is not None
@@ -44,14 +44,14 @@ def test_the_model_file_may_be_missing(folder: Path) -> None:
 
 
 def test_nothing_changed_nothing_read(folder: Path) -> None:
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     follower.first()
     assert [follower.poll() for _ in range(3)] == [None, None, None]
 
 
 def test_an_edit_in_place(folder: Path) -> None:
     file = folder / "agents.yaml"
-    follower = Follower(file)
+    follower = FleetWatcher(file)
     follower.first()
     file.write_text(file.read_text() + "  engineering: {module: agents.engineering, port: 8260}\n")
     assert names(settled(follower)) == ["harper", "tech_research", "engineering"]
@@ -60,7 +60,7 @@ def test_an_edit_in_place(folder: Path) -> None:
 
 def test_an_editors_rename_over_the_file(folder: Path) -> None:
     file = folder / "agents.yaml"
-    follower = Follower(file)
+    follower = FleetWatcher(file)
     follower.first()
     new = folder / ".agents.yaml.swp"
     new.write_text(file.read_text().replace("tech_research", "web_research"))
@@ -71,7 +71,7 @@ def test_an_editors_rename_over_the_file(folder: Path) -> None:
 
 
 def test_the_model_file_is_followed_too(folder: Path) -> None:
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     follower.first()
     config = folder / "fastagent.config.yaml"
     config.write_text(config.read_text().replace("my-model-name", "another"))
@@ -79,11 +79,11 @@ def test_the_model_file_is_followed_too(folder: Path) -> None:
 
 
 def test_the_number_of_replicas_is_followed_too(folder: Path) -> None:
-    follower = Follower(folder / "agents.yaml")
-    assert follower.first().wanted("harper") == 1
+    follower = FleetWatcher(folder / "agents.yaml")
+    assert follower.first().expected_replicas("harper") == 1
     (folder / ".replicas.json").write_text('{"harper": 3}')
     loaded = settled(follower)
-    assert (loaded.wanted("harper"), loaded.wanted("tech_research")) == (3, 1)
+    assert (loaded.expected_replicas("harper"), loaded.expected_replicas("tech_research")) == (3, 1)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"harper": 0}', '{"harper": "many"}', "{"])
@@ -97,7 +97,7 @@ def test_a_file_being_written_is_left_alone(folder: Path) -> None:
     """Half of a fleet file can be a valid, shorter fleet: agents would vanish for a second."""
     file = folder / "agents.yaml"
     whole = file.read_text()
-    follower = Follower(file)
+    follower = FleetWatcher(file)
     follower.first()
     half = whole[: whole.index("  tech_research")].replace(", depends_on: [tech_research]", "")
     file.write_text(half)
@@ -109,7 +109,7 @@ def test_a_file_being_written_is_left_alone(folder: Path) -> None:
 def test_a_broken_file_is_refused_once_and_a_fixed_one_read(folder: Path) -> None:
     file = folder / "agents.yaml"
     whole = file.read_text()
-    follower = Follower(file)
+    follower = FleetWatcher(file)
     follower.first()
     file.write_text("name: [unclosed\n")
     with pytest.raises(Refused):
@@ -123,7 +123,7 @@ def test_a_broken_file_is_refused_once_and_a_fixed_one_read(folder: Path) -> Non
 
 
 def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     follower.first()
     (folder / "agents.yaml").unlink()
     with pytest.raises(Refused, match="no such file"):
@@ -135,13 +135,13 @@ def test_a_defect_of_the_reader_is_a_problem_of_the_file(folder: Path) -> None:
     """No input ends a running registry, also none that nobody has thought of."""
     readings = iter([fleet_file.load(folder / "agents.yaml"), IndexError("tuple index out of range")])
 
-    def read(_path: Path) -> fleet_file.Loaded:
+    def read(_path: Path) -> fleet_file.FleetReading:
         reading = next(readings)
         if isinstance(reading, Exception):
             raise reading
         return reading
 
-    follower = Follower(folder / "agents.yaml", read=read)
+    follower = FleetWatcher(folder / "agents.yaml", read=read)
     follower.first()
     (folder / "agents.yaml").write_text("name: other\n")
     with pytest.raises(Refused, match=r"agents\.yaml: cannot be checked: IndexError: tuple index out of range"):

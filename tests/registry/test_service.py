@@ -14,7 +14,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, OnSighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 
@@ -201,7 +201,7 @@ async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time,
         async def sweep(self, agents: Sequence[str], tell: OnSighting) -> None:
             raise ZeroDivisionError
 
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     world = Dependencies(time.clock, time.now, time.sleep, Broken(), fake.check)
     service = Service(settings.read({}), follower.first(), follower, world)
     with pytest.RaisesGroup(ZeroDivisionError):

@@ -26,8 +26,8 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What the files say: the fleet, and what its model can do."""
+class FleetReading:
+    """The content of the files: the fleet, and what its model can do."""
 
     fleet: ResolvedFleet
     capabilities: Capabilities | None
@@ -40,26 +40,28 @@ class Loaded:
     replicas: Mapping[str, int] | None = None
     """How many replicas run of the agents of which that is known, where something else than the fleet file decides."""
 
-    def wanted(self, agent: str) -> int:
-        """The replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
+    def expected_replicas(self, agent: str) -> int:
+        """Return the replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
         if self.replicas is not None:
             return self.replicas.get(agent, 1)
         return self.fleet.agents[agent].replicas
 
 
-def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
+def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> FleetReading:
     """Read agents.yaml at `path`, what is beside it, and the tokens in `secrets` or where it says.
 
     Raises:
         Refused: with every error of all of them.
     """
     errors: list[Problem] = []
-    known, files, replicas = None, {}, None
+    accepted: RegistrationTokens | None = None
+    files: dict[str, Path] = {}
+    replicas: Mapping[str, int] | None = None
     try:
         fleet, _, warnings = validate_load.load(path)
-        if chosen := fleet.registry.registration:
-            files = token_files.paths(chosen, path.parent, secrets)
-            known = token_files.read(chosen, files, path.name)
+        if registration := fleet.registry.registration:
+            files = token_files.paths(registration, path.parent, secrets)
+            accepted = token_files.read(registration, files, path.name)
     except Refused as refused:
         errors += refused.problems
     try:
@@ -74,12 +76,19 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> Loaded:
     if errors:
         raise Refused(errors)
     written = _written(path, path.parent / names.CONFIG_FILE)
-    said = (*warnings, *notes)
-    return Loaded(fleet, config.capabilities, said, known, tuple(files.values()), written, replicas)
+    return FleetReading(
+        fleet=fleet,
+        capabilities=config.capabilities,
+        warnings=(*warnings, *notes),
+        tokens=accepted,
+        token_files=tuple(files.values()),
+        written=written,
+        replicas=replicas,
+    )
 
 
 def _replicas(path: Path) -> Mapping[str, int] | None:
-    """The numbers in the file at `path`, or None where there is no such file.
+    """Return the numbers in the file at `path`, or None where there is no such file.
 
     Raises:
         Refused: they cannot be read.
@@ -97,28 +106,29 @@ def _written(*paths: Path) -> datetime | None:
     return datetime.fromtimestamp(max(times) / 1e9, UTC) if times else None
 
 
-class Follower:
-    """Notices that the files changed and reads them again. Blocking: call it from a thread."""
+class FleetWatcher:
+    """The files as they are followed: read again once they changed. Blocking: call it from a thread."""
 
-    def __init__(self, path: Path, *, read: Callable[[Path], Loaded] = load) -> None:
-        self._path, self._read = path, read
+    def __init__(self, path: Path, *, read: Callable[[Path], FleetReading] = load) -> None:
+        self._path = path
+        self._read = read
         self._files = (path, path.parent / names.CONFIG_FILE, path.with_name(names.REPLICAS_FILE))
         self._tokens: tuple[Path, ...] = ()
-        self._seen: Stamp = ()
+        self._stamp_read: Stamp = ()
         self._changing: Stamp | None = None
         self.ok = False
         """False while the files on disk cannot be used and an earlier reading is."""
 
-    def first(self) -> Loaded:
-        """The reading at start.
+    def first(self) -> FleetReading:
+        """Return the reading at start.
 
         Raises:
             Refused: there is no earlier fleet to keep.
         """
         return self._load(self._stamp())
 
-    def poll(self) -> Loaded | None:
-        """The new reading once after each change, else None.
+    def poll(self) -> FleetReading | None:
+        """Return the new reading once after each change, else None.
 
         A change is read when it has stood still from one poll to the next: half of a file being written can be a
         valid, shorter fleet.
@@ -127,14 +137,16 @@ class Follower:
             Refused: once per change; the caller keeps the fleet it has.
         """
         stamp = self._stamp()
-        if stamp in (self._seen, self._changing):
-            settled, self._changing = stamp != self._seen, None
+        if stamp in (self._stamp_read, self._changing):
+            settled = stamp != self._stamp_read
+            self._changing = None
             return self._load(stamp) if settled else None
         self._changing = stamp
         return None
 
-    def _load(self, stamp: Stamp) -> Loaded:
-        self._seen, self.ok = stamp, False
+    def _load(self, stamp: Stamp) -> FleetReading:
+        self._stamp_read = stamp
+        self.ok = False
         try:
             loaded = self._read(self._path)
         except Refused:
@@ -146,7 +158,7 @@ class Follower:
         self.ok = True
         if self._tokens != loaded.token_files:
             self._tokens = loaded.token_files
-            self._seen = stamp[: len(self._files)] + tuple(map(_stamp, self._tokens))
+            self._stamp_read = stamp[: len(self._files)] + tuple(map(_stamp, self._tokens))
         return loaded
 
     def _stamp(self) -> Stamp:

@@ -11,7 +11,7 @@ from pallas_registry.catalogue.publisher import Publisher
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.resolver import Resolver
 from pallas_registry.discovery.sighting import Discovery, Sighting
-from pallas_registry.fleet_file import POLL_SECONDS, Follower
+from pallas_registry.fleet_file import POLL_SECONDS, FleetWatcher
 from pallas_registry.monitor import Monitor
 from pallas_registry.probing.scheduler import Scheduler
 from pallas_registry.registration.reach import UrlDiscovery
@@ -22,13 +22,13 @@ _log = structlog.get_logger()
 
 
 async def follow_file(
-    follower: Follower, monitor: Monitor, publisher: Publisher, scheduler: Scheduler, *, sleep: Sleep
+    watcher: FleetWatcher, monitor: Monitor, publisher: Publisher, scheduler: Scheduler, *, sleep: Sleep
 ) -> None:
     """Use each new reading of the file; a broken one changes nothing but what is said about it."""
     while True:
         await sleep(POLL_SECONDS)
         try:
-            reading = await asyncio.to_thread(follower.poll)
+            reading = await asyncio.to_thread(watcher.poll)
         except Refused as refused:
             problems = [str(problem) for problem in refused.problems]
             _log.error("fleet file refused, the earlier one stays in use", problems=problems)

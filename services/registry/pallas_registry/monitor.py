@@ -10,7 +10,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.replica_count import ReplicaCount
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.metrics import Metrics
 from pallas_registry.probing.recheck import Recheck
 from pallas_registry.registration.registrar import Registrar
@@ -34,12 +34,13 @@ class Monitor:
     def __init__(
         self,
         settings: Settings,
-        reading: Loaded,
-        follower: Follower,
+        reading: FleetReading,
+        watcher: FleetWatcher,
         dependencies: Dependencies,
+        *,
         updated: asyncio.Event,
     ) -> None:
-        """`updated` is set when the documents would say something else."""
+        """Take what the settings and the file say; `updated` is set when the documents would say something else."""
         self.reading = reading
         """The one in use."""
         self.agents_changed = asyncio.Event()
@@ -48,7 +49,7 @@ class Monitor:
         """The same for agents that registered."""
         self.history = History()
         self._settings = settings
-        self._follower = follower
+        self._watcher = watcher
         self._clock = dependencies.clock
         self._now = dependencies.now
         self._started = dependencies.clock()
@@ -64,7 +65,7 @@ class Monitor:
         leases = self.registrar.leases
         self.metrics = Metrics(
             self.board,
-            config_ok=lambda: follower.ok,
+            config_ok=lambda: watcher.ok,
             lost=lambda: dependencies.pulse.lost,
             silences=lambda: {registration.agent: leases.silence(registration.agent) for registration in leases.all},
         )
@@ -78,7 +79,7 @@ class Monitor:
         self._replica_count = ReplicaCount(self._expected_replicas, clock=self._clock)
         self.apply(reading)
 
-    def apply(self, reading: Loaded) -> None:
+    def apply(self, reading: FleetReading) -> None:
         """Use a new reading of the file from now on."""
         self.reading = reading
         self.registrar.use(reading.fleet)
@@ -127,14 +128,14 @@ class Monitor:
             self.board,
             self.history,
             now=self._now(),
-            config_ok=self._follower.ok,
+            config_ok=self._watcher.ok,
             leases=self.registrar.leases,
             most=most,
         )
 
     def _expected_replicas(self, agent: str) -> int:
         """As processes, there is one of each agent whatever the file says."""
-        return self.reading.wanted(agent) if self._settings.placement == "container" else 1
+        return self.reading.expected_replicas(agent) if self._settings.placement == "container" else 1
 
     def _expect(self) -> None:
         """Tell the board which agents there are, after some came or went, and have them looked for."""

@@ -12,7 +12,7 @@ import structlog
 
 from pallas_contract.probe.probe import probe
 from pallas_registry.dependencies import Dependencies
-from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import MOST, Prober
 from pallas_registry.probing.stall_clock import Pulse
@@ -27,7 +27,12 @@ LINGER = 1
 
 
 async def serve(
-    settings: Settings, loaded: Loaded, follower: Follower, listener: socket.socket, store: RegistrationStore
+    settings: Settings,
+    reading: FleetReading,
+    watcher: FleetWatcher,
+    *,
+    listener: socket.socket,
+    store: RegistrationStore,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
@@ -39,7 +44,7 @@ async def serve(
     pulse.start()
     prober = Prober(partial(probe, clock=pulse.clock, bound=pulse.timeout), clock=pulse.clock)
     dependencies = Dependencies(store=store, most=fd_limit.affordable(MOST), check=prober.check, pulse=pulse)
-    service = Service(settings, loaded, follower, dependencies)
+    service = Service(settings, reading, watcher, dependencies)
     server = HttpServer(
         create_app(service.backend(run=secrets.token_hex(4))),
         protocol=fast_path.protocol(service.publisher.ready),
@@ -48,7 +53,7 @@ async def serve(
     )
     background = asyncio.create_task(service.run())
     host, port = listener.getsockname()[:2]
-    structlog.get_logger().info("registry listening", address=host, port=port, agents=len(loaded.fleet.agents))
+    structlog.get_logger().info("registry listening", address=host, port=port, agents=len(reading.fleet.agents))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     for task in (background, serving):
         task.add_done_callback(lambda _: stop.asked.set())  # a part that fails ends the others

@@ -12,7 +12,7 @@ from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.catalogue.publisher import Publisher
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery import source
-from pallas_registry.fleet_file import Follower, Loaded
+from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import Backend
 from pallas_registry.http.events import Streams
 from pallas_registry.mcp.registration import RegistrationMethods
@@ -29,12 +29,14 @@ OUTSIDE = 16
 class Service:
     """Follows the file, looks for agents, probes them and publishes the outcome."""
 
-    def __init__(self, settings: Settings, reading: Loaded, follower: Follower, dependencies: Dependencies) -> None:
+    def __init__(
+        self, settings: Settings, reading: FleetReading, watcher: FleetWatcher, dependencies: Dependencies
+    ) -> None:
         self._settings = settings
-        self._follower = follower
+        self._watcher = watcher
         self._dependencies = dependencies
         updated = asyncio.Event()
-        self.monitor = Monitor(settings, reading, follower, dependencies, updated)
+        self.monitor = Monitor(settings, reading, watcher, dependencies, updated=updated)
         self.publisher = Publisher(
             Catalogue(now=dependencies.now, placement=settings.placement),
             self.monitor.board,
@@ -79,7 +81,7 @@ class Service:
         async with asyncio.TaskGroup() as group:
             schedule = partial(self._scheduler, spawn=group.create_task)
             scheduler = schedule(most=self._dependencies.most)
-            group.create_task(loops.follow_file(self._follower, monitor, self.publisher, scheduler, sleep=sleep))
+            group.create_task(loops.follow_file(self._watcher, monitor, self.publisher, scheduler, sleep=sleep))
             group.create_task(loops.discover(discovery, monitor, scheduler, sleep=sleep))
             registered = schedule(concurrency=OUTSIDE, most=OUTSIDE)
             group.create_task(loops.discover_registered(self._dependencies, monitor, registered))

@@ -13,13 +13,13 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.documents.server_json import OFFICIAL_META
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.catalogue import Catalogue
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.status import NOT_PROBED, Verdict
 
 
 @pytest.fixture
-def loaded(folder: Path) -> Loaded:
+def loaded(folder: Path) -> FleetReading:
     return fleet_file.load(folder / "agents.yaml")
 
 
@@ -36,7 +36,7 @@ def entries(catalogue: Catalogue) -> list[dict]:
     return json.loads(catalogue.document.body)["servers"]
 
 
-def test_an_entry_is_the_seeds(catalogue: Catalogue, loaded: Loaded) -> None:
+def test_an_entry_is_the_seeds(catalogue: Catalogue, loaded: FleetReading) -> None:
     catalogue.publish(loaded, well)
     harper, research = entries(catalogue)
     assert harper == {
@@ -66,7 +66,7 @@ def test_an_entry_is_the_seeds(catalogue: Catalogue, loaded: Loaded) -> None:
     assert research["server"]["name"] == "com.example.project/tech-research"
 
 
-def test_in_containers_the_address_inside_the_network_follows(time, loaded: Loaded) -> None:
+def test_in_containers_the_address_inside_the_network_follows(time, loaded: FleetReading) -> None:
     catalogue = Catalogue(now=time.now, placement="container")
     catalogue.publish(loaded, well)
     assert [remote["url"] for remote in entries(catalogue)[1]["server"]["remotes"]] == [
@@ -81,7 +81,7 @@ def test_without_a_model_there_are_no_capabilities(catalogue: Catalogue, folder:
     assert "capabilities" not in entries(catalogue)[0]["server"]
 
 
-async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Loaded, time) -> None:
+async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: FleetReading, time) -> None:
     catalogue.publish(loaded, lambda _: NOT_PROBED)
     await time.advance(60)
     catalogue.publish(
@@ -94,7 +94,7 @@ async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Loa
     assert research["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:00:00Z"
 
 
-async def test_a_registry_started_again_says_the_same(loaded: Loaded, time) -> None:
+async def test_a_registry_started_again_says_the_same(loaded: FleetReading, time) -> None:
     said = []
     for _ in range(2):
         catalogue = Catalogue(now=time.now, placement="local")
@@ -108,7 +108,7 @@ async def test_a_registry_started_again_says_the_same(loaded: Loaded, time) -> N
     assert entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"] == "2026-03-12T10:02:00Z"
 
 
-async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: Loaded, time) -> None:
+async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: FleetReading, time) -> None:
     """What was in error was looked at: well again after that, it is so from now on, not since the file was written."""
     older = replace(loaded, written=time.now() - timedelta(days=1))
     said = []
@@ -125,7 +125,7 @@ async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: Loaded, time
     assert said == ["10:00", "10:00", "10:03", "10:04", "10:05"]
 
 
-async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loaded, time) -> None:
+async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: FleetReading, time) -> None:
     catalogue.publish(loaded, well)
     before = catalogue.document
     await time.advance(60)
@@ -133,21 +133,21 @@ async def test_nothing_changed_same_document(catalogue: Catalogue, loaded: Loade
     assert catalogue.document is before
 
 
-def test_added_removed_and_reordered_agents_show(catalogue: Catalogue, loaded: Loaded, folder: Path) -> None:
+def test_added_removed_and_reordered_agents_show(catalogue: Catalogue, loaded: FleetReading, folder: Path) -> None:
     tags = []
     for swap in (["harper", "tech_research"], ["tech_research", "harper"], ["tech_research"]):
         fleet = replace(loaded.fleet, agents={name: loaded.fleet.agents[name] for name in swap})
-        catalogue.publish(Loaded(fleet, loaded.capabilities), well)
+        catalogue.publish(FleetReading(fleet, loaded.capabilities), well)
         names = [entry["server"]["name"].split("/")[1].replace("-", "_") for entry in entries(catalogue)]
         assert names == swap
         tags.append(catalogue.document.etag)
     assert len(set(tags)) == 3
 
 
-def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> None:
+def test_another_host_or_version_shows(catalogue: Catalogue, loaded: FleetReading) -> None:
     catalogue.publish(loaded, well)
     fleet = replace(loaded.fleet, version="2.0.0", host="elsewhere")
-    catalogue.publish(Loaded(fleet, None), well)
+    catalogue.publish(FleetReading(fleet, None), well)
     server = entries(catalogue)[0]["server"]
     assert (server["version"], server["remotes"][0]["url"]) == ("2.0.0", "http://elsewhere:8201/mcp")
 
@@ -168,10 +168,10 @@ def test_another_host_or_version_shows(catalogue: Catalogue, loaded: Loaded) -> 
     ],
 )
 def test_behind_a_proxy_its_addresses_are_published(
-    catalogue: Catalogue, loaded: Loaded, public: str, remote: str, card: str
+    catalogue: Catalogue, loaded: FleetReading, public: str, remote: str, card: str
 ) -> None:
     fleet = replace(loaded.fleet, public_url=public)
-    catalogue.publish(Loaded(fleet, None), well)
+    catalogue.publish(FleetReading(fleet, None), well)
     assert entries(catalogue)[1]["server"]["remotes"][0]["url"] == remote
     found = catalogue.find("GET", "/.well-known/ai-catalog.json", "")
     assert isinstance(found, Document)

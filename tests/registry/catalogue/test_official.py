@@ -19,7 +19,7 @@ from pallas_contract.fleet.model import Agent, Fleet, Icon
 from pallas_contract.fleet.resolved import resolve
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.catalogue import PATH, Catalogue
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.state.status import Verdict
 
 OFFICIAL = Path(__file__).parent / "official"
@@ -52,11 +52,11 @@ def get(catalogue: Catalogue, path: str, query: str = "") -> dict:
     return json.loads(document.body)
 
 
-def fleet(agents: dict[str, Agent], **more: object) -> Loaded:
-    return Loaded(resolve(Fleet(name="Demo & Co", agents=agents, **more)), None)
+def fleet(agents: dict[str, Agent], **more: object) -> FleetReading:
+    return FleetReading(resolve(Fleet(name="Demo & Co", agents=agents, **more)), None)
 
 
-def published(loaded: Loaded, time, placement: str = "container", verdict: Verdict | None = None) -> Catalogue:
+def published(loaded: FleetReading, time, placement: str = "container", verdict: Verdict | None = None) -> Catalogue:
     catalogue = Catalogue(now=time.now, placement=placement)
     catalogue.publish(loaded, lambda _: verdict or Verdict("ok"))
     return catalogue
@@ -189,7 +189,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size
 @given(name=TEXT, title=TEXT, about=TEXT | st.just(""), version=TEXT, icon=TEXT, sizes=TEXT | st.none(), reason=TEXT)
 def test_any_file_gives_documents_that_fit(time, name, title, about, version, icon, sizes, reason) -> None:
     written = agent(title=title, description=about, icons=[Icon(src=icon, sizes=sizes)])
-    loaded = Loaded(resolve(Fleet(name=name, version=version, agents={"a_b": written})), None)
+    loaded = FleetReading(resolve(Fleet(name=name, version=version, agents={"a_b": written})), None)
     catalogue = published(loaded, time, verdict=Verdict("error", Reason("SelfReported", reason)))
     fits(get(catalogue, "/v0.1/servers"), "ServerList")
     fits(get(catalogue, "/server-cards/a-b"), "ServerCard")
@@ -201,7 +201,7 @@ async def test_who_follows_the_changes_hears_of_removals(time, folder: Path) -> 
     catalogue = published(loaded, time)
     await time.advance(60)
     left = replace(loaded.fleet, agents={"harper": loaded.fleet.agents["harper"]})
-    catalogue.publish(Loaded(left, loaded.capabilities), lambda _: Verdict("ok"))
+    catalogue.publish(FleetReading(left, loaded.capabilities), lambda _: Verdict("ok"))
     assert [each["server"]["title"] for each in get(catalogue, "/v0.1/servers")["servers"]] == ["Harper"]
     (gone,) = get(catalogue, "/v0.1/servers", "updated_since=2026-03-12T10:00:30Z")["servers"]
     fits(gone, "ServerResponse")
@@ -223,7 +223,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
     await time.advance(60)
     catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
     await time.advance(60)
-    raised = Loaded(replace(loaded.fleet, version="2.0.0"), None)
+    raised = FleetReading(replace(loaded.fleet, version="2.0.0"), None)
 
     def dates() -> list[str]:
         meta = get(catalogue, "/v0.1/servers")["servers"][0]["_meta"][server_json.OFFICIAL_META]

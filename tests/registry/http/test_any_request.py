@@ -17,7 +17,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import settings as environment
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
 from tests.examples import examples
@@ -47,7 +47,7 @@ class Fleet:
 
 @pytest.fixture
 def app(folder: Path) -> FastAPI:
-    follower, fleet = Follower(folder / "agents.yaml"), Fleet()
+    follower, fleet = FleetWatcher(folder / "agents.yaml"), Fleet()
     world = Dependencies(discovery=fleet, check=fleet.check)
     service = Service(environment.read({}), follower.first(), follower, world)
     shown = replace(service.backend(run="run"), waiting=lambda: "")

@@ -20,7 +20,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.mcp import server as mcp_server
 from pallas_registry.mcp.server import McpServer
@@ -54,7 +54,7 @@ class Fleet:
 @pytest.fixture
 async def url(folder: Path) -> AsyncIterator[str]:
     """The registry's MCP endpoint, served on loopback."""
-    follower, fleet = Follower(folder / "agents.yaml"), Fleet()
+    follower, fleet = FleetWatcher(folder / "agents.yaml"), Fleet()
     service = Service(read({}), follower.first(), follower, Dependencies(discovery=fleet, check=fleet.check))
     server = uvicorn.Server(uvicorn.Config(create_app(service.backend(run="t")), lifespan="off", log_config=None))
     server.capture_signals = suppress

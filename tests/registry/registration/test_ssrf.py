@@ -20,7 +20,7 @@ from pallas_registry import settings
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import Prober
 from pallas_registry.service import Service
@@ -74,7 +74,7 @@ async def test_a_url_comes_from_the_file_and_the_port_is_the_kits(folder: Path) 
         return frozenset({"10.0.0.2"})
 
     found: dict[str, Sighting] = {}
-    agents = list(Follower(folder / "agents.yaml").first().fleet.agents)
+    agents = list(FleetWatcher(folder / "agents.yaml").first().fleet.agents)
     await DnsDiscovery(resolve).sweep(agents, found.__setitem__)
     assert asked == ["harper", "tech-research"]
     urls = {endpoint.url for sighting in found.values() for endpoint in sighting.endpoints}
@@ -93,7 +93,7 @@ async def test_a_url_in_a_request_is_not_asked(folder: Path, trap: Trap, where: 
 
     fake = Watched()
     fake.put("harper", "10.0.0.1")
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     service = Service(settings.read({}), follower.first(), follower, Dependencies(discovery=fake, check=fake.check))
     app = create_app(service.backend(run="run"))
     call = {"name": "find_agent", "arguments": {"capability": trap.url, "name": trap.url}}

@@ -9,7 +9,7 @@ import pytest
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.registration import token_files
 from tests.registry.registration_client import TOKENS, admit
 
@@ -66,7 +66,7 @@ def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path
 
 def test_a_new_token_is_read_while_the_registry_runs_and_a_broken_one_changes_nothing(folder: Path) -> None:
     admit(folder)
-    follower = Follower(folder / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     assert follower.first().tokens.name_of(TOKENS["partners"])
     assert (follower.poll(), follower.poll()) == (None, None)
     (folder / "partners.token").write_text("rotated-token-0123456789\n")

@@ -22,7 +22,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.fleet_file import Follower
+from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
 
@@ -88,7 +88,7 @@ async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
     (tmp_path / "fastagent.config.yaml").write_text(
         "default_model: openai.my-model\nmodel_capabilities: {vision: false}\n"
     )
-    follower = Follower(tmp_path / "agents.yaml")
+    follower = FleetWatcher(tmp_path / "agents.yaml")
     loaded = follower.first()
     service = Service(settings.read({}), loaded, follower, Dependencies(discovery=fleet, check=fleet.check))
     config = uvicorn.Config(

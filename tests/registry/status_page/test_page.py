@@ -13,7 +13,7 @@ from pallas_contract.documents.reason import OK, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import History
 from pallas_registry.status_page import overview
@@ -25,7 +25,7 @@ EVIL = "<script>alert(1)</script>\"'"
 
 
 class World:
-    def __init__(self, loaded: Loaded, time) -> None:
+    def __init__(self, loaded: FleetReading, time) -> None:
         self.loaded, self.time, self.config_ok = loaded, time, True
         self.history = History()
         self.board = Board(clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None)
@@ -126,7 +126,7 @@ def test_a_service_that_is_named_is_marked(world: World) -> None:
 def test_nothing_becomes_html(world: World) -> None:
     fleet = world.loaded.fleet
     agent = fleet.agents["harper"].model_copy(update={"title": EVIL, "description": EVIL})
-    loaded = Loaded(replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None)
+    loaded = FleetReading(replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None)
     world = World(loaded, world.time)
     world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
     world.board.report(
@@ -140,7 +140,7 @@ def test_nothing_becomes_html(world: World) -> None:
 def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
     agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
     agents = {f"a{number}": agent for number in range(overview.MOST_ROWS + 7)}
-    loaded = Loaded(replace(world.loaded.fleet, agents=agents), None)
+    loaded = FleetReading(replace(world.loaded.fleet, agents=agents), None)
     world = World(loaded, world.time)
     assert "7 more agents are left out here" in world.text()
 
@@ -148,7 +148,7 @@ def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
 def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
     agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
     agents = {"root": agent} | {f"a{n}": agent.model_copy(update={"depends_on": {"root": None}}) for n in range(600)}
-    world = World(Loaded(replace(world.loaded.fleet, agents=agents), None), world.time)
+    world = World(FleetReading(replace(world.loaded.fleet, agents=agents), None), world.time)
     for name in agents:
         where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
         world.board.sight(name, Sighting((where,)))

@@ -13,7 +13,7 @@ from pallas_contract.documents import registry_api, server_card, server_json
 from pallas_contract.documents.health import timestamp
 from pallas_contract.launch import addresses
 from pallas_registry.catalogue.registry_api import ServerEntry, ServerList
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.status import Verdict
@@ -54,7 +54,7 @@ class Catalogue:
     def __init__(self, *, now: Callable[[], datetime], placement: addresses.Placement) -> None:
         self._now = now
         self._placement = placement
-        self._reading: Loaded | None = None
+        self._reading: FleetReading | None = None
         self._registered: Sequence[Registration] = ()
         self._facts: dict[str, _Facts] = {}
         self._entries: dict[str, _Entry] = {}
@@ -76,7 +76,7 @@ class Catalogue:
         return self._documents.get(path)
 
     def publish(
-        self, reading: Loaded, verdict: Callable[[str], Verdict], registered: Sequence[Registration] = ()
+        self, reading: FleetReading, verdict: Callable[[str], Verdict], registered: Sequence[Registration] = ()
     ) -> None:
         """Bring the documents up to date. An entry that says the same as before keeps its `updatedAt`."""
         reread = reading is not self._reading or registered is not self._registered
@@ -93,7 +93,7 @@ class Catalogue:
             self._documents[PATH] = Document(body)
         self._list = ServerList([*(entry.listing for entry in entries.values()), *self._removed.values()])
 
-    def _read(self, reading: Loaded, registered: Sequence[Registration]) -> None:
+    def _read(self, reading: FleetReading, registered: Sequence[Registration]) -> None:
         self._reading = reading
         self._registered = registered
         self._facts = {}

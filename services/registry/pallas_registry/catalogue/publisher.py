@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pallas_registry.catalogue import prometheus_sd
 from pallas_registry.catalogue.catalogue import Catalogue
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.agents import Board
@@ -32,7 +32,7 @@ class Publisher:
         *,
         updated: asyncio.Event,
         static: dict[str, Document],
-        reading: Callable[[], Loaded],
+        reading: Callable[[], FleetReading],
         registrations: Callable[[], Sequence[Registration]],
         clock: Callable[[], float],
         sleep: Sleep,

@@ -90,9 +90,8 @@ def _probes(app: FastAPI, backend: Backend) -> None:
         return {"status": "ok"}
 
     @app.head("/readyz", include_in_schema=False)
-    @app.get("/readyz", tags=["probes"], responses={503: {"description": "Agents have not been probed yet."}})
+    @app.get("/readyz", tags=["probes"], description=_READY, responses=_NOT_READY)
     async def readyz() -> JSONResponse:
-        """The file is read and each agent has been probed once, or enough time for that has passed."""
         reason = backend.waiting()
         if reason:
             return JSONResponse({"status": "starting", "message": reason}, status_code=503)
@@ -111,9 +110,8 @@ def _people(app: FastAPI, backend: Backend) -> None:
     async def page() -> Response:
         return Response(backend.page(), media_type="text/html", headers=status_page_page.HEADERS)
 
-    @app.get(events.PATH, tags=["people"], response_class=Response, responses=_EVENTS)
+    @app.get(events.PATH, tags=["people"], description=_FOLLOW, response_class=Response, responses=_EVENTS)
     async def follow(last_event_id: Annotated[str, Header()] = "") -> Response:
-        """Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."""
         if backend.streams.full:
             raise HTTPException(503, "too many streams are open", {"retry-after": "5"})
         stream = backend.streams.follow(last_event_id)
@@ -152,6 +150,9 @@ def _agents(app: FastAPI, backend: Backend) -> None:
         return JSONResponse(answer.message, status_code=answer.status, headers=headers)
 
 
+_READY = "The file is read and each agent has been probed once, or enough time for that has passed."
+_NOT_READY: dict[int | str, dict[str, Any]] = {503: {"description": "Agents have not been probed yet."}}
+_FOLLOW = "Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."
 _METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}},

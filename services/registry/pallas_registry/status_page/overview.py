@@ -12,7 +12,7 @@ from pallas_contract import names
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import Reason
 from pallas_contract.launch import addresses
-from pallas_registry.fleet_file import Loaded
+from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Leases, Registration
 from pallas_registry.state.agents import Board, Replica
 from pallas_registry.state.history import Change, History
@@ -94,7 +94,7 @@ class Overview:
 
 
 def gather(
-    loaded: Loaded,
+    loaded: FleetReading,
     placement: addresses.Placement,
     board: Board,
     history: History,
@@ -143,7 +143,9 @@ def gather(
     )
 
 
-def _row(loaded: Loaded, placement: addresses.Placement, board: Board, *, agent: str, causes: tuple[Root, ...]) -> Row:
+def _row(
+    loaded: FleetReading, placement: addresses.Placement, board: Board, *, agent: str, causes: tuple[Root, ...]
+) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
         title=written.title,
@@ -187,7 +189,7 @@ def _live_fields(board: Board, agent: str) -> dict[str, Any]:
 
 
 def _graph(
-    loaded: Loaded, verdicts: Mapping[str, Verdict], depends: Mapping[str, tuple[str, ...]], causes: set[str]
+    loaded: FleetReading, verdicts: Mapping[str, Verdict], depends: Mapping[str, tuple[str, ...]], causes: set[str]
 ) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
     fleet = loaded.fleet
     agents = [
