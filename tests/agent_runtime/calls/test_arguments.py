@@ -42,6 +42,8 @@ def test_what_is_right_is_taken_over() -> None:
             {"message": "x", "images": [{**IMAGE, "mime_type": "image/x"}]},
             "images[0].mime_type: must be one of image/gif, image/jpeg, image/png, image/webp",
         ),
+        ({"message": "x\ud800"}, "message: has half of a surrogate pair (character 2)"),
+        ({"message": "x", "session_id": "\udfff"}, "session_id: has half of a surrogate pair (character 1)"),
         ({"message": "x", "session_id": ""}, "session_id: must have 1 to 256 characters"),
         ({"message": "x", "session_id": "s" * 257}, "session_id: must have 1 to 256 characters"),
         ({"message": "x", "session_id": True}, "session_id: must be text, not a boolean"),

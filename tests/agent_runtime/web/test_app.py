@@ -141,6 +141,15 @@ async def test_a_protected_agent_looks_at_host_and_origin_before_any_token(heade
     assert seen == (["guess"] if status == 401 else [])
 
 
+async def test_nothing_is_redirected_to_where_the_host_header_says() -> None:
+    page = Page()
+    manager = web_app.session_manager(Server("x"), page.settings)
+    transport = httpx.ASGITransport(web_app.app(manager, page.pages, 100))
+    async with httpx.AsyncClient(transport=transport, base_url="http://elsewhere.example") as http:
+        for path in ("/mcp/", "/livez/"):
+            assert (await http.post(path, json={})).status_code == 404
+
+
 async def test_who_shows_no_token_is_told_of_no_error() -> None:
     """RFC 6750, 3.1; also without metadata and scopes the challenge has a parameter."""
 

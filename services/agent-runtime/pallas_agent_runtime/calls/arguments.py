@@ -116,6 +116,10 @@ def _text(holder: Mapping[str, Any], name: str, prefix: str) -> str:
     value = holder[name]
     if not isinstance(value, str):
         raise BadArgument(f"{prefix}{name}: must be text, not {_kind(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can spell it, but no model, log or file can take it
+        raise BadArgument(f"{prefix}{name}: has half of a surrogate pair (character {error.start + 1})") from None
     return value
 
 

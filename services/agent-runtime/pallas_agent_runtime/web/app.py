@@ -135,11 +135,14 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
 
 def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate: Gate | None = None) -> Starlette:
     """All pages are open; `/mcp` is behind the gate, if there is one."""
-    mcp = Refusals(StreamableHTTPASGIApp(manager), max_body)
-    if gate is None:
-        return Starlette(routes=[*pages.routes(), Route(names.MCP_PATH, mcp)])
-    guarded = _Addressed(gate.around(mcp), manager.security_settings)
-    return Starlette(routes=[*pages.routes(), *gate.routes(), Route(names.MCP_PATH, guarded)])
+    mcp: ASGIApp = Refusals(StreamableHTTPASGIApp(manager), max_body)
+    if gate is not None:
+        mcp = _Addressed(gate.around(mcp), manager.security_settings)
+    routes = [*pages.routes(), *(gate.routes() if gate else ()), Route(names.MCP_PATH, mcp)]
+    served = Starlette(routes=routes)
+    # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
+    served.router.redirect_slashes = False
+    return served
 
 
 class _Addressed:
