@@ -95,6 +95,8 @@ META_SECONDS = "io.pallas-kit/seconds"
 """Seconds the task has left; not a time of day, because clocks of two hosts differ."""
 
 REGISTRY = "registry"
+REGISTRY_SERVER = "pallas-registry"
+"""Name under which the registry itself answers MCP: never that of an agent."""
 RESERVED = frozenset({REGISTRY, "agents"})
 """Host names of the kit itself: neither an agent nor a service may have them."""
 

@@ -42,6 +42,7 @@ Code = Literal[
     "HealthToolFailed",
     "InvalidHealth",
     "NameMismatch",
+    "NotAnAgent",
     "ProbeFailed",
     # The agent's own words.
     "CannotProcess",

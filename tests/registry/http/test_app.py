@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
@@ -316,9 +318,38 @@ async def test_a_recheck_refused(client, world: World, agent: str, busy: bool, s
 
 
 async def test_one_stream_too_many_is_told_to_come_back(client, world: World) -> None:
-    world.streams.open = 2
+    """The client's address has one of two, and would leave none to others."""
+    stream = world.streams.follow("", "127.0.0.1")
+    await anext(stream)
     reply = await client.get("/events")
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+    await stream.aclose()
+
+
+async def test_a_recheck_is_nobodys_mcp_endpoint(client) -> None:
+    """An agent may register with the URL of its own recheck."""
+    reply = await client.post("/agents/harper/recheck", headers={"accept": "application/json, text/event-stream"})
+    assert reply.status_code == 403
+
+
+async def test_an_aborted_upload_is_one_line(world: World) -> None:
+    async def receive() -> dict[str, Any]:
+        return parts.pop(0)
+
+    async def send(_message: Any) -> None:
+        """Nobody is there."""
+
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [], "query_string": b""}
+    with capture_logs() as lines:
+        await create_app(world.backend)(scope, receive, send)
+    assert lines == [{"event": "upload aborted", "log_level": "info", "bytes": 1}]
+
+
+@pytest.mark.parametrize("path", ["/mcp/", "/livez/", "/events/"])
+async def test_nothing_is_redirected_to_where_the_host_header_says(client, path: str) -> None:
+    reply = await client.post(path, headers={"host": "elsewhere.example"})
+    assert (reply.status_code, "location" in reply.headers) == (404, False)
 
 
 async def test_events_end_when_the_registry_stops(client, world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -100,6 +101,13 @@ async def test_a_probe_that_raises_is_an_error_of_its_agent_and_logged(time) -> 
     )
     wanted = ("a probe failed by itself", "error", endpoint().url, endpoint().ip)
     assert {(line["event"], line["log_level"], line["url"], line["address"]) for line in lines} == {wanted}
+
+
+async def test_a_registry_is_no_agent() -> None:
+    """One that registers with the registry's own URL would have it say what it says of itself, longer each time."""
+    ask = Asked(replace(OK, name="pallas-registry"))
+    found = await Prober(ask).check(endpoint(), REFUSED)
+    assert (found.state, found.reason.code) == ("error", "NotAnAgent")
 
 
 async def test_what_was_an_error_before_needs_no_confirmation() -> None:

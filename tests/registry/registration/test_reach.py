@@ -36,6 +36,14 @@ REACH = Reach(["Agents.example.com", "10.20.0.0/16", "2001:db8::/32", "192.0.2.7
         ("fd00:ec2::254", "agents.example.com", False),
         ("224.0.0.1", "agents.example.com", False),
         ("0.0.0.0", "agents.example.com", False),
+        ("64:ff9b::a9fe:a9fe", "agents.example.com", False),
+        ("64:ff9b:1::a9fe:a9fe", "agents.example.com", False),
+        ("2002:a9fe:a9fe::1", "agents.example.com", False),
+        ("::a9fe:a9fe", "agents.example.com", False),
+        ("2001:0:1::5601:5601", "agents.example.com", False),
+        ("64:ff9b::7f00:1", "agents.example.com", False),
+        ("64:ff9b::cb00:7105", "agents.example.com", True),
+        ("64:ff9b::a14:304", "", True),
     ],
 )
 def test_an_address(address: str, host: str, allowed: bool) -> None:
@@ -44,8 +52,17 @@ def test_an_address(address: str, host: str, allowed: bool) -> None:
 
 def test_nothing_makes_link_local_addresses_right() -> None:
     assert not Reach(["0.0.0.0/0", "::/0"]).address(ip_address("169.254.169.254"), "")
+    assert not Reach(["0.0.0.0/0", "::/0"]).address(ip_address("64:ff9b::a9fe:a9fe"), "")
     assert Reach(["127.0.0.0/8"]).address(ip_address("127.0.0.1"), "")
     assert Reach(["localhost"]).address(ip_address("127.0.0.1"), "localhost")
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [("64:ff9b::808:808", True), ("64:ff9b::a00:1", False), ("64:ff9b::7f00:1", False), ("2002:808:808::1", True)],
+)
+def test_a_wide_network_of_ipv6_is_no_way_into_private_ones_of_ipv4(address: str, allowed: bool) -> None:
+    assert Reach(["::/0"]).address(ip_address(address), "") is allowed
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
+import structlog
 from fastapi import FastAPI, Header, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
@@ -27,6 +29,8 @@ from pallas_registry.state.status import Verdict
 from pallas_registry.status_page import page as status_page_page
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
+
+_log = structlog.get_logger()
 
 Waiting = Callable[[], str]
 """Why the registry is not ready yet; empty when it is."""
@@ -51,7 +55,9 @@ class Backend:
 
 def create_app(backend: Backend) -> ASGIApp:
     """Return the ASGI application: ready-made documents in front of all else, also of FastAPI's own middleware."""
-    app = FastAPI(title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None)
+    app = FastAPI(
+        title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None, redirect_slashes=False
+    )
     _probes(app, backend)
     _people(app, backend)
     _agents(app, backend)
@@ -111,10 +117,11 @@ def _people(app: FastAPI, backend: Backend) -> None:
         return Response(backend.page(), media_type="text/html", headers=status_page_page.HEADERS)
 
     @app.get(events.PATH, tags=["people"], description=_FOLLOW, response_class=Response, responses=_EVENTS)
-    async def follow(last_event_id: Annotated[str, Header()] = "") -> Response:
-        if backend.streams.full:
+    async def follow(request: Request, last_event_id: Annotated[str, Header()] = "") -> Response:
+        address = request.client.host if request.client else ""
+        if not backend.streams.admits(address):
             raise HTTPException(503, "too many streams are open", {"retry-after": "5"})
-        stream = backend.streams.follow(last_event_id)
+        stream = backend.streams.follow(last_event_id, address)
         return StreamingResponse(stream, media_type="text/event-stream", headers=events.HEADERS)
 
     @app.post("/agents/{agent}/recheck", tags=["people"], responses=_RECHECK)
@@ -122,6 +129,8 @@ def _people(app: FastAPI, backend: Backend) -> None:
         """Probe all replicas of the agent now and answer with what is found; one agent at a time."""
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise HTTPException(403, "rechecks are not for other sites")
+        if "text/event-stream" in request.headers.get("accept", ""):  # an agent that registered with this as its URL
+            raise HTTPException(403, "rechecks are not for MCP")
         try:
             verdict = await backend.recheck(agent)
         except KeyError:
@@ -139,10 +148,14 @@ def _agents(app: FastAPI, backend: Backend) -> None:
         if mcp_server.foreign(request.headers.get("origin"), backend.hosts()):
             raise HTTPException(403, "not for pages of other sites")
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > mcp_server.LIMIT:
-                raise HTTPException(413, f"a request has at most {mcp_server.LIMIT // 1024} KiB")
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > mcp_server.LIMIT:
+                    raise HTTPException(413, f"a request has at most {mcp_server.LIMIT // 1024} KiB")
+        except ClientDisconnect:  # not worth a traceback, which would push everything else out of a rotated log
+            _log.info("upload aborted", bytes=len(body))
+            return Response(status_code=400)
         answer = await backend.mcp(request.headers, bytes(body))
         headers = dict(answer.headers)
         if answer.message is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 
 from pallas_registry.state.history import History, News
@@ -15,8 +16,9 @@ PATH = "/events"
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a comment is sent, so that proxies keep the connection."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no", "access-control-allow-origin": "*"}
-LIMIT = 256
-"""Most streams at once."""
+LIMIT = 512
+"""Most streams at once. One address has at most as many as it leaves to all others: half of them where it is alone, as
+a proxy is for everybody behind it, a third beside another one."""
 
 
 class Streams:
@@ -27,15 +29,20 @@ class Streams:
         self._run = run
         self._keep_alive = keep_alive
         self._limit = limit
-        self.open = 0
+        self._addresses: Counter[str] = Counter()
 
     @property
-    def full(self) -> bool:
-        return self.open >= self._limit
+    def open(self) -> int:
+        """Streams that are open."""
+        return self._addresses.total()
 
-    async def follow(self, last_id: str) -> AsyncIterator[bytes]:
+    def admits(self, address: str) -> bool:
+        """Return True while one more stream to `address` leaves at least as many free as it then has."""
+        return self._addresses[address] < self._limit - self.open
+
+    async def follow(self, last_id: str, address: str = "") -> AsyncIterator[bytes]:
         """Yield the events after the one with `last_id` (the Last-Event-ID header); from now on when it is empty."""
-        self.open += 1
+        self._addresses[address] += 1
         try:
             last = self._last(last_id) if last_id else self._history.number
             yield b"retry: 2000\n\n"
@@ -51,7 +58,8 @@ class Streams:
                 elif self._history.number == last:
                     yield b"event: update\ndata: {}\n\n"
         finally:
-            self.open -= 1
+            self._addresses[address] -= 1
+            self._addresses += Counter()  # forgets those that have none
 
     def _last(self, last_id: str) -> int:
         run, _, number = last_id.rpartition("-")

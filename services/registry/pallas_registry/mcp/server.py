@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pallas_contract import __version__
+from pallas_contract import __version__, names
 from pallas_contract.probe.session import LEGACY, MODERN
 from pallas_registry.mcp import jsonrpc, tools
 from pallas_registry.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Handler, Request, Response
@@ -22,7 +22,7 @@ LIMIT = 64 * 1024
 """Most bytes of a request that are read."""
 _EARLIER = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY)
 _META = "io.modelcontextprotocol/"
-_SERVER = {"name": "pallas-registry", "version": __version__}
+_SERVER = {"name": names.REGISTRY_SERVER, "version": __version__}
 _CAPABILITIES: dict[str, Any] = {"tools": {}}
 _FRESH = {"ttlMs": 0, "cacheScope": "public"}
 

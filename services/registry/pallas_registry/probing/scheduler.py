@@ -12,6 +12,7 @@ from zlib import crc32
 
 import structlog
 
+from pallas_contract import names
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
@@ -85,11 +86,14 @@ class Prober:
     async def _once(self, target: Target, era: str, timeout: float) -> Result:
         """One probe. One that raises met an answer nobody had thought of: no reason to stop watching all others."""
         try:
-            return await self._ask(target, era=era, timeout=timeout)
+            result = await self._ask(target, era=era, timeout=timeout)
         except Exception as error:
             _log.exception("a probe failed by itself", url=target.url, address=target.address)
             reason = Reason("ProbeFailed", f"the probe failed by itself: {type(error).__name__}")
             return Result("error", reason, era)
+        if result.name == names.REGISTRY_SERVER:  # ours would tell us what we say of it, and we that
+            return Result("error", Reason("NotAnAgent", "a registry answers there, not an agent"), result.era)
+        return result
 
 
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]

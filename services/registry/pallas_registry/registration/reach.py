@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_contract.probe.probe import Bound
-from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, Sleep, forbidden
+from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, Sleep, carried, forbidden
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 
@@ -47,10 +47,12 @@ class Reach:
         """
         if forbidden(address):
             return False
-        if isinstance(address, IPv6Address) and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        if any(address in network for network in self._networks):
+        behind = carried(address)
+        if any((behind or address) in network for network in self._networks):
             return True
+        if behind and behind.is_global and any(address in network for network in self._networks):
+            return True  # a translator's own network; what it leads to inside of it is not meant by that
+        address = behind or address
         return host.lower() in self._names and (not address.is_loopback or host.lower() == "localhost")
 
 
