@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.body_limits import AT_ONCE, SMALL, Refusals
 
@@ -34,6 +35,55 @@ async def test_large_bodies_share_a_budget_and_small_ones_need_none() -> None:
         release.set()
         assert {reply.status_code for reply in await asyncio.gather(*calls)} == {200}
         assert (await http.post("/mcp", content=b"x" * LIMIT)).status_code == 200
+
+
+async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
+    """A chunked body says nothing of its size; what it may take is what has come of it."""
+    ends = asyncio.Event()
+
+    async def transport(scope: Scope, receive: Receive, send: Send) -> None:
+        size = 0
+        while (message := await receive()).get("more_body"):
+            size += len(message["body"])
+        await PlainTextResponse(str(size + len(message["body"])))(scope, receive, send)
+
+    async def slow(first: bytes) -> AsyncIterator[bytes]:
+        yield first
+        await ends.wait()
+        yield b"end"
+
+    app = Refusals(transport, LIMIT)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
+        calls = [asyncio.create_task(http.post("/mcp", content=slow(b""))) for _ in range(4 * AT_ONCE)]
+        large = [asyncio.create_task(http.post("/mcp", content=slow(b"x" * LIMIT))) for _ in range(AT_ONCE)]
+        while app._left > 0:
+            await asyncio.sleep(0)
+        assert (await http.post("/mcp", content=b"x" * SMALL)).text == str(SMALL)
+        over = await http.post("/mcp", content=slow(b"x" * (SMALL + 1)))
+        assert (over.status_code, over.headers["retry-after"]) == (503, "1")
+        ends.set()
+        assert {reply.text for reply in await asyncio.gather(*calls)} == {"3"}
+        assert {reply.text for reply in await asyncio.gather(*large)} == {str(LIMIT + 3)}
+    assert app._left == AT_ONCE * LIMIT
+
+
+async def test_who_hangs_up_gives_back_what_was_taken() -> None:
+    async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("there is no body")
+
+    async def receive() -> Message:
+        return parts.pop(0)
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    app = Refusals(nothing, LIMIT)
+    parts: list[Message] = [
+        {"type": "http.request", "body": b"x" * LIMIT, "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    await app({"type": "http", "method": "POST", "headers": []}, receive, send)
+    assert app._left == AT_ONCE * LIMIT
 
 
 @pytest.mark.parametrize("headers", [{"content-length": str(LIMIT * 100)}, {"transfer-encoding": "chunked"}])

@@ -21,6 +21,7 @@ from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight
 from pallas_agent_runtime.metrics import Metrics
+from pallas_agent_runtime.web import body_limits
 from pallas_agent_runtime.web.body_limits import Refusals
 from pallas_contract import names
 from pallas_contract.documents import registry_api
@@ -32,8 +33,6 @@ from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.launch import addresses
 from pallas_service.access.gate import Gate
 
-SLACK = 64 << 10
-"""Bytes of a request body beside the message and the images."""
 IDLE_SESSION = 1800.0
 """Seconds after which a session of the handshake era is closed."""
 SESSIONS = 1_000
@@ -129,7 +128,7 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
         ),
         session_idle_timeout=IDLE_SESSION if settings.remembers else None,
         max_sessions=SESSIONS,
-        max_request_body_size=settings.max_body + settings.max_body // 4 + SLACK,
+        max_request_body_size=body_limits.most_read(settings.max_body),
     )
 
 

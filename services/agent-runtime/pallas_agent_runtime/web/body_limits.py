@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from typing import Any
 
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
@@ -11,6 +12,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOO_LARGE, BAD = 413, 400
+SLACK = 64 << 10
+"""Bytes of a request body beside the message and the images."""
 SMALL = 64 << 10
 """Bytes of a body that is let in however many there are, so that images of some callers do not lock all others out."""
 AT_ONCE = 4
@@ -23,7 +26,8 @@ class Refusals:
     A body beyond the limit is refused before it is read, so its id is not known: JSON-RPC has `null` for that, and
     clients take it for the answer to what they sent. The SDK says it as plain text, of which a client can tell its user
     nothing. Of a body that is no JSON-RPC message the SDK quotes what pydantic thinks of it: that stays here. What is
-    large takes from a budget for as long as its call is open: the transport holds all of it in memory.
+    large takes from a budget for as long as its call is open: the transport holds all of it in memory. It takes as much
+    as has come, not what a head promises: else a few heads and nothing more would lock everybody out.
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
@@ -33,16 +37,43 @@ class Refusals:
         self._limit, self._left = limit, AT_ONCE * limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        size = _declared(scope, self._limit)
-        if size > self._left:
-            body, headers = _error(INTERNAL_ERROR, "too many large requests at once"), {"retry-after": "1"}
-            await Response(body, 503, headers, "application/json")(scope, receive, send)
-            return
-        self._left -= size
-        try:
+        declared = int(Headers(scope=scope).get("content-length") or 0)
+        if scope["method"] != "POST" or declared > most_read(self._limit):  # no body, or one that nobody reads
             await self._pass_on(scope, receive, send)
+        elif self._charge(declared) > self._left:
+            await _busy(scope, receive, send)
+        else:
+            await self._read(scope, receive, send)
+
+    def _charge(self, size: int) -> int:
+        """Return what a body of `size` bytes takes from the budget."""
+        return min(size, self._limit) if size > SMALL else 0
+
+    async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body as far as the budget and its largest size go, then pass it on."""
+        pieces: deque[Message] = deque()
+        size = charged = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return
+                pieces.append(message)
+                size += len(message.get("body", b""))
+                if self._charge(size) - charged > self._left:
+                    await _busy(scope, receive, send)
+                    return
+                self._left -= self._charge(size) - charged
+                charged = self._charge(size)
+                if not message.get("more_body", False) or size > most_read(self._limit):
+                    break
+
+            async def again() -> Message:
+                return pieces.popleft() if pieces else await receive()
+
+            await self._pass_on(scope, again, send)
         finally:
-            self._left += size
+            self._left += charged
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message | None = None
@@ -71,13 +102,17 @@ class Refusals:
         await self._app(scope, receive, said)
 
 
-def _declared(scope: Scope, limit: int) -> int:
-    """Bytes of the body to reckon with: `limit` where it does not say, or says more and is refused unread."""
-    if scope["method"] != "POST":
-        return 0
-    said = Headers(scope=scope).get("content-length", "")
-    size = min(int(said), limit) if said else limit
-    return size if size > SMALL else 0
+async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
+    body = _error(INTERNAL_ERROR, "too many large requests at once")
+    await Response(body, 503, {"retry-after": "1"}, "application/json")(scope, receive, send)
+
+
+def most_read(limit: int) -> int:
+    """Return how many bytes of a body are read, where message and images may have `limit` together.
+
+    A little more is, so that the caller gets a tool error that names the field.
+    """
+    return limit + limit // 4 + SLACK
 
 
 def _brief(body: bytes) -> bytes:

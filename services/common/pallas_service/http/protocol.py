@@ -10,7 +10,8 @@ import asyncio
 from typing import cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pallas_service.http.connections import TimedProtocol
 
 HEAD = 64 << 10
 """Most bytes of a request's URL, headers and trailers together, without what separates them."""
@@ -38,7 +39,7 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(TimedProtocol):
     """Answers 431 and hangs up where a head goes beyond `HEAD`.
 
     httptools gives a header only when it is complete, so bytes in which nothing was completed are counted too: of those

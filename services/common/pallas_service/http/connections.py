@@ -1,0 +1,202 @@
+"""How long a connection may take for what it sends, and how many there may be: for both services.
+
+uvicorn waits for heads and bodies without an end, and takes connections until there are no file descriptors left: then
+not even a probe of the kubelet is answered, and a service that is well is started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+
+import structlog
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pallas_contract import names
+
+HEAD_SECONDS = 15.0
+"""Seconds that a connection may take until the head of its next request is there."""
+STALL_SECONDS = 15.0
+"""Seconds of a body in which at least `BODY_RATE` bytes a second must come."""
+BODY_RATE = 1 << 10
+BODY_SECONDS = 300.0
+"""Seconds that a whole body may take."""
+LOOK_SECONDS = 5.0
+"""Seconds between two looks at a connection: one timer for all of its requests, since setting one for each would show
+in what a request costs. So all of the above may be that much more."""
+CONNECTIONS = 10_000
+"""Most connections at once, or a quarter of the file descriptors: the rest is for what the service asks itself."""
+SPARE = 16
+"""Connections beyond them, on which probes only are answered."""
+PROBES = frozenset({names.LIVE_PATH.encode(), names.READY_PATH.encode()})
+
+QUIET_SECONDS = 60.0
+"""Seconds between two lines in the log about too many connections."""
+
+log = structlog.get_logger(__name__)
+
+_SLOW = b"request timeout\n"
+_TIMEOUT = (
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_SLOW), _SLOW)
+)
+
+
+def raise_file_limit() -> int | None:
+    """Raise the soft limit of file descriptors, which is there for programs that use `select`, to the hard one.
+
+    Returns the limit, None where there is none.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses what it calls unlimited
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def most_connections() -> int:
+    """Return how many connections may be open at once besides `SPARE`, 1 at least."""
+    files = raise_file_limit()
+    return CONNECTIONS if files is None else max(1, min(CONNECTIONS, files // 4))
+
+
+async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("too many connections\n", 503, {"retry-after": "5"})(scope, receive, send)
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol with deadlines for what is sent, and a bound for connections.
+
+    Where there are too many, the one that has waited longest for a request of its client makes room, also one of which
+    a part is there. Where all of them have calls under way, what comes is told to come again, probes excepted.
+    """
+
+    head_seconds, stall_seconds, body_seconds, look_seconds = HEAD_SECONDS, STALL_SECONDS, BODY_SECONDS, LOOK_SECONDS
+    most: int | None = None
+    """Most connections; None asks the system once."""
+    told = -QUIET_SECONDS
+
+    _waiting: float | None = None
+    """When it began to wait for a head, by the loop's clock; None while there is a request, or uvicorn's timer runs."""
+    _body_since: float | None = None
+    """When the body that is not complete began."""
+    _window = 0.0
+    """When bytes of the body were counted anew; `_bytes` came since."""
+    _bytes = 0
+    _crowded = False
+    _look: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self._waiting = self.loop.time()
+        self._look = self.loop.call_later(self.look_seconds, self._check)
+        if TimedProtocol.most is None:
+            TimedProtocol.most = most_connections()
+        if len(self.connections) > (self.most or 1):
+            self._make_room(self.most or 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        idle = self._waiting is None and self._body_since is None and self.timeout_keep_alive_task is None
+        if idle and (self.cycle is None or self.cycle.response_complete):
+            self._waiting = self.loop.time()  # empty lines ended uvicorn's timer, and no request came of them
+
+    def on_message_begin(self) -> None:
+        self._waiting = self.loop.time()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._waiting = None
+        self._body_since = self._window = self.loop.time()
+        self._bytes = 0
+        if not self._crowded:
+            super().on_headers_complete()
+            return
+        if self.url.partition(b"?")[0] not in PROBES:
+            self.app = _busy
+        super().on_headers_complete()
+        self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self._bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._waiting = self._body_since = None
+        super().on_message_complete()
+
+    def hang_up(self, answer: bytes = b"") -> None:
+        """Close the connection, with `answer` where none has begun; who reads the body is told that nobody sends it."""
+        cycle = self.cycle
+        under_way = cycle is not None and not cycle.response_complete
+        if answer and not (under_way and cycle.response_started):
+            self.transport.write(answer)
+        if under_way:
+            cycle.disconnected = True  # it writes no more behind our answer
+            cycle.message_event.set()
+        self.transport.close()
+
+    def _check(self) -> None:
+        if self.transport.is_closing():
+            return
+        now = self.loop.time()
+        if self.flow.read_paused:
+            self._forgive(now)
+        elif self._waiting is not None and now - self._waiting >= self.head_seconds:
+            self.hang_up(_TIMEOUT if self.scope is not None else b"")  # a client that said nothing expects nothing
+            return
+        elif self._body_since is not None and self._is_late(now, self._body_since):
+            self.hang_up(_TIMEOUT)
+            return
+        self._look = self.loop.call_later(self.look_seconds, self._check)
+
+    def _forgive(self, now: float) -> None:
+        """Time in which nobody here reads is not the sender's."""
+        if self._waiting is not None:
+            self._waiting += self.look_seconds
+        if self._body_since is not None:
+            self._body_since += self.look_seconds
+        self._window = now
+
+    def _is_late(self, now: float, since: float) -> bool:
+        """Return True for a body that stalls, or that lasts too long."""
+        if now - self._window < self.stall_seconds:
+            return now - since >= self.body_seconds
+        stalled = self._bytes < BODY_RATE * (now - self._window)
+        self._window = now
+        self._bytes = 0
+        return stalled
+
+    def _make_room(self, most: int) -> None:
+        """Close those that wait longest for their clients; where none does, this connection answers probes only.
+
+        A hundredth of them at a time: whoever opens connections in a flood makes us look through all of them.
+        """
+        if self.loop.time() - TimedProtocol.told >= QUIET_SECONDS:
+            TimedProtocol.told = self.loop.time()
+            log.warning("too_many_connections", most=most)
+        others = [other for other in self.connections if other is not self and isinstance(other, TimedProtocol)]
+        waiting = [other for other in others if other._is_waiting() and not other.transport.is_closing()]
+        for other in sorted(waiting, key=TimedProtocol._waits_since)[: max(1, most // 100)]:
+            other.hang_up()
+        self._crowded = not waiting
+        if self._crowded and len(self.connections) > most + SPARE:
+            self.transport.close()
+
+    def _is_waiting(self) -> bool:
+        return self._waiting is not None or self._body_since is not None or self.timeout_keep_alive_task is not None
+
+    def _waits_since(self) -> float:
+        """Return since when it waits; connections kept alive are the first to go, and bodies that come the last."""
+        if self._body_since is not None:
+            return self._body_since + self.body_seconds
+        return self._waiting or 0.0

@@ -1,0 +1,190 @@
+"""Connections that take their time, and more of them than there may be: on real sockets, with small numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from pallas_service.http import connections
+from pallas_service.http.protocol import BoundedProtocol
+
+DEADLINE = 20.0
+GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
+POST = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n"
+
+
+class Peer:
+    """One connection by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def status(self) -> int:
+        """Return the status of the next answer, 0 where the connection is closed without one."""
+        async with asyncio.timeout(DEADLINE):
+            head = await self.reader.readuntil(b"\r\n\r\n") if not self.reader.at_eof() else b""
+        body = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await self.reader.readexactly(body)
+        return int(head.split()[1])
+
+    async def rest(self) -> bytes:
+        """Return all that comes until the other end closes the connection."""
+        async with asyncio.timeout(DEADLINE):
+            return await self.reader.read()
+
+
+class Site:
+    """A server whose `/body` reads one, and whose `/wait` answers when `release` is set."""
+
+    def __init__(self) -> None:
+        self.aborted, self.release, self.waiting = asyncio.Event(), asyncio.Event(), asyncio.Semaphore(0)
+        self.port = 0
+        self.peers: list[Peer] = []
+
+    async def body(self, request: Request) -> Response:
+        try:
+            return PlainTextResponse(str(len(await request.body())))
+        except ClientDisconnect:
+            self.aborted.set()
+            return Response()
+
+    async def wait(self, request: Request) -> Response:
+        self.waiting.release()
+        await self.release.wait()
+        return PlainTextResponse("waited")
+
+    async def livez(self, request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    async def connect(self, data: bytes = b"") -> Peer:
+        peer = Peer(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.peers.append(peer)
+        await peer.send(data)
+        return peer
+
+
+@asynccontextmanager
+async def serving(**numbers: Any) -> AsyncIterator[Site]:
+    site = Site()
+    routes = [
+        Route("/body", site.body, methods=["POST"]),
+        *(Route(path, view) for path, view in (("/wait", site.wait), ("/livez", site.livez), ("/other", site.livez))),
+    ]
+    protocol = type("Small", (BoundedProtocol,), {"look_seconds": 0.02, **numbers})
+    config = uvicorn.Config(Starlette(routes=routes), http=protocol, port=0, lifespan="off", log_config=None, ws="none")
+    config.timeout_graceful_shutdown = 1
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server._serve())
+    while not server.started:
+        await asyncio.sleep(0)
+    site.port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield site
+    finally:
+        site.release.set()
+        for peer in site.peers:
+            peer.writer.close()
+            with contextlib.suppress(ConnectionError):
+                await peer.writer.wait_closed()
+        server.should_exit = True
+        await running
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"\r\n", b""),
+        (b"GET /livez HTTP/1.1\r\nhost:", b"HTTP/1.1 408 "),
+        (b"G", b"HTTP/1.1 408 "),
+    ],
+    ids=["nothing", "an empty line", "half a head", "a letter"],
+)
+async def test_a_head_has_a_deadline(sent: bytes, answer: bytes) -> None:
+    async with serving(head_seconds=0.1) as site:
+        peer = await site.connect(sent)
+        assert (await peer.rest())[: len(answer) or None] == answer
+
+
+async def test_empty_lines_between_requests_are_no_way_around_it() -> None:
+    async with serving(head_seconds=0.1) as site:
+        peer = await site.connect(GET % b"/livez")
+        assert await peer.status() == 200
+        await peer.send(b"\r\n")
+        assert (await peer.rest()).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("numbers", [{"stall_seconds": 0.1}, {"body_seconds": 0.1}], ids=["stalls", "lasts"])
+async def test_a_body_has_to_come(numbers: dict[str, float]) -> None:
+    async with serving(**numbers) as site:
+        peer = await site.connect(POST + b"x")
+        assert (await peer.rest()).startswith(b"HTTP/1.1 408 ")
+        await asyncio.wait_for(site.aborted.wait(), DEADLINE)
+
+
+async def test_an_answer_may_take_as_long_as_it_takes() -> None:
+    """Deadlines are for what a client sends, not for what is done with it."""
+    async with serving(head_seconds=0.05, stall_seconds=0.05, body_seconds=0.05) as site:
+        peer = await site.connect(GET % b"/wait")
+        await site.waiting.acquire()
+        slow = await site.connect(b"GET")
+        assert (await slow.rest()).startswith(b"HTTP/1.1 408 ")
+        site.release.set()
+        assert await peer.status() == 200
+
+
+async def test_who_waits_longest_for_nothing_makes_room() -> None:
+    async with serving(most=3) as site:
+        first, second, third = [await site.connect(GET % b"/livez") for _ in range(3)]
+        for peer in (first, second, third):
+            assert await peer.status() == 200
+        for peer in (second, third):
+            await peer.send(b"GET /livez HTTP/1.1\r\n")
+        fourth = await site.connect(GET % b"/other")
+        assert await fourth.status() == 200
+        assert await first.rest() == b""
+        await second.send(b"host: x\r\n\r\n")
+        assert await second.status() == 200
+
+
+async def test_probes_are_answered_where_all_connections_have_calls_under_way() -> None:
+    async with serving(most=2) as site:
+        busy = [await site.connect(GET % b"/wait") for _ in range(2)]
+        for _ in busy:
+            await site.waiting.acquire()
+        assert (await (await site.connect(GET % b"/livez?x=1")).rest()).startswith(b"HTTP/1.1 200 ")
+        refused = await (await site.connect(GET % b"/other")).rest()
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 5\r\n" in refused
+        site.release.set()
+        assert [await peer.status() for peer in busy] == [200, 200]
+
+
+async def test_slow_connections_without_number_are_no_way_past_the_probes() -> None:
+    async with serving(most=2) as site:
+        for _ in range(connections.SPARE + 10):
+            await site.connect(b"GET /livez HTTP/1.1\r\n")
+        assert await (await site.connect(GET % b"/livez")).status() == 200
+
+
+@pytest.mark.parametrize(("files", "most"), [(None, connections.CONNECTIONS), (64, 16), (1 << 20, 10_000), (2, 1)])
+def test_there_are_files_left_for_what_a_service_asks(
+    files: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit: Callable[[], int | None] = lambda: files  # noqa: E731
+    monkeypatch.setattr(connections, "raise_file_limit", limit)
+    assert connections.most_connections() == most
