@@ -10,7 +10,7 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic import ValidationError
 
@@ -62,6 +62,10 @@ class Metrics:
         """Read these at every scrape."""
         self.registry.register(_State(self._agent, current, downstream, preflight))
 
+    def watch_sessions(self, opened: Callable[[], int], ended: Callable[[], int], refused: Callable[[], int]) -> None:
+        """Read these at every scrape: sessions that are open, were ended to make room, and were refused."""
+        self.registry.register(_Sessions(opened, ended, refused))
+
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         started, call = self._clock(), ctx.method == "tools/call"
         error = "cancelled"  # what is left when neither a result nor an exception of the handler is seen
@@ -100,6 +104,20 @@ class Metrics:
     def _tool(self, ctx: ServerRequestContext[Any, Any]) -> str:
         name = (ctx.params or {}).get("name")
         return name if isinstance(name, str) and name in self._tools else OTHER
+
+
+class _Sessions(Collector):
+    """Sessions of the handshake era."""
+
+    def __init__(self, opened: Callable[[], int], ended: Callable[[], int], refused: Callable[[], int]) -> None:
+        self._opened, self._ended, self._refused = opened, ended, refused
+
+    def collect(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily("pallas_sessions", "Open sessions of the handshake era.", value=self._opened())
+        ended = "Idle sessions that were ended to make room for others."
+        yield CounterMetricFamily("pallas_sessions_ended", ended, value=self._ended())
+        refused = "Sessions that were refused, because all others had calls under way."
+        yield CounterMetricFamily("pallas_sessions_refused", refused, value=self._refused())
 
 
 class _State(Collector):

@@ -13,7 +13,13 @@ import pytest
 pytestmark = pytest.mark.slow
 
 IDLE = 0.5
-SET = "import sys; from pallas_agent_runtime import cli, web; web.{} = {}; sys.exit(cli.main())"
+SET = """
+import sys
+from pallas_agent_runtime import cli
+from pallas_agent_runtime.web import sessions
+sessions.{} = {}
+sys.exit(cli.main())
+"""
 """An agent as any other, but for the half hour, or the thousand."""
 ABOUT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
@@ -112,11 +118,13 @@ async def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not(fleet: An
         await working.over()
 
 
-async def test_there_are_so_many_sessions_and_no_more(fleet: Any) -> None:
+async def test_one_session_too_many_ends_the_one_that_nobody_uses(fleet: Any) -> None:
     async with httpx2.AsyncClient(timeout=30) as http:
-        one, other = [await Session(http, fleet, "small").open() for _ in range(2)]
-        refused = await Session(http, fleet, "small").post("initialize", ABOUT)
-        assert (refused.status_code, refused.json()["jsonrpc"]) == (503, "2.0")
-        assert [(await session.post()).status_code for session in (one, other)] == [200] * 2
-        assert await one.send("DELETE") == 200
-        await Session(http, fleet, "small").open()
+        unused, used = [await Session(http, fleet, "small").open() for _ in range(2)]
+        for _ in range(3):
+            assert (await used.post()).status_code == 200
+        newest = await Session(http, fleet, "small").open()
+        assert [(await session.post()).status_code for session in (unused, used, newest)] == [404, 200, 200]
+        metrics = (await http.get(fleet.url("small").replace("/mcp", "/metrics"))).text
+        assert "pallas_sessions 2.0\n" in metrics
+        assert "pallas_sessions_ended_total 1.0\n" in metrics

@@ -21,8 +21,9 @@ from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.health.downstream import Downstream
 from pallas_agent_runtime.health.preflight import Preflight
 from pallas_agent_runtime.metrics import Metrics
-from pallas_agent_runtime.web import body_limits
+from pallas_agent_runtime.web import body_limits, sessions
 from pallas_agent_runtime.web.body_limits import Refusals
+from pallas_agent_runtime.web.sessions import Sessions
 from pallas_contract import names
 from pallas_contract.documents import registry_api
 from pallas_contract.documents import server_card as documents_server_card
@@ -32,11 +33,6 @@ from pallas_contract.documents.reason import reported
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.launch import addresses
 from pallas_service.access.gate import Gate
-
-IDLE_SESSION = 1800.0
-"""Seconds after which a session of the handshake era is closed."""
-SESSIONS = 1_000
-"""Most of them at once; one more is refused with 503 until one ends. Each is a task and its queues."""
 
 
 class Pages:
@@ -66,6 +62,10 @@ class Pages:
             Route("/.well-known/mcp/server.json", self.server_json),
             Route(f"{names.MCP_PATH}/server-card", self.server_card),
         ]
+
+    def count(self, opened: Sessions) -> None:
+        """Say in the metrics how many sessions there are, and what became of others."""
+        self._metrics.watch_sessions(lambda: len(opened), lambda: opened.ended, lambda: opened.refused)
 
     async def livez(self, request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -126,15 +126,19 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
             allowed_hosts=hosts,
             allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
         ),
-        session_idle_timeout=IDLE_SESSION if settings.remembers else None,
-        max_sessions=SESSIONS,
+        session_idle_timeout=sessions.IDLE_SESSION if settings.remembers else None,
+        max_sessions=None,  # `sessions` knows which one to end instead of refusing
         max_request_body_size=body_limits.most_read(settings.max_body),
     )
 
 
 def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate: Gate | None = None) -> Starlette:
     """All pages are open; `/mcp` is behind the gate, if there is one."""
-    mcp: ASGIApp = Refusals(StreamableHTTPASGIApp(manager), max_body)
+    mcp: ASGIApp = StreamableHTTPASGIApp(manager)
+    if not manager.stateless:
+        mcp = opened = Sessions(mcp, sessions.SESSIONS, sessions.IDLE_SESSION)
+        pages.count(opened)
+    mcp = Refusals(mcp, max_body)
     if gate is not None:
         mcp = _Addressed(gate.around(mcp), manager.security_settings)
     routes = [*pages.routes(), *(gate.routes() if gate else ()), Route(names.MCP_PATH, mcp)]

@@ -1,0 +1,158 @@
+"""Sessions of the handshake era: who has how many, and whose ends where there is no room.
+
+The SDK refuses one more than its limit, so that whoever opens a thousand of them and asks nothing keeps everybody else
+out until they expire. Here one that nobody uses makes room for one that somebody wants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_types import INTERNAL_ERROR
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pallas_service.access.caller import caller
+
+IDLE_SESSION = 1800.0
+"""Seconds after which a session of the handshake era is closed."""
+SESSIONS = 1_000
+"""Most of them at once. Each is a task and its queues."""
+SHARE = 10
+"""A caller with a tenth of them or less loses none to others while somebody has more."""
+RETRY_AFTER = 5
+_ID = "mcp-session-id"
+_OPENING = 2
+"""Messages of a client that has said hello and nothing else: `initialize` and `notifications/initialized`."""
+
+
+@dataclass(slots=True)
+class _Session:
+    owner: str
+    end: Scope = field(repr=False)
+    """The request that ends it."""
+    used: float
+    messages: int = 1
+    working: int = 0
+    """Calls under way."""
+    listening: int = 0
+    """Open streams: a use, but no reason to keep others out by the thousand."""
+
+
+class Sessions:
+    """ASGI around the transport. `most` sessions at once, forgotten after `idle` seconds as the transport does.
+
+    A caller is who the token says, or an address where nobody is asked for a token.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        most: int = SESSIONS,
+        idle: float = IDLE_SESSION,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app, self._most, self._idle, self._clock = app, most, idle, clock
+        self._open: dict[str, _Session] = {}
+        self.ended = 0
+        """How many were ended to make room."""
+        self.refused = 0
+        """How many were not opened, because all others had requests under way."""
+
+    def __len__(self) -> int:
+        self._forget()
+        return len(self._open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        session = self._open.get(headers.get(_ID, ""))
+        if session is not None:
+            await self._use(headers[_ID], session, scope, receive, send)
+        elif _ID in headers or headers.get("mcp-protocol-version", "") not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
+            await self._app(scope, receive, send)
+        elif len(self) >= self._most and not self._idle_ones():
+            self.refused += 1
+            error = {"code": INTERNAL_ERROR, "message": "too many sessions have requests under way"}
+            body = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(body, 503, {"retry-after": str(RETRY_AFTER)})(scope, receive, send)
+        else:
+            await self._begin(scope, receive, send)
+
+    async def _use(self, key: str, session: _Session, scope: Scope, receive: Receive, send: Send) -> None:
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 404:
+                self._open.pop(key, None)
+            await send(message)
+
+        listens, posts = scope["method"] == "GET", scope["method"] == "POST"
+        session.messages += posts
+        session.listening += listens
+        session.working += not listens
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            session.listening -= listens
+            session.working -= not listens
+            session.used = self._clock()
+        if scope["method"] == "DELETE":
+            self._open.pop(key, None)
+
+    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def watched(message: Message) -> None:
+            key = Headers(raw=message["headers"]).get(_ID) if message["type"] == "http.response.start" else None
+            if key and message["status"] < 400:
+                self._open[key] = _Session(_owner(scope), _end(scope, key), self._clock())
+                await self._make_room(key)
+            await send(message)
+
+        await self._app(scope, receive, watched)
+
+    async def _make_room(self, newest: str) -> None:
+        self._forget()
+        while len(self._open) > self._most and (idle := [key for key in self._idle_ones() if key != newest]):
+            has = Counter(session.owner for session in self._open.values())
+            key = min(idle, key=lambda key: self._rank(self._open[key], has))
+            self.ended += 1
+            await self._app(self._open.pop(key).end, _nothing, _nobody)
+
+    def _rank(self, session: _Session, has: Counter[str]) -> tuple[bool, bool, float]:
+        """Return what says which session ends first: of callers above their share, never used, longest idle."""
+        within = has[session.owner] <= max(1, self._most // SHARE)
+        return within, session.messages > _OPENING or session.listening > 0, session.used
+
+    def _idle_ones(self) -> list[str]:
+        return [key for key, session in self._open.items() if not session.working]
+
+    def _forget(self) -> None:
+        old = self._clock() - self._idle
+        for key in self._idle_ones():
+            if self._open[key].used < old and not self._open[key].listening:
+                del self._open[key]
+
+
+def _owner(scope: Scope) -> str:
+    verified = caller(HTTPConnection(scope))
+    return verified.identity if verified else (scope.get("client") or ("",))[0]
+
+
+def _end(scope: Scope, key: str) -> Scope:
+    """Return the request by which the client itself would end the session."""
+    headers = [(name, value) for name, value in scope["headers"] if name == b"host"]
+    request: dict[str, Any] = {"method": "DELETE", "headers": [*headers, (_ID.encode(), key.encode())]}
+    kept = ("type", "asgi", "http_version", "scheme", "path", "raw_path", "query_string", "server", "client", "user")
+    return {name: scope[name] for name in kept if name in scope} | request
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _nobody(message: Message) -> None:
+    """Take the answer to our own request."""
