@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.child import lines, spawn
 from pallas_agent_runtime.local.programs import Member
 
@@ -27,6 +29,18 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+GUARDED = SUPERVISOR.replace("exec sleep 60", "setsid sleep 60 & echo $!; exec sleep 61").replace(
+    "    child = await spawn(member, lambda",
+    """    with guardian.watching() as run:
+        member = replace(member, env={**os.environ, guardian.RUN: f"{run}/it"})
+        child = await spawn(member, lambda""",
+)
+GUARDED = "from dataclasses import replace\nfrom pallas_agent_runtime.local import guardian\n" + GUARDED.replace(
+    "    await child.wait()", "        await child.wait()"
+)
+"""What it starts has a session of its own, as MCP servers on stdio do."""
 
 
 def shell(script: str) -> Member:
@@ -105,6 +119,34 @@ def test_children_do_not_outlive_a_killed_supervisor():
         parent.kill()
         parent.wait()
     asyncio.run(until_gone(child))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process tells its environment in /proc")
+@pytest.mark.parametrize("last", [signal.SIGKILL, signal.SIGTERM])
+def test_what_children_have_started_does_not_outlive_a_killed_supervisor_either(last: signal.Signals):
+    parent = subprocess.Popen([sys.executable, "-c", GUARDED], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout as out:
+        child, grandchild = int(out.readline()), int(out.readline())
+        assert not gone(child)
+        assert not gone(grandchild)
+        parent.send_signal(last)
+        parent.wait()
+    asyncio.run(until_gone(child))
+    asyncio.run(until_gone(grandchild))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process tells its environment in /proc")
+async def test_what_a_killed_child_has_started_is_ended_wherever_it_went():
+    heard: list[str] = []
+    started = asyncio.Event()
+    member = shell("setsid sleep 60 & echo $!; wait")
+    marked = replace(member, env={**member.env, guardian.RUN: f"test-{os.getpid()}/it"})
+    child = await spawn(marked, lambda line: (heard.append(line), started.set()))
+    await started.wait()
+    os.kill(child.pid, signal.SIGKILL)
+    assert await child.wait() == -signal.SIGKILL
+    assert gone(int(heard[0]))
 
 
 async def test_lines_of_any_length_and_encoding():

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from io import RawIOBase
 from typing import Protocol
 
+from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.programs import Member
 
 Heard = Callable[[str], None]
@@ -67,14 +68,16 @@ async def spawn(member: Member, heard: Heard) -> Child:
         raise
     finally:
         os.close(write)
-    return _Process(process, asyncio.create_task(_listen(output, heard)))
+    mark = member.env.get(guardian.RUN, "") if sys.platform == "linux" else ""
+    return _Process(process, asyncio.create_task(_listen(output, heard)), mark)
 
 
 class _Process:
     """`Child` over an asyncio process and the task that reads its output."""
 
-    def __init__(self, process: asyncio.subprocess.Process, listening: asyncio.Task[None]) -> None:
-        self._process, self._listening = process, listening
+    def __init__(self, process: asyncio.subprocess.Process, listening: asyncio.Task[None], mark: str) -> None:
+        """`mark` is what the processes it starts are known by, wherever they go (guardian)."""
+        self._process, self._listening, self._mark = process, listening, mark
         self._ended = asyncio.create_task(self._until_ended())
 
     @property
@@ -87,6 +90,8 @@ class _Process:
     async def _until_ended(self) -> int:
         code = await self._process.wait()
         self._signal_group(signal.SIGKILL)  # what it started itself and left behind
+        if self._mark:  # and what has a session of its own, as MCP servers on stdio do
+            await asyncio.to_thread(guardian.end, self._mark)
         await asyncio.wait({self._listening}, timeout=_LAST_WORDS)
         self._listening.cancel()
         await asyncio.wait({self._listening})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from pallas_agent_runtime.local import guardian
 from pallas_contract import names
 from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -50,6 +51,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
         Refused: a secret file cannot be read.
     """
     folder = config.parent
+    run = environ.get(guardian.RUN)
     base = {
         # People read this terminal; who collects logs says PALLAS_LOG_FORMAT=json.
         names.ENV_LOG_FORMAT: "text",
@@ -74,7 +76,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
             url=f"http://{fleet.host}:{port}{path}",
             probe_url=probe,
             needs=frozenset(start_order.hard_edges(fleet, name)),
-            env={**base, **env, **secrets.get(name, {})},
+            env={**base, **env, **secrets.get(name, {}), **({guardian.RUN: f"{run}/{name}"} if run else {})},
         )
 
     found = [

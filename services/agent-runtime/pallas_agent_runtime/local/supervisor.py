@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pallas_agent_runtime.local import ports
+from pallas_agent_runtime.local import guardian, ports
 from pallas_agent_runtime.local.child import Spawn, spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.programs import Member, members
@@ -38,14 +38,18 @@ _REGISTRY_PARTS = ("pallas_registry", "fastapi", "prometheus_client")
 
 def main(config: Path) -> int:
     """Run the fleet of `config` until a signal ends it; returns the exit code."""
-    config = config.absolute()
+    with guardian.watching() as run:
+        return _run(config.absolute(), os.environ | {guardian.RUN: run})
+
+
+def _run(config: Path, environ: Mapping[str, str]) -> int:
     try:
         fleet, tree, warnings = load.load(config)
         declared, said = fastagent.load(config.parent)
         absent = code_rules.missing(fleet, tree, config.parent, installed)
         astray = [found for name in fleet.agents for found in access_rules.not_called(fleet, name, declared, tree)]
         warnings += refuse_errors([*said, *replicas(fleet, tree), *absent, *astray])
-        fleet_members = members(fleet, tree, config, os.environ)
+        fleet_members = members(fleet, tree, config, environ)
     except Refused as refused:
         _complain(refused.problems)
         return INPUT

@@ -1,0 +1,69 @@
+"""Ends what a fleet of processes has left behind, also when `pallas` itself was killed; Linux only.
+
+The kernel ends the members with their supervisor (child.dies_with), but not what these have started: an MCP server on
+stdio has a session of its own. All of them inherit a variable, and that is how they are found, whoever their parent is
+by then. This file is a program too, which waits for the end of its standard input: it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+RUN = "PALLAS_RUN"
+"""Variable of every member: the run of the fleet, a slash, and the member's name."""
+_ROUNDS = 100
+_PAUSE = 0.02
+"""Seconds between two rounds: what was told to end may have started something just before."""
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[str]:
+    """Yield the name of a run; when this process ends, in whatever way, so does all that has it in its environment."""
+    run = secrets.token_hex(8)
+    if sys.platform != "linux":
+        yield run
+        return
+    command = [sys.executable, "-I", "-S", __file__, run]
+    environ = {key: value for key, value in os.environ.items() if key != RUN}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ, start_new_session=True):  # noqa: S603 - ours
+        yield run
+
+
+def end(mark: str) -> None:
+    """Kill every process whose `RUN` begins with `mark`, until there is none."""
+    for _ in range(_ROUNDS):
+        found = list(_marked(f"{RUN}={mark}".encode()))
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(_PAUSE)
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    own = str(os.getpid())
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or pid == own:
+            continue
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # another user's, or gone
+            if any(variable.startswith(mark) for variable in file.read().split(b"\0")):
+                yield int(pid)
+
+
+def _main(run: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # it goes when all others have gone
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    end(f"{run}/")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
