@@ -50,6 +50,7 @@ Code = Literal[
     "Refused",
     "ProviderDown",
     "AccessUnavailable",
+    "ConversationsNotKept",
     "SelfReported",
     # The replicas of an agent.
     "ReplicaUnavailable",
@@ -68,6 +69,7 @@ UNREACHABLE = "Unreachable: "
 REFUSED = "Refused by: "
 PROVIDER = "LLM: "
 ACCESS = "Access: "
+CONVERSATIONS = "Conversations: "
 SEPARATOR = "; "
 """Between the parts of a `get_health` message, each of which begins with one of the words above."""
 
@@ -77,6 +79,7 @@ _CODES: dict[str, Code] = {
     REFUSED: "Refused",
     PROVIDER: "ProviderDown",
     ACCESS: "AccessUnavailable",
+    CONVERSATIONS: "ConversationsNotKept",
 }
 _LISTS = (UNREACHABLE, REFUSED)
 _NAME = re.compile(r"[\w.:-]{1,100}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvloop
@@ -102,7 +102,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             talks = Conversations(store, fast.weigh)
             engine = fast.Engine(loaded, settings, talks, downstream.promising, forwarding)
             async with engine.running():
-                await _answer(prepared, engine, (fast.EngineFailed,), downstream, sockets, stop)
+                await _answer(prepared, engine, (fast.EngineFailed,), downstream, store, sockets, stop)
     except fast.EngineFailed as failure:
         place = ("agents", settings.name, "module" if settings.agent.module else "card")
         raise Refused([settings.tree.problem(*place, message=f"fast-agent cannot start it: {failure}")]) from None
@@ -138,6 +138,7 @@ async def _answer(
     engine: Engine,
     failures: tuple[type[Exception], ...],
     downstream: Downstream,
+    store: Store[Any],
     sockets: list[socket.socket],
     stop: Stop,
 ) -> None:
@@ -155,6 +156,7 @@ async def _answer(
                 downstream.refreshed,
                 refusing=downstream.refusing(settings.subagents - settings.forward),
                 access=guard.problem,
+                conversations=store.problem,
             )
 
         surface = mcp_server.Surface(settings, engine, current, failures)
@@ -162,7 +164,7 @@ async def _answer(
         metrics.watch(current, downstream, checks)
         pages = web_app.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
         manager = web_app.session_manager(surface.server(metrics), settings)
-        async with background(downstream.run(), checks.run(), *guard.background()):
+        async with background(downstream.run(), checks.run(), store.watch(), *guard.background()):
             async with manager.run():
                 server = HttpServer(web_app.app(manager, pages, settings.max_body, guard.gate))
                 for listener in sockets:

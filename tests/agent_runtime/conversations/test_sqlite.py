@@ -111,9 +111,24 @@ async def test_a_full_disk_has_room_again_once_something_is_forgotten(tmp_path: 
             await store.save(name, said)
         assert await store.load("a") == said
         assert await store.load("h") == {}
+        assert store.problem == "database or disk is full"
         now[0] += 11
         await store.save("h", said)
         assert await store.load("h") == said
+        assert store.problem == ""
+
+
+async def test_room_on_the_disk_is_seen_without_a_turn(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "kept.db")
+    connection.execute("PRAGMA max_page_count = 4")
+    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+        await store.save("a", {"x": [user("a" * 40_000)]})
+        await store.retry()
+        assert store.problem == "database or disk is full"
+        connection.execute("PRAGMA max_page_count = 1000")
+        await store.retry()
+        assert store.problem == ""
+        assert connection.execute("SELECT key FROM conversations").fetchall() == []
 
 
 async def test_an_idle_conversation_ages_out_and_leaves_the_file(make: Make, tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ def test_tokens_that_do_not_work_degrade() -> None:
     assert (health.status, health.message) == ("degraded", "Refused by: research; Access: keys: HTTP 500")
 
 
+def test_conversations_that_are_not_kept_degrade() -> None:
+    health = combine([], "", "", NOW, access="no keys", conversations="disk is full")
+    assert (health.status, health.message) == ("degraded", "Access: no keys; Conversations: not kept: disk is full")
+
+
 class Servers:
     def __init__(self, **states: str) -> None:
         self.states, self.eras = states, []

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[3]
         ("LLM: openai: connection refused", "ProviderDown", ()),
         ("Cannot process requests: no model; LLM: openai: down", "CannotProcess", ()),
         ("Access: no keys", "AccessUnavailable", ()),
+        ("Conversations: not kept: database or disk is full", "ConversationsNotKept", ()),
         ("Unreachable: neo4j; LLM: openai: model 'bad-model' not found", "Unreachable", ("neo4j",)),  # seed 001
         ("disk full; Unreachable: neo4j", "Unreachable", ("neo4j",)),
         ("connection refused", "SelfReported", ()),

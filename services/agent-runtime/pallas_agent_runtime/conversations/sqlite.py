@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sqlite3
@@ -19,6 +20,9 @@ log = structlog.get_logger(__name__)
 
 BUSY = 5.0
 """Seconds to wait for another process that writes to the same file."""
+
+RETRY = 10.0
+"""Seconds between two looks whether a file that could not be written to can be again."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS conversations
@@ -55,6 +59,9 @@ class SqliteStore[M]:
         self._agent, self._dump, self._parse = agent, dump, parse
         self._limit, self._idle, self._clock, self._total = limit, idle, clock, total
         self._thread = SqliteThread(connection, "conversations")
+        self._missed = 0
+        """Bytes of the transcript that could not be written last."""
+        self.problem = ""
 
     async def load(self, key: str) -> Transcript[M]:
         return await self._thread.run(self._load, key)
@@ -64,7 +71,28 @@ class SqliteStore[M]:
         try:
             await self._thread.run(self._save, key, transcript)
         except sqlite3.Error as error:
+            self.problem = str(error)
             log.error("conversation_not_saved", error=str(error))
+        else:
+            self.problem = ""
+
+    async def watch(self) -> None:
+        """Try to write again while that fails, so that health tells of room on the disk without a turn."""
+        while True:
+            await asyncio.sleep(RETRY)
+            await self.retry()
+
+    async def retry(self) -> None:
+        """Write and forget as much as was missed, if anything was."""
+        if not self.problem:
+            return
+        try:
+            await self._thread.run(self._try)
+        except sqlite3.Error as error:
+            self.problem = str(error)
+        else:
+            self.problem = ""
+            log.info("conversations_kept_again")
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
@@ -84,6 +112,7 @@ class SqliteStore[M]:
 
     def _save(self, key: str, transcript: Transcript[M]) -> None:
         text = json.dumps({agent: self._dump(said) for agent, said in transcript.items()}).encode()
+        self._missed = len(text)
         now = self._clock()
         with self._connection:  # of its own and first: where the disk is full, that is what makes room
             self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
@@ -92,6 +121,12 @@ class SqliteStore[M]:
             self._connection.executemany(_FORGET, [(self._agent, other) for other in gone])
         with self._connection:
             self._connection.execute(_SAVE, (self._agent, key, now, text))
+
+    def _try(self) -> None:
+        with self._connection:  # of no use since ever: should it stay, the next turn forgets it
+            self._connection.execute(_SAVE, (self._agent, "", 0.0, bytes(self._missed)))
+        with self._connection:
+            self._connection.execute(_FORGET, (self._agent, ""))
 
 
 @contextlib.contextmanager

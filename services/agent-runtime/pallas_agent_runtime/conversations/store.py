@@ -103,6 +103,15 @@ class Store[M](Protocol):
 
     async def save(self, key: str, transcript: Transcript[M]) -> None: ...
 
+    @property
+    def problem(self) -> str:
+        """Why transcripts are not kept at present; empty when they are."""
+        ...
+
+    async def watch(self) -> None:
+        """Look again and again whether a problem is still there, until cancelled."""
+        ...
+
 
 class MemoryStore[M]:
     """Transcripts of this process.
@@ -120,6 +129,7 @@ class MemoryStore[M]:
     ) -> None:
         self._weigh, self._limit, self._idle, self._clock, self._total = weigh, limit, idle, clock, total
         self._kept: OrderedDict[str, tuple[float, Transcript[M], int]] = OrderedDict()
+        self.problem = ""
         self._bytes = 0
 
     async def load(self, key: str) -> Transcript[M]:
@@ -136,6 +146,9 @@ class MemoryStore[M]:
             listed = [(known, weight) for known, (_, _, weight) in self._kept.items()]
             for known in surplus(listed, self._limit, self._total):
                 self._drop(known)
+
+    async def watch(self) -> None:
+        """Return at once: memory has no problem that goes away."""
 
     def _forget(self) -> None:
         """Let go of what nobody has gone on with."""

@@ -107,12 +107,19 @@ class Downstream:
 
 
 def combine(
-    unreachable: list[str], llm: str, failure: str, moment: datetime, *, refusing: Sequence[str] = (), access: str = ""
+    unreachable: list[str],
+    llm: str,
+    failure: str,
+    moment: datetime,
+    *,
+    refusing: Sequence[str] = (),
+    access: str = "",
+    conversations: str = "",
 ) -> Health:
     """The sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
 
     `llm` is the active provider's failure, `failure` why the agent itself cannot process requests, `refusing` who does
-    not take its token, `access` why it cannot check those of its callers.
+    not take its token, `access` why it cannot check those of its callers, `conversations` why it cannot keep them.
     """
     parts = [
         f"{reason.CANNOT_PROCESS}{failure}" if failure else "",
@@ -120,6 +127,7 @@ def combine(
         f"{reason.REFUSED}{', '.join(refusing)}" if refusing else "",
         f"{reason.PROVIDER}{llm}" if llm else "",
         f"{reason.ACCESS}{access}" if access else "",
+        f"{reason.CONVERSATIONS}not kept: {conversations}" if conversations else "",
     ]
     said = reason.SEPARATOR.join(filter(None, parts))
     status: Status = "error" if failure else "degraded" if said else "ok"
