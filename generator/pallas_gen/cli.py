@@ -42,7 +42,7 @@ add_commands(app, TARGETS)
 def validate(file: AgentsFile = DEFAULT_FILE) -> None:
     """Check the fleet file and the files beside it; show every problem."""
     _, plan = read_plan(file)
-    agents = sum(item.kind == "agent" for item in plan.workloads)
+    agents = sum(workload.kind == "agent" for workload in plan.workloads)
     typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 
 

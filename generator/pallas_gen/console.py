@@ -14,7 +14,10 @@ from pallas_contract.problems import Problem
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import load
 
-OK, WORLD, INPUT = 0, 1, 2
+# exit codes: done, the world is not as needed, the input is wrong
+OK = 0
+WORLD = 1
+INPUT = 2
 
 AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
 DEFAULT_FILE = Path(names.AGENTS_FILE)

@@ -1,4 +1,4 @@
-"""Who may reach whom in a planned fleet, and why: the graph that networks and policies are made from, in words."""
+"""The graph that networks and policies are made from, in words: who may reach whom in a fleet, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORLD = "the world"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Way:
+class Connection:
     """One allowed connection."""
 
     caller: str
@@ -20,35 +20,39 @@ class Way:
     why: str
 
 
-def ways(plan: Plan) -> Iterator[Way]:
+def connections(plan: Plan) -> Iterator[Connection]:
     """Every connection that the fleet file lets through, by caller."""
     for caller, called in plan.edges:
         hard = called in plan.workload(caller).waits_for
-        yield Way(caller, called, "depends_on" if hard else "depends_on, not required")
-    for item in plan.workloads:
-        if item.kind == "agent":
-            yield Way(names.REGISTRY, item.host, "the registry probes every agent")
-            yield Way(
-                item.host,
+        yield Connection(caller, called, "depends_on" if hard else "depends_on, not required")
+    for workload in plan.workloads:
+        if workload.kind == "agent":
+            yield Connection(names.REGISTRY, workload.host, "the registry probes every agent")
+            yield Connection(
+                workload.host,
                 names.REGISTRY,
                 "in compose it may ask the registry, on whose network it is; on Kubernetes not",
             )
-        if item.collector:
-            at = f"{item.collector.host}:{item.collector.port}"
-            network = ", in compose on the network `telemetry`" if item.collector.beside and plan.isolated else ""
-            yield Way(item.host, at, f"telemetry: the collector of traces{network}")
-        if item.egress:
+        if workload.collector:
+            at = f"{workload.collector.host}:{workload.collector.port}"
+            network = ", in compose on the network `telemetry`" if workload.collector.beside and plan.isolated else ""
+            yield Connection(workload.host, at, f"telemetry: the collector of traces{network}")
+        if workload.egress:
             why = "egress: its model or one of its servers is outside"
-            yield Way(item.host, WORLD, f"reach of registered agents: {', '.join(item.reach)}" if item.reach else why)
-        if item.published:
-            at = f", behind {item.public_url}" if item.public_url else ""
-            yield Way(WORLD, item.host, f"published on port {item.published[1]}{at}")
+            yield Connection(
+                workload.host,
+                WORLD,
+                f"reach of registered agents: {', '.join(workload.reach)}" if workload.reach else why,
+            )
+        if workload.published:
+            at = f", behind {workload.public_url}" if workload.public_url else ""
+            yield Connection(WORLD, workload.host, f"published on port {workload.published[1]}{at}")
 
 
 def explain(plan: Plan) -> str:
-    """A table of all ways, sorted, and what holds for everything else."""
-    found = sorted(ways(plan))
-    width = [max(len(getattr(way, part)) for way in found) for part in ("caller", "called")]
-    lines = [f"{way.caller:<{width[0]}}  ->  {way.called:<{width[1]}}  {way.why}" for way in found]
+    """Return a table of all connections, sorted, and what holds for everything else."""
+    table = sorted(connections(plan))
+    width = [max(len(getattr(row, part)) for row in table) for part in ("caller", "called")]
+    lines = [f"{row.caller:<{width[0]}}  ->  {row.called:<{width[1]}}  {row.why}" for row in table]
     rest = "everything else is refused" if plan.isolated else "networks are flat: everything else is let through, too"
     return "\n".join([*lines, "", rest])

@@ -10,24 +10,25 @@ from pallas_gen.targets.helm.values import Values
 
 
 def agents_schema() -> str:
-    """JSON text, sorted and indented, with a final newline."""
+    """Return JSON text, sorted and indented, with a final newline."""
     document = Fleet.model_json_schema(mode="validation")
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "agents.yaml"}
     return _text(document)
 
 
 def values_schema() -> str:
-    """The same for the chart's values: closed at every level, and in draft-07, which every Helm 3 and 4 reads."""
+    """Return the same for the chart's values: closed at every level, and in draft-07."""
+    # every Helm 3 and 4 reads this one
     document = _closed(Values.model_json_schema(mode="validation", by_alias=True))
     return _text({"$schema": "http://json-schema.org/draft-07/schema#", **document, "title": "values.yaml"})
 
 
 def _closed(node: Any) -> Any:
-    """A map whose keys have a pattern refuses other keys."""
+    """Return a schema in which each map whose keys have a pattern refuses other keys."""
     if isinstance(node, dict):
         extra = {"additionalProperties": False} if "patternProperties" in node else {}
         return {key: _closed(value) for key, value in node.items()} | extra
-    return [_closed(item) for item in node] if isinstance(node, list) else node
+    return [_closed(entry) for entry in node] if isinstance(node, list) else node
 
 
 def _text(document: dict[str, Any]) -> str:

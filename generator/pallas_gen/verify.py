@@ -32,7 +32,7 @@ _UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 @dataclass(slots=True)
 class Report:
-    """What was compared, and in what it differs."""
+    """Targets that were compared, and the differences."""
 
     problems: list[Problem] = field(default_factory=list)
     checked: list[Target] = field(default_factory=list)
@@ -59,8 +59,9 @@ def verify(
             context = RenderContext(loaded, plan, folder, target.written_with(folder))
             report.problems += _compare(target, context, command)
         elif required:
-            message, hint = "was never written, or is lost", f"run `{command(target, ())}`"
-            report.problems.append(Problem(Where(_display(folder / target.files[0])), message, hint))
+            where = Where(_display(folder / target.files[0]))
+            hint = f"run `{command(target, ())}`"
+            report.problems.append(Problem(where, "was never written, or is lost", hint))
         elif target.read_back:
             report.absent.append(target)
     if not report.checked and not required:
@@ -81,14 +82,14 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
     for entry in drift(target.render(context), context.output, target.owned):
         yield _drift_problem(entry, context.output, rewrite)
     if target.read_back:
-        place = _display(context.output / target.files[0])
+        path = _display(context.output / target.files[0])
         try:
-            yield from differences(context.plan, target.read_back(context), place)
+            yield from differences(context.plan, target.read_back(context), path)
         except Unreadable as error:
-            yield Problem(Where(place, error.line, error.column), str(error), error.hint)
+            yield Problem(Where(path, error.line, error.column), str(error), error.hint)
         except _UNREADABLE as error:
             message = f"cannot be read back as pallas-gen writes it ({type(error).__name__}: {error})"
-            yield Problem(Where(place), message, f"`{rewrite} --diff` shows the change")
+            yield Problem(Where(path), message, f"`{rewrite} --diff` shows the change")
 
 
 def _drift_problem(entry: Drift, folder: Path, rewrite: str) -> Problem:
@@ -107,19 +108,21 @@ def _display(path: Path) -> str:
     return os.path.relpath(path)
 
 
-def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], place: str) -> Iterator[Problem]:
-    """Yield everything in which what was read back at `place` is not the plan."""
+def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str) -> Iterator[Problem]:
+    """Yield everything in which what was read back at `path` is not the plan."""
     hosts = {workload.host for workload in plan.workloads}
     for host in sorted(hosts ^ observed.keys()):
-        yield Problem(Where(place, field=host), "is not in the plan" if host in observed else "is missing")
+        yield Problem(Where(path, field=host), "is not in the plan" if host in observed else "is missing")
     for workload in plan.workloads:
         if workload.host in observed:
-            actual, desired = observed[workload.host], planned(plan, workload)
+            actual = observed[workload.host]
+            desired = planned(plan, workload)
             for name in (entry.name for entry in fields(ObservedWorkload)):
-                one, other = getattr(actual, name), getattr(desired, name)
-                if one != other:
-                    where = Where(place, field=f"{workload.host}.{name}")
-                    yield Problem(where, f"is {one!r}, and {other!r} in the plan")
+                value = getattr(actual, name)
+                plan_value = getattr(desired, name)
+                if value != plan_value:
+                    where = Where(path, field=f"{workload.host}.{name}")
+                    yield Problem(where, f"is {value!r}, and {plan_value!r} in the plan")
 
 
 def planned(plan: Plan, workload: Workload) -> ObservedWorkload:

@@ -33,10 +33,10 @@ def drift(files: write.Files, folder: Path, owned: Iterable[str] = ()) -> Iterat
     """
     recorded = write.recorded_sums(folder)
     content = {path: text for path, text in files.items() if path != write.SUMS}
-    found = [*_changes(content, folder, recorded), *_extra(files, folder, recorded, owned)]
-    if not found and write.SUMS in files:  # it follows from the others, so it is named only when they are right
-        found = list(_changes({write.SUMS: files[write.SUMS]}, folder, recorded))
-    yield from sorted(found, key=lambda entry: entry.path)
+    entries = [*_changes(content, folder, recorded), *_extra(files, folder, recorded, owned)]
+    if not entries and write.SUMS in files:  # it follows from the others, so it is named only when they are right
+        entries = list(_changes({write.SUMS: files[write.SUMS]}, folder, recorded))
+    yield from sorted(entries, key=lambda entry: entry.path)
 
 
 def _changes(files: write.Files, folder: Path, recorded: Mapping[PurePosixPath, str]) -> Iterator[Drift]:
@@ -70,6 +70,6 @@ def _extra(
                 yield Drift(path, "foreign")
 
 
-def _first_difference(actual: bytes, wanted: bytes) -> int:
-    lines = zip_longest(actual.splitlines(keepends=True), wanted.splitlines(keepends=True))
+def _first_difference(actual: bytes, planned: bytes) -> int:
+    lines = zip_longest(actual.splitlines(keepends=True), planned.splitlines(keepends=True))
     return next(number for number, (one, other) in enumerate(lines, 1) if one != other)

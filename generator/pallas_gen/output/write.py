@@ -25,14 +25,14 @@ def sums(files: Files) -> str:
 
 
 def differences(files: Files, folder: Path) -> list[str]:
-    """A unified diff per file that is not on disk as it would be written; empty when nothing would change."""
-    out = []
+    """Return a unified diff per file that is not on disk as it would be written; empty when nothing would change."""
+    diffs = []
     for name, text in sorted(files.items()):
         before = _read(folder / name) or ""
         if before != text:
             lines = difflib.unified_diff(before.splitlines(), text.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
-            out.append("\n".join(lines))
-    return out + [f"--- a/{name}\n+++ /dev/null" for name in _stale(files, folder)]
+            diffs.append("\n".join(lines))
+    return diffs + [f"--- a/{name}\n+++ /dev/null" for name in _stale(files, folder)]
 
 
 def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
@@ -44,8 +44,8 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
         Refused: a file stands there that pallas-gen did not write, or that was edited since (unless `force`).
         OSError: the folder cannot be written.
     """
-    known = recorded_sums(folder)
-    blocked = [] if force else [name for name in sorted(files) if _in_the_way(folder, name, files[name], known)]
+    recorded = recorded_sums(folder)
+    blocked = [] if force else [name for name in sorted(files) if _in_the_way(folder, name, files[name], recorded)]
     if blocked:
         hint = "move it away, write elsewhere with `-o DIR`, or overwrite it with `--force`"
         message = "exists and is not as pallas-gen left it"
@@ -83,11 +83,11 @@ def has_header(path: Path) -> bool:
         return False  # not readable, so nobody wrote it here
 
 
-def _in_the_way(folder: Path, name: PurePosixPath, new: str, known: Mapping[PurePosixPath, str]) -> bool:
+def _in_the_way(folder: Path, name: PurePosixPath, new: str, recorded: Mapping[PurePosixPath, str]) -> bool:
     text = _read(folder / name)
     if text is None or text == new or name == SUMS:
         return False
-    return known[name] != _sum(text) if name in known else yaml_out.edited_by_hand(text)
+    return recorded[name] != _sum(text) if name in recorded else yaml_out.edited_by_hand(text)
 
 
 def recorded_sums(folder: Path) -> dict[PurePosixPath, str]:

@@ -27,44 +27,46 @@ _SEQUENCE_END = yaml.SequenceEndEvent()
 
 
 def dump(document: dict[str, Any], *, source: str, override: str, literal: bool = False) -> str:
-    """A document as text. Every `$` in a value is doubled, since compose interpolates values, unless `literal`."""
-    out: list[yaml.Event] = [yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=False)]
-    _add(document, literal, out)
-    out += [yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent()]
-    body: str = yaml.emit(out, Dumper=_DUMPER, allow_unicode=True, width=2**31 - 1)
+    """Return a document as text; every `$` in a value is doubled, unless `literal`."""
+    # compose interpolates values
+    events: list[yaml.Event] = [yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=False)]
+    _add(document, literal, events)
+    events += [yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent()]
+    body: str = yaml.emit(events, Dumper=_DUMPER, allow_unicode=True, width=2**31 - 1)
     head = f"{MARK} {__version__} from {source}. Do not edit: put changes into {override} beside it.\n"
     return f"{head}# sha256: {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
 
 
 def edited_by_hand(text: str) -> bool:
-    """Whether a file is not, or no longer, what `dump` wrote."""
-    found = _SUM.search(text)
-    body = text[found.end() + 1 :] if found else ""
-    return not text.startswith(MARK) or not found or hashlib.sha256(body.encode()).hexdigest() != found[1]
+    """Return whether a file is not, or no longer, what `dump` wrote."""
+    match = _SUM.search(text)
+    body = text[match.end() + 1 :] if match else ""
+    return not text.startswith(MARK) or not match or hashlib.sha256(body.encode()).hexdigest() != match[1]
 
 
-def _add(value: Any, literal: bool, out: list[yaml.Event]) -> None:
-    """Append the events of a value: half the time of `yaml.dump`, which asks about the tag of every node."""
+def _add(value: Any, literal: bool, events: list[yaml.Event]) -> None:
+    """Append the events of a value."""
+    # half the time of `yaml.dump`, which asks about the tag of every node
     if isinstance(value, str):
-        out.append(_text(value if literal else value.replace("$", "$$")))
+        events.append(_text(value if literal else value.replace("$", "$$")))
     elif isinstance(value, dict):
-        out.append(_MAPPING)
-        for key, item in value.items():
-            out.append(_text(key))
-            _add(item, literal, out)
-        out.append(_MAPPING_END)
+        events.append(_MAPPING)
+        for key, entry in value.items():
+            events.append(_text(key))
+            _add(entry, literal, events)
+        events.append(_MAPPING_END)
     elif isinstance(value, list):
-        out.append(_SEQUENCE)
-        for item in value:
-            _add(item, literal, out)
-        out.append(_SEQUENCE_END)
+        events.append(_SEQUENCE)
+        for entry in value:
+            _add(entry, literal, events)
+        events.append(_SEQUENCE_END)
     else:
-        out.append(yaml.ScalarEvent(None, None, (True, False), json.dumps(value)))
+        events.append(yaml.ScalarEvent(None, None, (True, False), json.dumps(value)))
 
 
 @lru_cache(4096)
 def _text(value: str) -> yaml.ScalarEvent:
-    """Quotes every text that some YAML reader might take for another type (`1e3`, `0o17`, `yes`)."""
+    """Quote every text that some YAML reader might take for another type (`1e3`, `0o17`, `yes`)."""
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return yaml.ScalarEvent(None, None, (True, False), value)
     return yaml.ScalarEvent(None, None, (False, True), value, style='"')

@@ -1,4 +1,4 @@
-"""Which files of the project folder reach a cluster in ConfigMaps, and which cannot."""
+"""The files of the project folder that reach a cluster in ConfigMaps, and reasons why one cannot."""
 
 from __future__ import annotations
 
@@ -32,50 +32,51 @@ class Delivery:
 
 
 def read(folder: Path, plan: Plan) -> Delivery:
-    """The files of the project; its code only where the plan mounts it.
+    """Read the files of the project; its code only where the plan mounts it.
 
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
     config = {name: folder / name for name in (plan.source, names.CONFIG_FILE) if (folder / name).is_file()}
-    mounted = any(item.needs_code for item in plan.workloads if item.kind != "registry")
+    mounted = any(workload.needs_code for workload in plan.workloads if workload.kind != "registry")
     code = {str(path): folder / path for path in _code(folder, plan)} if mounted else {}
-    found = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
+    problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
         try:
             texts[name] = path.read_text("utf-8")
         except UnicodeDecodeError:
-            found.append(Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE))
-    if found:
-        raise Refused(found)
+            problems.append(Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE))
+    if problems:
+        raise Refused(problems)
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
 
 
 def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
-    """Everything in the folder but secrets, hidden files, charts, and what pallas-gen and Python wrote."""
+    """Yield everything in the folder but secrets, hidden files, charts, and what pallas-gen and Python wrote."""
     skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
     for root, folders, files in os.walk(folder):
-        place = PurePosixPath(Path(root).relative_to(folder).as_posix())
+        relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
         if root != str(folder) and ("Chart.yaml" in files or write.wrote_all(Path(root), _GENERATED)):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_CODE)
         for name in sorted(files):
-            own = not name.startswith(".") and not name.endswith(".pyc") and name not in _GENERATED
-            if own and str(place / name) not in skip and not write.has_header(Path(root, name)):
-                yield place / name
+            is_code = not name.startswith(".") and not name.endswith(".pyc") and name not in _GENERATED
+            if is_code and str(relative / name) not in skip and not write.has_header(Path(root, name)):
+                yield relative / name
 
 
 def key(path: str) -> str:
-    """The ConfigMap key of a path, which has no slash (the chart's `pallas.key`)."""
+    """Return the ConfigMap key of a path; the chart's `pallas.key` makes the same."""
+    # a key has no slash
     return path.replace("/", ".")
 
 
 def _names(files: dict[str, Path], hint: str) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in files:
-        other = seen.setdefault(key(name), name)
+        other = names.setdefault(key(name), name)
         if not _FIT.fullmatch(name):
             message = "cannot be delivered in a ConfigMap: letters, digits, `.`, `_` and `-` are all a name may have"
             yield Problem(Where(name), message, hint)

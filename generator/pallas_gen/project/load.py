@@ -109,13 +109,14 @@ def _secrets_in_code(
 
 
 def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
-    """What the containers' user may not read or enter, seen by the bits for others."""
+    """Yield what the containers' user may not read or enter."""
+    # by the bits for others: the user of the containers owns nothing here
     for path in (folder, *(folder / name for name in present)):
         needed = 0o005 if path.is_dir() else 0o004
         if path.exists() and path.stat().st_mode & needed != needed:
-            shown = path.name if path != folder else str(folder)
-            hint = f"`chmod o+r{'x' if path.is_dir() else ''} {shown}`"
-            yield Problem(Where(shown), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
+            name = path.name if path != folder else str(folder)
+            hint = f"`chmod o+r{'x' if path.is_dir() else ''} {name}`"
+            yield Problem(Where(name), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 
 
 def _missing_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
@@ -176,11 +177,11 @@ def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: ResolvedFleet) -> Iterator[Problem]:
-    known = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
-    known |= set(fleet.written.defaults.env)
-    known |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
+    available = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
+    available |= set(fleet.written.defaults.env)
+    available |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
     for variable, where in config.variables.items():
-        if variable not in known and variable != names.ENV_OPENAI_BASE_URL:
+        if variable not in available and variable != names.ENV_OPENAI_BASE_URL:
             hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
             yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning")
 

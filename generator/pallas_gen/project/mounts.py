@@ -1,4 +1,4 @@
-"""What of the project folder the containers get: its code and configuration, never a folder or file with a secret.
+"""The part of the project folder that containers get: its code and configuration, never a folder or file with a secret.
 
 Entries of the folder are handed over one by one. A mask over a secret in a folder handed over whole would come off when
 an editor replaces the file, and one that is created later would not be masked at all.
@@ -18,22 +18,22 @@ _OTHERS = _OUTPUT | {"__pycache__", "node_modules", names.SECRETS_FILE}
 
 
 def inside(folder: Path, files: Iterable[str]) -> dict[str, str]:
-    """Those of `files` (relative to `folder` or absolute) that lie in it, each with its plain path there."""
-    found = {}
+    """Return those of `files` (relative to `folder` or absolute) that lie in it, each with its plain path there."""
+    paths = {}
     for file in files:
         for path in (Path(os.path.normpath(folder / file)), (folder / file).resolve()):
             if path.is_relative_to(folder):
-                found[file] = path.relative_to(folder).as_posix()
-    return found
+                paths[file] = path.relative_to(folder).as_posix()
+    return paths
 
 
 def entries(folder: Path, secrets: Iterable[str]) -> Iterator[str]:
-    """Names of the files and folders in `folder` to hand over, sorted; `secrets` are paths in it."""
+    """Yield names of the files and folders in `folder` to hand over, sorted; `secrets` are paths in it."""
     closed = {PurePosixPath(secret).parts[0] for secret in secrets}
-    for item in sorted(folder.iterdir()):
-        temporary = item.name.startswith((".", "#")) or item.name.endswith(("~", ".pyc"))
-        if not temporary and item.name not in _OTHERS | closed and not _is_output(item):
-            yield item.name
+    for entry in sorted(folder.iterdir()):
+        temporary = entry.name.startswith((".", "#")) or entry.name.endswith(("~", ".pyc"))
+        if not temporary and entry.name not in _OTHERS | closed and not _is_output(entry):
+            yield entry.name
 
 
 def _is_output(path: Path) -> bool:

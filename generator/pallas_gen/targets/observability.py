@@ -25,7 +25,7 @@ AGENTS_JOB = "pallas-agents"
 
 
 def render(fleet: ResolvedFleet, source: str) -> dict[PurePosixPath, str]:
-    """The three files. `source` is the name of the fleet file, for their headers."""
+    """Render the three files. `source` is the name of the fleet file, for their headers."""
     return {
         SCRAPE: yaml_out.dump(scrape(fleet), source=source, override="a file of your own", literal=True),
         ALERTS: yaml_out.dump(alerts(fleet), source=source, override="a file of your own", literal=True),
@@ -34,29 +34,29 @@ def render(fleet: ResolvedFleet, source: str) -> dict[PurePosixPath, str]:
 
 
 def scrape(fleet: ResolvedFleet) -> dict[str, Any]:
-    """A Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
+    """Return a Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
     registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
     url = urlsplit(registry)
     target = {"targets": [url.netloc], "labels": {"fleet": fleet.name}}
     beyond = {"scheme": url.scheme, "metrics_path": f"{url.path}/metrics"} if fleet.public_url else {}
-    found = [{"url": f"{registry}/prometheus/targets", "refresh_interval": "15s"}]
+    discovery = [{"url": f"{registry}/prometheus/targets", "refresh_interval": "15s"}]
     return {
         "global": {"scrape_interval": "15s"},
         "rule_files": [ALERTS.name],
         "scrape_configs": [
             {"job_name": JOB, **beyond, "static_configs": [target]},
-            {"job_name": AGENTS_JOB, "http_sd_configs": found},
+            {"job_name": AGENTS_JOB, "http_sd_configs": discovery},
         ],
     }
 
 
 def alerts(fleet: ResolvedFleet) -> dict[str, Any]:
-    """Alert rules: what a person should look at, and after how long."""
+    """Return alert rules: what a person should look at, and after how long."""
     return {"groups": [{"name": f"pallas {fleet.name}", "rules": list(_rules(fleet))}]}
 
 
 def selector(fleet: ResolvedFleet) -> str:
-    """The label selector of the registry's series of this fleet."""
+    """Return the label selector of the registry's series of this fleet."""
     name = fleet.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{{job="{JOB}",fleet="{name}"}}'
 
@@ -68,69 +68,70 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
     yield _rule(
         "PallasRegistryDown",
         f"absent(pallas_registry_config_ok{of})",
-        "2m",
-        "critical",
-        "The registry gives no metrics",
-        "Nothing is known about the agents as long as this lasts.",
+        wait="2m",
+        severity="critical",
+        summary="The registry gives no metrics",
+        description="Nothing is known about the agents as long as this lasts.",
     )
     yield _rule(
         "PallasAgentDown",
         f"pallas_agent_health{of} == 0",
-        "1m",
-        "critical",
-        f"{who} is down",
-        "No replica answers, or none was found. The registry's status page says why, and what started it.",
+        wait="1m",
+        severity="critical",
+        summary=f"{who} is down",
+        description="No replica answers, or none was found. The registry's status page says why, and what started it.",
         reason=_CODE,
     )
     yield _rule(
         "PallasAgentDegraded",
         f"pallas_agent_health{of} == 0.5",
-        "5m",
-        "warning",
-        f"{who} is degraded",
-        "It answers, but something it needs does not, its replicas differ, or it wants credentials.",
+        wait="5m",
+        severity="warning",
+        summary=f"{who} is degraded",
+        description="It answers, but something it needs does not, its replicas differ, or it wants credentials.",
         reason=_CODE,
     )
     yield _rule(
         "PallasAgentFlapping",
         f"sum by (fleet, agent) (increase(pallas_agent_state_changes_total{of}[15m])) > 6",
-        "0m",
-        "warning",
-        f"{who} keeps changing its state",
-        "More than six changes in a quarter of an hour; the status page lists the last ones with their reasons.",
+        wait="0m",
+        severity="warning",
+        summary=f"{who} keeps changing its state",
+        description="More than six changes in a quarter of an hour; "
+        "the status page lists the last ones with their reasons.",
     )
     yield _rule(
         "PallasRegistryStale",
         f"pallas_registry_last_probe_age_seconds{of} > {stale}",
-        "1m",
-        "warning",
-        f"{who} has not been probed for {{{{ $value | humanizeDuration }}}}",
-        f"Probes are due every {fleet.registry.probe_interval:g} s: the registry's machine is overloaded.",
+        wait="1m",
+        severity="warning",
+        summary=f"{who} has not been probed for {{{{ $value | humanizeDuration }}}}",
+        description=f"Probes are due every {fleet.registry.probe_interval:g} s: the registry's machine is overloaded.",
     )
     yield _rule(
         "PallasRegistryStarved",
         f"rate(pallas_registry_lost_seconds_total{of}[5m]) > 0.1",
-        "5m",
-        "warning",
-        "The registry gets too little processor time",
-        "For more than a tenth of the time it should have run and did not. What it says grows old; it calls nobody "
-        "silent for it.",
+        wait="5m",
+        severity="warning",
+        summary="The registry gets too little processor time",
+        description="For more than a tenth of the time it should have run and did not. "
+        "What it says grows old; it calls nobody silent for it.",
     )
     yield _rule(
         "PallasRegistryConfigBroken",
         f"pallas_registry_config_ok{of} == 0",
-        "1m",
-        "warning",
-        "The fleet file on disk cannot be used",
-        "The registry goes on with the one it read before; its log names every problem.",
+        wait="1m",
+        severity="warning",
+        summary="The fleet file on disk cannot be used",
+        description="The registry goes on with the one it read before; its log names every problem.",
     )
     yield _rule(
         "PallasUndeclaredAddress",
         f"pallas_registry_undeclared_addresses{of} > 0",
-        "5m",
-        "warning",
-        "Something in the fleet's DNS domain is in no fleet file",
-        "The registry's status page lists the addresses; it asks them nothing.",
+        wait="5m",
+        severity="warning",
+        summary="Something in the fleet's DNS domain is in no fleet file",
+        description="The registry's status page lists the addresses; it asks them nothing.",
     )
 
 
@@ -143,7 +144,7 @@ _CODE = (
 
 
 def _rule(
-    name: str, expr: str, wait: str, severity: str, summary: str, description: str, **annotations: str
+    name: str, expr: str, *, wait: str, severity: str, summary: str, description: str, **annotations: str
 ) -> dict[str, Any]:
     return {
         "alert": name,
@@ -156,9 +157,9 @@ def _rule(
 
 
 def dashboard(fleet: ResolvedFleet) -> dict[str, Any]:
-    """A Grafana dashboard in the classic format, which every Grafana imports."""
+    """Return a Grafana dashboard in the classic format, which every Grafana imports."""
     of = selector(fleet)
-    panels = [_panel(number, *each) for number, each in enumerate(_panels(of), 1)]
+    panels = [_panel(number, panel) for number, panel in enumerate(_panels(of), 1)]
     datasource = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return {
         "title": f"Pallas: {fleet.name}",
@@ -173,12 +174,13 @@ def dashboard(fleet: ResolvedFleet) -> dict[str, Any]:
     }
 
 
-_Place = tuple[int, int, int, int]
+_Position = tuple[int, int, int, int]
 """x, y, width, height in Grafana's grid of 24 columns."""
+_Panel = tuple[str, str, str, str, str, _Position]
+"""Title, kind, query, legend, unit, position."""
 
 
-def _panels(of: str) -> Iterator[tuple[str, str, str, str, str, _Place]]:
-    """Title, kind, query, legend, unit, place."""
+def _panels(of: str) -> Iterator[_Panel]:
     duration = "pallas_registry_probe_duration_seconds_bucket"
     yield "Agents by state", "stat", f"pallas_registry_agents{of}", "{{status}}", "none", (0, 0, 16, 4)
     yield (
@@ -217,8 +219,8 @@ _HEALTH = [
 ]
 
 
-def _panel(number: int, title: str, kind: str, query: str, legend: str, unit: str, place: _Place) -> dict[str, Any]:
-    x, y, width, height = place
+def _panel(number: int, panel: _Panel) -> dict[str, Any]:
+    title, kind, query, legend, unit, (x, y, width, height) = panel
     source = {"type": "prometheus", "uid": "${datasource}"}
     defaults = {"unit": unit} | ({"mappings": _HEALTH} if kind == "state-timeline" else {})
     return {

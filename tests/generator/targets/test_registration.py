@@ -109,7 +109,7 @@ def test_the_way_out_is_as_narrow_as_the_file(written, reach: str, egress: bool 
     assert registry.get("egressTo") == (to and [{"ipBlock": {"cidr": each}} for each in to])
     closed = rendered(written(WRITTEN.replace("registration:", "publish: false\n  registration:") + reach))
     assert ("internal" in closed["networks"]["registry"]) is not bool(egress)
-    ways = [way for way in explain.ways(made) if (way.caller, way.called) == ("registry", explain.WORLD)]
+    ways = [way for way in explain.connections(made) if (way.caller, way.called) == ("registry", explain.WORLD)]
     assert [way.why for way in ways] == (
         [f"reach of registered agents: {reach[12:-2].removeprefix('[')}"] if egress else []
     )

@@ -20,7 +20,7 @@ class PoolExhausted(Exception):
 
 
 def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[str, IPv4Network]:
-    """A subnet for each network name, large enough for its number of members.
+    """Return a subnet for each network name, large enough for its number of members.
 
     A network's place follows from its own name and the fleet's, so adding an agent moves (nearly) no other network:
     moving one would make compose recreate the containers on it.
@@ -29,12 +29,12 @@ def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[
         PoolExhausted: not all of them fit.
     """
     taken: set[int] = set()
-    out: dict[str, IPv4Network] = {}
+    ranges: dict[str, IPv4Network] = {}
     for name in sorted(members):
         prefix = 32 - (max(members[name] + _OVERHEAD, _UNIT) - 1).bit_length()
-        out[name] = _place(f"{fleet}/{name}", prefix, pool, taken)
-        taken.update(_units(out[name]))
-    return out
+        ranges[name] = _place(f"{fleet}/{name}", prefix, pool, taken)
+        taken.update(_units(ranges[name]))
+    return ranges
 
 
 def _place(key: str, prefix: int, pool: IPv4Network, taken: set[int]) -> IPv4Network:
@@ -50,6 +50,7 @@ def _place(key: str, prefix: int, pool: IPv4Network, taken: set[int]) -> IPv4Net
 
 
 def _units(subnet: IPv4Network) -> range:
-    """The numbers of the smallest subnets in it: what is taken is looked up, not compared one by one."""
+    """Return the numbers of the smallest subnets in it."""
+    # looked up in a set: subnets compared one by one would cost the square of their number
     first = int(subnet.network_address) // _UNIT
     return range(first, first + subnet.num_addresses // _UNIT)

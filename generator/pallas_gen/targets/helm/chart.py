@@ -1,11 +1,11 @@
-"""Where the static chart is: in the installed package, or in the repository it was built from."""
+"""The static chart: in the installed package, or in the repository it was built from."""
 
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
 _PACKAGE = Path(__file__).parents[2]
-_PLACES = (_PACKAGE / "chart", _PACKAGE.parents[1] / "deploy" / "helm" / "pallas")
+_CANDIDATES = (_PACKAGE / "chart", _PACKAGE.parents[1] / "deploy" / "helm" / "pallas")
 _FILES = (
     ".helmignore",
     "Chart.yaml",
@@ -28,10 +28,10 @@ def chart_dir() -> Path:
     Raises:
         FileNotFoundError: the installation is incomplete.
     """
-    for place in _PLACES:
-        if (place / "Chart.yaml").is_file():
-            return place
-    raise FileNotFoundError(2, "the chart is missing from this installation", str(_PLACES[0]))
+    for folder in _CANDIDATES:
+        if (folder / "Chart.yaml").is_file():
+            return folder
+    raise FileNotFoundError(2, "the chart is missing from this installation", str(_CANDIDATES[0]))
 
 
 def read() -> dict[PurePosixPath, str]:

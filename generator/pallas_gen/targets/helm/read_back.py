@@ -26,8 +26,10 @@ def objects(folder: Path, plan: Plan, *, values_only: bool) -> list[dict[str, An
 
 def workloads(manifests: Sequence[Tree], plan: Plan) -> dict[str, ObservedWorkload]:
     """Return every Deployment of rendered manifests by host, without what a chart's test adds."""
-    deployments = {item["metadata"]["name"]: item for item in manifests if item["kind"] == "Deployment"}
-    policies = {item["metadata"]["name"]: item["spec"] for item in manifests if item["kind"] == "NetworkPolicy"}
+    deployments = {manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == "Deployment"}
+    policies = {
+        manifest["metadata"]["name"]: manifest["spec"] for manifest in manifests if manifest["kind"] == "NetworkPolicy"
+    }
     planned = {workload.host: workload for workload in plan.workloads}
     # a connection exists where the caller's policy lets it out and the called one's lets it in
     let_in = {(caller, host) for host in deployments for caller in _callers(policies.get(host, {}), deployments)}

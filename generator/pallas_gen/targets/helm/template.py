@@ -39,4 +39,4 @@ def render(folder: Path, secrets: Iterable[str], *, values: Path | None = None) 
     if done.returncode:
         raise Unreadable(f"helm refuses this chart: {done.stderr.strip()}")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [item for item in yaml.load_all(done.stdout, Loader=loader) if item]
+    return [document for document in yaml.load_all(done.stdout, Loader=loader) if document]

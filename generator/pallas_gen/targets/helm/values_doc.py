@@ -19,12 +19,12 @@ _HEAD = (
 
 
 def commented() -> str:
-    """values.yaml of the static chart."""
+    """Return values.yaml of the static chart."""
     return _HEAD + "\n".join(_block(Values, helm.defaults(), "")) + "\n"
 
 
 def reference() -> str:
-    """A table of every value, for the chart's README."""
+    """Return a table of every value, for the chart's README."""
     lines = ["| value | default | meaning |", "|---|---|---|"]
     lines += list(_rows(Values, helm.defaults(), ""))
     for title, prefix, model in (
@@ -71,10 +71,10 @@ def _defaults(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _model(info: FieldInfo) -> type[BaseModel] | None:
-    """The block a field holds, if it holds one."""
+    """Return the block a field holds, if it holds one."""
     kinds = [info.annotation, *get_args(info.annotation)]
-    found = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-    return found[0] if found and found[0] is not HealthPaths else None
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return models[0] if models and models[0] is not HealthPaths else None
 
 
 def _text(info: FieldInfo) -> str:
