@@ -156,6 +156,7 @@ class FleetWatcher:
             hint = "this is a defect of pallas-kit, please report it; undoing the last change of the file helps"
             raise Refused([Problem(Where(self._path.name), message, hint)]) from error
         self.ok = True
+        # the reading says which token files there are, and only then can they be watched
         if self._tokens != loaded.token_files:
             self._tokens = loaded.token_files
             self._stamp_read = stamp[: len(self._files)] + tuple(map(_stamp, self._tokens))

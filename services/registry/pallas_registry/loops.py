@@ -39,6 +39,7 @@ async def follow_file(
         before = set(monitor.board.agents)
         publisher.hold()
         monitor.apply(reading)
+        # before discovery looks again: an agent that is gone is not probed once more
         scheduler.retain(monitor.board.agents)
         monitor.agents_changed.set()
         after = set(monitor.board.agents)

@@ -77,6 +77,7 @@ class Monitor:
             clock=self._clock,
         )
         self._replica_count = ReplicaCount(self._expected_replicas, clock=self._clock)
+        # last: it calls back into all of the above
         self.apply(reading)
 
     def apply(self, reading: FleetReading) -> None:

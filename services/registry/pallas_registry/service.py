@@ -45,9 +45,9 @@ class Service:
             static=assets(),
             reading=lambda: self.monitor.reading,
             registrations=lambda: self.monitor.registrar.leases.all,
-            clock=dependencies.clock,
-            sleep=dependencies.sleep,
+            dependencies=dependencies,
         )
+        # before the first request: a registry that knows nothing yet has documents that say so
         self.publisher.publish()
         registration = RegistrationMethods(
             self.monitor.registrar, lambda: self.monitor.reading.tokens, clock=dependencies.clock

@@ -62,6 +62,7 @@ def read(env: Mapping[str, str]) -> Settings:
 def authority(text: str) -> tuple[str, int] | None:
     """Return `address:port` split, the brackets of an IPv6 address removed; None when it is not one."""
     host, _, port = text.rpartition(":")
+    # str.isdigit takes digits of every script, and int() does too
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         return None
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -85,10 +85,12 @@ class Catalogue:
         entries = {agent: self._entry(agent, facts, verdict(agent)) for agent, facts in self._facts.items()}
         if reread:
             self._bury(entries)
+        # an entry that says the same is the same object: then there is nothing to publish
         elif all(entry is self._entries.get(agent) for agent, entry in entries.items()):
             return
         self._entries = entries
         body = b'{"servers":[' + b",".join(entry.body for entry in entries.values()) + b"]}"
+        # the same bytes keep their ETag
         if body != self.document.body:
             self._documents[PATH] = Document(body)
         self._list = ServerList([*(entry.listing for entry in entries.values()), *self._removed.values()])
@@ -125,8 +127,13 @@ class Catalogue:
         judged = before is not None and before.judged
         dated = now if judged or facts.registration else self._first_dated(verdict)
         if before is not None:
+            # readers take a time that goes back for an old copy
             dated = max(dated, before.dated)
-        body = _dump(server_json.entry(facts.server, dated, verdict.state, verdict.reason, facts.registration))
+        body = _dump(
+            server_json.entry(
+                facts.server, dated, state=verdict.state, reason=verdict.reason, registration=facts.registration
+            )
+        )
         judged = judged or verdict.state != "unknown"
         return _Entry(
             facts=facts,
@@ -180,6 +187,7 @@ def _server_entry(
         lifecycle=lifecycle,
         registration=facts.registration,
     )
+    # a line break is in no query: a search cannot match across two fields
     text = "\n".join((strict["name"], strict["title"], strict["description"])).casefold()
     return ServerEntry(
         name=strict["name"],

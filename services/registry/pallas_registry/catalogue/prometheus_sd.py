@@ -34,5 +34,6 @@ def _authority(endpoint: Endpoint) -> str:
     parts = urlsplit(endpoint.url)
     if endpoint.ip is None:
         return parts.netloc
+    # Prometheus wants host:port, and an IPv6 address in brackets
     host = f"[{endpoint.ip}]" if ":" in endpoint.ip else endpoint.ip
     return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 
 from pallas_registry.catalogue import prometheus_sd
 from pallas_registry.catalogue.catalogue import Catalogue
+from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.agents import Board
 from pallas_registry.state.history import History
-from pallas_registry.timing import Sleep, wait_for
+from pallas_registry.timing import wait_for
 
 AT_ONCE = 0.01
 """Seconds that making the documents may take without a pause after it."""
@@ -34,8 +35,7 @@ class Publisher:
         static: dict[str, Document],
         reading: Callable[[], FleetReading],
         registrations: Callable[[], Sequence[Registration]],
-        clock: Callable[[], float],
-        sleep: Sleep,
+        dependencies: Dependencies,
     ) -> None:
         """Take the parts. `updated` is set when documents would differ; `static` are those that never do, by path."""
         self.catalogue = catalogue
@@ -45,8 +45,8 @@ class Publisher:
         self._documents = static
         self._reading = reading
         self._registrations = registrations
-        self._clock = clock
-        self._sleep = sleep
+        self._clock = dependencies.clock
+        self._sleep = dependencies.sleep
         self._hold_until = 0.0
         self._moves = -1
 
@@ -66,6 +66,7 @@ class Publisher:
         """Make the documents anew, then wake those who follow the changes."""
         reading = self._reading()
         self.catalogue.publish(reading, self._board.verdict, self._registrations())
+        # targets are where agents are, not how they are: most changes leave them as they were
         if self._moves != self._board.moves:
             self._moves = self._board.moves
             targets = prometheus_sd.document(reading.fleet.name, self._board.agents, self._board.endpoints)
@@ -86,6 +87,7 @@ class Publisher:
             self._updated.clear()
             began = self._clock()
             self.publish()
+            # the measured time and not the number of agents: machines differ more than fleets
             elapsed = self._clock() - began
             if elapsed > AT_ONCE:
                 await self._sleep(4 * elapsed)

@@ -100,6 +100,7 @@ class ServerList:
         """Return the answer to a request under `/v0.1/`; None for every other path."""
         if not path.startswith(PREFIX):
             return None
+        # the API publishes with these, and has 501 for registries that do not take it
         if method in ("PUT", "PATCH", "DELETE") or (method, path) == ("POST", "/v0.1/publish"):
             return NOT_SUPPORTED
         try:
@@ -112,12 +113,14 @@ class ServerList:
         return self._versions(match["name"], match["version"], parameters.include_deleted) if match else NO_PATH
 
     def _page(self, query: Query) -> Document:
+        # names are sorted, so a cursor is the last name and needs no state: it survives a change of the list
         start = bisect_right(self._names, query.after) if query.after else 0
         page: list[ServerEntry] = []
         more = False
         for entry in self._servers[start:]:
             if not query.takes(entry):
                 continue
+            # one more than fits has to be met before it is known that there is a next page
             if len(page) == query.limit:
                 more = True
                 break

@@ -12,6 +12,7 @@ from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery import resolver
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, OnSighting, Sighting
+from pallas_registry.timing import Sleep
 
 TIMEOUT = 2.0
 """Seconds one look-up may take before it counts as failed."""
@@ -31,7 +32,6 @@ NOT_ALLOWED = Reason("AddressNotAllowed", "resolves only to addresses that are n
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
 """Raises NotFound or Unresolved."""
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class DnsDiscovery:

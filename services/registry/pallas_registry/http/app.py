@@ -71,6 +71,7 @@ def create_app(backend: Backend) -> ASGIApp:
         return Document(json.dumps(schema, ensure_ascii=False).encode())
 
     def find(method: str, path: str, query: bytes) -> Document | None:
+        # described here and not by FastAPI, which knows nothing of the ready-made documents
         return description() if path == openapi.PATH else backend.find(method, path, query)
 
     return Prebuilt(app, find)
@@ -127,6 +128,7 @@ def _people(app: FastAPI, backend: Backend) -> None:
     @app.post("/agents/{agent}/recheck", tags=["people"], responses=_RECHECK)
     async def recheck(request: Request, agent: str) -> Response:
         """Probe all replicas of the agent now and answer with what is found; one agent at a time."""
+        # a form of another site could post here without asking: browsers say so in this header
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise HTTPException(403, "rechecks are not for other sites")
         if "text/event-stream" in request.headers.get("accept", ""):  # an agent that registered with this as its URL
@@ -147,6 +149,7 @@ def _agents(app: FastAPI, backend: Backend) -> None:
     async def mcp(request: Request) -> Response:
         if mcp_server.foreign(request.headers.get("origin"), backend.hosts()):
             raise HTTPException(403, "not for pages of other sites")
+        # read in pieces, because Content-Length may be missing or wrong
         body = bytearray()
         try:
             async for chunk in request.stream():

@@ -45,6 +45,7 @@ class Streams:
         self._addresses[address] += 1
         try:
             last = self._last(last_id) if last_id else self._history.number
+            # the first bytes at once: some proxies hold back the headers until there is a body
             yield b"retry: 2000\n\n"
             while True:
                 news = self._history.after(last)
@@ -63,6 +64,7 @@ class Streams:
 
     def _last(self, last_id: str) -> int:
         run, _, number = last_id.rpartition("-")
+        # an id of an earlier process counts changes that this one does not know: from the start, then
         return int(number) if run == self._run and number.isascii() and number.isdigit() else 0
 
     def _events(self, news: News) -> list[bytes]:

@@ -88,6 +88,7 @@ class Metrics:
         snapshot = _Snapshot(list(self.collect()))
         if len(self._board.agents) <= MANY:
             return encode(snapshot), content_type
+        # encoding is pure Python and would hold up the probes of a large fleet
         return await asyncio.to_thread(encode, snapshot), content_type
 
     def collect(self) -> Iterator[Metric]:
@@ -157,6 +158,7 @@ class Metrics:
         family = CounterMetricFamily(
             "pallas_agent_state_changes", "Changes of an agent's state.", labels=["agent", "old", "new"]
         )
+        # the series of an agent that is gone would be exposed for ever
         present = set(self._board.agents)
         for (agent, old, new), count in sorted(self._changes.items()):
             if agent in present:

@@ -84,6 +84,7 @@ class RegistrationMethods:
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         token = tokens.name_of(credentials.strip()) if scheme.lower() == "bearer" else None
         if token is None:
+            # one bucket for all: guesses come from any address, and those with a token never get here
             _enforce(self._strangers.wait(""))
             _log.warning("registration refused", reason="unknown token" if credentials else "no token")
             raise Refusal(401, errors.UNAUTHORIZED, "a known token is needed: Authorization: Bearer ...")
@@ -138,6 +139,7 @@ def _check_shape(message: dict[str, Any]) -> None:
     version = message.get("jsonrpc", "2.0")
     if version != "2.0" or not _is_id(message.get("id", "")):
         raise Refusal(400, INVALID_REQUEST, "not a JSON-RPC 2.0 request")
+    # level by level and not by recursion, which a deep body would end with a RecursionError
     level: list[Any] = [message]
     for _ in range(MAX_DEPTH):
         children = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]

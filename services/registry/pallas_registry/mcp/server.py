@@ -69,6 +69,7 @@ class McpServer:
 
     async def answer(self, headers: Mapping[str, str], body: bytes) -> Response:
         """Answer one POST; `headers` by lower-case name. Raises nothing for anything in the request."""
+        # looked up anew: agents.yaml may let agents register, or no longer, while the registry runs
         methods = {**self._methods, **self._registration()}
         return await jsonrpc.dispatch(headers, body, methods=methods, default=partial(self._answer, None))
 
@@ -76,6 +77,7 @@ class McpServer:
         message = request.message
         try:
             _check_shape(message)
+            # a notification: nothing here acts on one, and the specification forbids an answer
             if "id" not in message:
                 return Response(202, None)
             result = self._result(method, request.headers, message)
@@ -91,6 +93,7 @@ class McpServer:
             raise _Error(400, INVALID_PARAMS, "params must be an object")
         modern = _is_modern(headers, name, params)
         if method is None or not (method.modern if modern else method.legacy):
+            # the current era wants a 404 here; earlier clients take one for a session that has ended
             raise _Error(404 if modern else 200, METHOD_NOT_FOUND, f"unknown method {name[:100]}")
         result = method.result(_Call(headers, params, modern, self._overview))
         if not modern:
@@ -155,6 +158,7 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
 
 def _initialize(call: _Call) -> dict[str, Any]:
     requested = call.params.get("protocolVersion")
+    # a version that is not known is answered with ours, and the client decides whether it goes on
     version = requested if requested in _EARLIER else LEGACY
     return {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": _SERVER}
 

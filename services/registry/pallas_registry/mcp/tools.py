@@ -80,6 +80,7 @@ def call(name: str, arguments: Mapping[str, Any], overview: Callable[[], Overvie
     if name == health.TOOL:
         result: dict[str, Any] = dict(of_fleet(view).as_dict())
     else:
+        # case folded on both sides, so that ß finds SS
         text = arguments.get("query", "").casefold()
         rows = [row for row in view.rows if text in _searched(row)]
         result = {"agents": [_agent(row) for row in sorted(rows, key=lambda row: (row.state != "ok", row.agent))]}
@@ -117,4 +118,5 @@ def _agent(row: Row) -> dict[str, Any]:
         "registered": row.registered is not None,
         "tools": list(row.registered.tools) if row.registered else [],
     }
+    # models pay for every field: what is empty is not sent
     return {key: value for key, value in fields.items() if value}

@@ -122,6 +122,7 @@ class Leases:
             return Verdict("error", silent)
         if missed >= DEGRADED_AFTER:
             return Verdict("degraded", silent)
+        # after a restart nothing was heard of it, and its silence is not long yet: neither well nor lost
         if entry.at is None:
             return Verdict("unknown", Reason("NotHeardYet", "not heard of since the registry started"))
         return entry.says
@@ -135,4 +136,5 @@ class Leases:
         ]
 
     def _renew(self) -> None:
+        # another tuple and not a changed list: the catalogue sees by identity that it is another one
         self.all = tuple(entry.registration for entry in self._entries.values())

@@ -50,6 +50,7 @@ def _line(text: str) -> str:
 def _url(text: str) -> str:
     parts = urlsplit(text)
     port = parts.port  # raises ValueError
+    # credentials in a URL would be published with it
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or port == 0:
         raise ValueError("must be an http or https URL with a host and no credentials")
     if not (_HOST.fullmatch(parts.hostname) and len(parts.hostname) <= 253) and ":" not in parts.hostname:
@@ -90,6 +91,7 @@ class Capabilities(_Message):
     def _each_tool_has_its_schema(self) -> Capabilities:
         if len(set(self.tools)) != len(self.tools):
             raise ValueError("tools has a name twice")
+        # both are published beside each other: half of a pair would mislead whoever reads them
         if odd := sorted(set(self.tools) ^ set(self.schema_)):
             raise ValueError(f"tools and schema must have the same names; only one of them has {odd[0]}")
         return self

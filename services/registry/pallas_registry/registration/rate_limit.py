@@ -18,6 +18,7 @@ class RateLimit:
 
     def wait(self, key: Hashable) -> float:
         """Return 0, and count the request; or return the seconds until it would be let through."""
+        # the generic cell rate algorithm keeps one time per key: when its bucket will be empty
         now = self._clock()
         due = max(self._due.get(key, now), now)
         if due - now > self._slack:

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_contract.probe.probe import Bound
-from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, Sleep, carried, forbidden
+from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, carried, forbidden
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
+from pallas_registry.timing import Sleep
 
 NOT_ALLOWED = Reason("AddressNotAllowed", "its addresses are not among those that registry.registration.reach allows")
 
@@ -47,6 +48,7 @@ class Reach:
         """
         if forbidden(address):
             return False
+        # by address, and it is the address that is connected to: a name can point elsewhere a second later
         behind = carried(address)
         if any((behind or address) in network for network in self._networks):
             return True

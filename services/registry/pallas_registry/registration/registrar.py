@@ -112,10 +112,12 @@ class Registrar:
             try:
                 self._check(token, params, new=False)  # agents.yaml may have been read again meanwhile
             except Refusal:
+                # it is in the file already: the next tick takes it out again
                 self._to_forget.add(params.agent_id)
                 raise
             self.leases.put(registration)
         self._members()
+        # at another URL what the board knows of its addresses is worth nothing
         if before and before.params.url != params.url:
             self._probed.pop(params.agent_id, None)
         self._announce(params.agent_id)

@@ -125,12 +125,15 @@ def opened(path: Path) -> SqliteRegistrations:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     """Take the file for this process; check which program wrote it, and that it is whole."""
+    # a second registry on the same volume would overwrite what this one keeps in memory
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    # what was acknowledged must survive a power cut, and registrations are rare enough to pay for it
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN EXCLUSIVE")
     (application,), (layout,) = (
         connection.execute(f"PRAGMA {key}").fetchone() for key in ("application_id", "user_version")
     )
+    # a file without tables is taken over: an aborted start leaves one behind
     empty = not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if empty and application == 0:
         connection.execute(_TABLE)

@@ -39,6 +39,7 @@ def bindings(registration: Registration) -> dict[str, frozenset[str]]:
 def admits(bindings: Mapping[str, frozenset[str]], name: str, agent: str) -> bool:
     """Return True when the token of this name may speak for `agent`: bound to it, or neither of them bound at all."""
     bound = bindings[name]
+    # a token for certain agents stands for no others, and those agents for no other token
     if bound:
         return names.slug(agent) in bound
     return not any(names.slug(agent) in others for others in bindings.values())
@@ -73,6 +74,7 @@ def read(registration: Registration, files: Mapping[str, Path], agents_file: str
             continue
         except UnicodeDecodeError:
             token = ""
+        # what is in the file is in no message: it may be most of a secret
         if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
             reason = f"{file} holds no token: {SHORTEST} or more characters in one line, without spaces"
             problems.append(Problem(where, reason, "`openssl rand -hex 32` makes one"))

@@ -93,6 +93,7 @@ def _answer(document: Document, scope: Scope) -> tuple[int, _Headers, bytes]:
         return 204, _PREFLIGHT, b""
     if document.status == 200 and method not in _READ:
         document = _READ_ONLY
+    # a header may come several times, and each time name several tags
     tags = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
     if tags and document.status == 200 and matches(document.etag, tags):
         return 304, document.unchanged, b""

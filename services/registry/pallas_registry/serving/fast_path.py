@@ -104,6 +104,7 @@ class FastPathProtocol(BoundedProtocol):
 
     def _plain(self) -> tuple[str, Document] | None:
         """Return the path and its document, if the request can be answered at once and in turn."""
+        # of requests sent without waiting only the first is answered at once
         if self._begun > 1:
             return None
         waiting = self.cycle is not None and not self.cycle.response_complete
@@ -111,6 +112,7 @@ class FastPathProtocol(BoundedProtocol):
             return None
         if self.parser.get_method() != b"GET" or self.parser.get_http_version() != "1.1":
             return None
+        # a path that has to be decoded is for the application, which does it once
         if b"%" in self.url or b"#" in self.url:
             return None
         path = self.url.partition(b"?")[0].decode("latin-1")

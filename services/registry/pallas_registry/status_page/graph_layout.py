@@ -53,6 +53,7 @@ def draw(nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> GraphLayout
     boxes: dict[str, Box] = {}
     by_name = {node.name: node for node in selected}
     for column, layer in enumerate(layers):
+        # each layer is centred on the tallest one
         top = _MARGIN + (tallest - len(layer)) * (HEIGHT + _GAP_Y) // 2
         for row, name in enumerate(layer):
             x = _MARGIN + column * (WIDTH + _GAP_X)
@@ -78,6 +79,7 @@ def _selection(nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> tuple
     if len(nodes) <= MOST:
         return list(nodes), list(edges)
     unwell = {node.name for node in nodes if _unwell(node)}
+    # the neighbours of trouble show where it comes from and whom it hits
     touched = unwell | {name for edge in edges if unwell & set(edge) for name in edge}
     ranked = sorted((node for node in nodes if node.name in touched), key=lambda node: not _unwell(node))[:MOST]
     names = {node.name for node in ranked}
@@ -87,6 +89,7 @@ def _selection(nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> tuple
 def _layers(nodes: Sequence[Node], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Return the nodes by column: the longest path to a node from one that nobody calls."""
     column = {node.name: 0 for node in nodes}
+    # as often as there are nodes at most: without a cycle no path is longer
     for _ in nodes:
         moved = False
         for caller, called in edges:
@@ -109,6 +112,7 @@ def _ordered(layers: list[list[str]], edges: Sequence[tuple[str, str]]) -> list[
         callers.setdefault(b, []).append(a)
         called.setdefault(a, []).append(b)
     for sweep in range(_SWEEPS):
+        # down and up in turn, as Sugiyama's method does it: one direction alone undoes the other
         neighbours = callers if sweep % 2 == 0 else called
         position = {name: row / max(len(layer) - 1, 1) for layer in layers for row, name in enumerate(layer)}
         layers = [sorted(layer, key=lambda name: _middle(name, neighbours, position)) for layer in layers]
@@ -125,5 +129,6 @@ def _curve(start: Box, end: Box) -> str:
     y1 = start.y + HEIGHT // 2
     x2 = end.x
     y2 = end.y + HEIGHT // 2
+    # control points half way: the curve leaves and arrives level
     bend = (x2 - x1) // 2
     return f"M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2},{y2}"

@@ -115,8 +115,10 @@ def gather(
     for agent in agents:
         for root in causes[agent]:
             troubles.setdefault(root, []).append(agent)
+    # a stable sort: agents of one state stay in the order of the file
     ranked = sorted(agents, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
 
+    # only for the rows that are shown, which `most` bounds
     def row(agent: str) -> Row:
         if leases is not None and agent in registered:
             return _registered_row(registered[agent], board, causes[agent], signal=leases.last_signal(agent))
@@ -124,6 +126,7 @@ def gather(
 
     rows = tuple(map(row, ranked[:most]))
     nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
+    # over all agents, also those that `most` leaves out of the rows
     counted = Counter(verdict.state for verdict in verdicts.values())
     return Overview(
         fleet=fleet.name,
@@ -197,12 +200,14 @@ def _graph(
         for agent, verdict in verdicts.items()
         if agent in fleet.agents
     ]
+    # a companion service is not probed, so it has no verdict
     edges = tuple(
         (agent, other)
         for agent, others in depends.items()
         for other in others
         if other in verdicts or other in fleet.services
     )
+    # a companion service that nobody depends on would be a box without a line
     used = {other for _, other in edges}
     suspects = {
         other

@@ -22,6 +22,7 @@ MOST_TROUBLES = 100
 MOST_SUFFERING = 20
 """Root causes on the page, and the agents that are named as suffering from each."""
 HEADERS = {
+    # names and reasons come from agents: should one ever get through unescaped, no script of it runs
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -48,6 +49,7 @@ def assets() -> dict[str, Document]:
     }
     for state, colour in _COLOURS.items():
         dot = f'<circle cx="8" cy="8" r="7" fill="{colour}"/>'
+        # icons of our own: the content security policy lets the page load from nowhere else
         icon = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">{dot}</svg>'
         documents[f"/static/{state}.svg"] = Document(icon.encode(), "image/svg+xml")
     return documents
@@ -93,7 +95,10 @@ def render(view: Overview) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("pallas_registry.status_page", "assets"), autoescape=True, undefined=StrictUndefined
+        # StrictUndefined, so that a field that was renamed fails a test and shows no empty cell
+        loader=PackageLoader("pallas_registry.status_page", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
     )
     environment.filters |= {
         "iso": timestamp,
@@ -139,6 +144,7 @@ def _since(context: Context, moment: datetime) -> str:
 
 def _seconds(context: Context, moment: datetime) -> float:
     view: Overview = context["view"]
+    # the clock may have been set back since
     return max(0.0, (view.now - moment).total_seconds())
 
 
