@@ -275,7 +275,7 @@ def _needs_egress(fleet: ResolvedFleet, config: Config, name: str) -> bool:
     peers = fleet.agents[name].depends_on
     own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
     outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
-    members = {*fleet.agents, *fleet.services}
     jwt = fleet.agents[name].access.jwt
     outside_keys = jwt is not None and jwt.jwks_url is not None
-    return outside_model or outside_keys or any(url and server not in members for server, url in config.servers.items())
+    outside_server = any(url and not fleet.is_member(server) for server, url in config.servers.items())
+    return outside_model or outside_keys or outside_server

@@ -31,7 +31,8 @@ def presented(fleet: ResolvedFleet, caller: str) -> dict[str, SecretFile]:
     One that gets the token of the caller's caller gets no other: it must not do for a stranger what it does for us.
     """
     agent = fleet.agents[caller]
-    peers = sorted(peer for peer in agent.depends_on if peer in fleet.agents and peer not in agent.access.forward)
+    forward = set(agent.access.forward)
+    peers = sorted(peer for peer in agent.depends_on if peer in fleet.agents and peer not in forward)
     accepted = {peer: fleet.agents[peer].access.tokens for peer in peers}
     return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
+
 from pallas_contract.fleet.resolved import ResolvedFleet
 
 
 def waves(fleet: ResolvedFleet) -> list[list[str]]:
-    """Agents and services in start order: each wave waits for hard edges into the waves before it."""
-    left = {name: hard_edges(fleet, name) for name in [*fleet.services, *fleet.agents]}
+    """Return agents and services in start order: each wave waits for hard edges into the waves before it.
+
+    Raises:
+        graphlib.CycleError: agents wait for each other; `validate` refuses such a fleet.
+    """
+    sorter = TopologicalSorter({name: agent.required for name, agent in fleet.agents.items()})
+    for name in fleet.services:
+        sorter.add(name)
+    sorter.prepare()
     order: list[list[str]] = []
-    while left:
-        ready = sorted(name for name, needs in left.items() if not needs & left.keys())
-        if not ready:  # only with a cycle, which `problems` reports
-            return [*order, sorted(left)]
-        order.append(ready)
-        for name in ready:
-            del left[name]
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        order.append(sorted(ready))
     return order
-
-
-def hard_edges(fleet: ResolvedFleet, name: str) -> set[str]:
-    """What must be ready before `name` starts."""
-    agent = fleet.agents.get(name)
-    return {peer for peer, need in agent.depends_on.items() if need.required} if agent else set()
 
 
 def subagents(fleet: ResolvedFleet) -> set[str]:

@@ -84,15 +84,14 @@ def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) ->
     One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
     """
     peers = program.peers(fleet, name, "container").keys()
-    members = {*fleet.agents, *fleet.services}
     for index, server in enumerate(fleet.agents[name].access.forward):
         place = ("agents", name, "access", "forward", index)
-        if server in config.commands - members:
+        if server in config.commands and not fleet.is_member(server):
             hint = "remove it here: the program gets no token"
             yield tree.problem(*place, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
-        elif server not in peers | (set(config.servers) - members):
+        elif server not in peers and (fleet.is_member(server) or server not in config.servers):
             hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
-            if server in members:
+            if fleet.is_member(server):
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
                 if config.servers.get(server):
                     hint += f"; a server outside of the fleet needs another name in {names.CONFIG_FILE}"
@@ -138,7 +137,7 @@ def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
 def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     """Declared calls that would be refused."""
     listed = tree.data["agents"][name].get("depends_on")
-    forward = fleet.agents[name].access.forward
+    forward = set(fleet.agents[name].access.forward)
     own = credentials.presented(fleet, name)
     for index, peer in enumerate(fleet.agents[name].depends_on):
         if peer not in fleet.agents or peer == name or not credentials.protected(fleet, peer) or peer in own:
@@ -162,4 +161,5 @@ _FORWARD = "agents.%s.access.forward"
 
 def _same_trust(one: AgentAccess, other: AgentAccess) -> bool:
     issuers = [access.jwt.issuer for access in (one, other) if access.jwt]
-    return issuers[1:] == issuers[:1] != [] or bool(one.tokens.items() & other.tokens.items())
+    fewer, more = sorted((one.tokens, other.tokens), key=len)
+    return issuers[1:] == issuers[:1] != [] or any(more.get(caller) == secret for caller, secret in fewer.items())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import start_order
 from pallas_contract.problems import Problem
-from pallas_contract.validate import access_rules, registration_rules
+from pallas_contract.validate import access_rules, cycles, registration_rules
+from pallas_contract.validate.suggestions import Suggestions
 
 
 def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -61,43 +60,28 @@ def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    known = [*fleet.agents, *fleet.services]
+    members = sorted((*fleet.agents, *fleet.services))
+    suggestions = Suggestions()
     for name, agent in fleet.agents.items():
         listed = tree.data["agents"][name].get("depends_on")
         for index, peer in enumerate(agent.depends_on):
             place = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
             if peer == name:
                 yield tree.problem(*place, message=f"`{name}` depends on itself", hint="remove it")
-            elif peer not in known:
-                guess = difflib.get_close_matches(peer, known, n=1)
-                hint = f"did you mean `{guess[0]}`?" if guess else f"there are: {', '.join(sorted(known))}"
+            elif not fleet.is_member(peer):
+                hint = suggestions.hint(peer, members)
                 yield tree.problem(*place, message=f"there is no agent or service `{peer}`", hint=hint)
 
 
 def _cycles(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """One problem per cycle of hard edges, at the agent whose name sorts first in it."""
-    reported: set[frozenset[str]] = set()
-    for start in sorted(fleet.agents):
-        cycle = _cycle_from(fleet, start)
-        if len(cycle) > 1 and frozenset(cycle) not in reported:
-            reported.add(frozenset(cycle))
-            message = f"agents wait for each other: {' -> '.join([*cycle, cycle[0]])}"
-            hint = "make one edge soft: `depends_on: {NAME: {required: false}}`"
-            yield tree.problem("agents", start, "depends_on", message=message, hint=hint)
-
-
-def _cycle_from(fleet: ResolvedFleet, start: str) -> list[str]:
-    """The first path of hard edges from `start` back to it, found breadth first; empty when there is none."""
-    paths: list[list[str]] = [[start]]
-    seen: set[str] = set()
-    for path in paths:
-        for peer in sorted(start_order.hard_edges(fleet, path[-1])):
-            if peer == start:
-                return path
-            if peer not in seen:
-                seen.add(peer)
-                paths.append([*path, peer])
-    return []
+    """Yield one problem per cycle of hard edges, at the agent whose name sorts first in it."""
+    waits = {
+        name: sorted(peer for peer in agent.required if peer in fleet.agents) for name, agent in fleet.agents.items()
+    }
+    for cycle in cycles.cycles(waits):
+        message = f"agents wait for each other: {' -> '.join([*cycle, cycle[0]])}"
+        hint = "make one edge soft: `depends_on: {NAME: {required: false}}`"
+        yield tree.problem("agents", cycle[0], "depends_on", message=message, hint=hint)
 
 
 def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -17,6 +16,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import graph_rules
+from pallas_contract.validate.suggestions import Suggestions
 
 _BY_TYPE = {
     "string_type": "text",
@@ -63,19 +63,20 @@ def parse(tree: Source) -> ResolvedFleet:
         return resolve(Fleet.model_validate(tree.data))
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
-        found = {problem.where: problem for problem in reversed([_problem(tree, detail) for detail in details])}
-        raise Refused(found.values()) from None
+        suggestions = Suggestions()
+        problems = [_problem(tree, detail, suggestions) for detail in details]
+        # Of several at one place, as from the branches of a union, the first one counts.
+        raise Refused({problem.where: problem for problem in reversed(problems)}.values()) from None
 
 
-def _problem(tree: Source, detail: ErrorDetails) -> Problem:
+def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Problem:
     kind, value = detail["type"], detail["input"]
     path = _path(tree.data, detail["loc"])
     if kind == "missing":
         path = (*path, detail["loc"][-1])
     if kind == "extra_forbidden":
-        known = _known_keys(path[:-1])
-        guess = difflib.get_close_matches(str(path[-1]), known, n=1) if path else []
-        hint = f"did you mean `{guess[0]}`?" if guess else f"known keys: {', '.join(known)}" if known else ""
+        keys = _known_keys(path[:-1])
+        hint = suggestions.hint(str(path[-1]) if path else "", keys, "known keys") if keys else ""
         return tree.problem(*path, message="unknown key", hint=hint)
     if kind == "missing":
         return tree.problem(*path, message="is required")
@@ -95,9 +96,9 @@ def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:
     """
     path: list[str | int] = []
     for part in location:
-        inside = data if isinstance(data, Mapping) else dict(enumerate(data)) if isinstance(data, list) else {}
+        inside = data if isinstance(data, Mapping) else range(len(data)) if isinstance(data, list) else ()
         if part in inside:
-            data = inside[part]
+            data = data[part]
             path.append(part)
     return tuple(path)
 

@@ -35,6 +35,6 @@ def taken(fleet: ResolvedFleet, agent: str) -> str:
         return f"`{agent[: names.MAX_NAME]}` cannot be an agent's name"
     if slug in names.RESERVED:
         return f"the name `{slug}` is reserved for the kit"
-    if slug in {names.slug(name) for name in (*fleet.agents, *fleet.services)}:
+    if slug in fleet.slugs:
         return f"`{slug}` is a name in agents.yaml"
     return ""

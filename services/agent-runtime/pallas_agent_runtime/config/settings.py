@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, program
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.validate.suggestions import Suggestions
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,11}")
 MAX_BODY = 32 << 20
@@ -92,8 +92,7 @@ def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
     """
     if name in fleet.agents:
         return
-    guess = difflib.get_close_matches(name, fleet.agents, n=1)
-    hint = f"did you mean `{guess[0]}`?" if guess else f"there are: {', '.join(sorted(fleet.agents))}"
+    hint = Suggestions().hint(name, sorted(fleet.agents))
     raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint)])
 
 

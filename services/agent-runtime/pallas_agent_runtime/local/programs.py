@@ -75,7 +75,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
             cwd=folder,
             url=f"http://{fleet.host}:{port}{path}",
             probe_url=probe,
-            needs=frozenset(start_order.hard_edges(fleet, name)),
+            needs=frozenset(fleet.agents[name].required if name in fleet.agents else ()),
             env={**base, **env, **secrets.get(name, {}), **({guardian.RUN: f"{run}/{name}"} if run else {})},
         )
 
