@@ -46,6 +46,9 @@ are values, and nobody knows a number for an agent that is scaled by load."""
 # None of our keys may end so, or a Service named `pallas` would overwrite it.
 ENV_AGENTS_CONFIG = "PALLAS_AGENTS_CONFIG"
 """Path of agents.yaml (seed 001); relative to the working directory, default `agents.yaml`."""
+ENV_PLACEMENT = "PALLAS_PLACEMENT"
+"""`container` or `local`: whether agents are found by DNS on one port, or are processes of one machine on the ports of
+agents.yaml. Default `local`, as for `pallas --agent NAME` by hand."""
 ENV_BIND = "PALLAS_BIND"
 """`address:port` to listen on."""
 ENV_LISTEN_ON = "PALLAS_LISTEN_ON"

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Config
 from pallas_contract.fleet.model import Resources
-from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.launch import addresses, credentials, program
-
-Kind = Literal["agent", "service", "registry"]
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
+from pallas_contract.launch import addresses
+from pallas_contract.launch.program import Program, programs
+from pallas_contract.launch.secret_files import Secret
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
@@ -37,14 +36,6 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """A secret by reference: `file` (relative to agents.yaml, or absolute) appears to the workload as `target`."""
-
-    target: str
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
 class Collector:
     """Where agents send their traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
 
@@ -56,22 +47,11 @@ class Collector:
         return "." not in self.host and ":" not in self.host
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """One program of the fleet and everything a target must grant it, and no more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(Program):
+    """A program in a container of its own, and everything a target must grant it, and no more."""
 
-    name: str
-    host: str
-    kind: Kind
     image: str
-    command: tuple[str, ...]
-    env: Mapping[str, str]
-    health_url: str
-    """What a probe inside the workload's own container asks."""
-    health_paths: tuple[str, str] | None = None
-    """Paths answered to GET with 200 while the process is alive, and while it can serve. None: only MCP can tell."""
-    waits_for: tuple[str, ...] = ()
-    """Hosts that must be ready before this one starts."""
     calls: tuple[str, ...] = ()
     """Hosts this one may open connections to."""
     published: tuple[str, int] | None = None
@@ -80,9 +60,8 @@ class Workload:
     """Where a reverse proxy in front of the fleet serves it, if it is published there."""
     replicas: int = 1
     stateless: bool = True
-    """Whether replicas can take over from each other: nothing is kept between two calls."""
+    """Whether replicas can take over from each other: nothing outlives a call."""
     resources: Resources = field(default_factory=Resources)
-    secrets: tuple[Secret, ...] = ()
     needs_code: bool = True
     """Whether the project folder must be put into /project."""
     own_files: tuple[str, ...] = ()
@@ -90,12 +69,15 @@ class Workload:
     egress: bool = False
     reach: tuple[str, ...] = ()
     """Hosts and networks outside of the fleet, where these are known; else `egress` is the world."""
-    state: bool = False
-    """Whether it keeps files in STATE_DIR over a restart."""
     collector: Collector | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Hosts that must be ready before this one starts."""
+        return tuple(names.slug(name) for name in self.needs)
 
     def url_for_others(self) -> str:
         """What a probe in another container asks."""
@@ -135,14 +117,12 @@ class Plan:
 
 def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
     """Decide everything that agents.yaml leaves open. `fleet` must have passed `validate.graph_rules`."""
-    agents = [_agent(fleet, config, project, name) for name in fleet.agents]
-    services = [_service(fleet, name) for name in fleet.services]
-    workloads = sorted([*agents, *services, _registry(fleet, project)], key=lambda item: item.host)
+    workloads = [_workload(fleet, config, project, program) for program in programs(fleet, "container")]
     return Plan(
         name=fleet.name,
         source=project.agents_file,
         version=fleet.version,
-        workloads=tuple(workloads),
+        workloads=tuple(sorted(workloads, key=lambda workload: workload.host)),
         isolated=fleet.networks.mode == "isolated",
         pool=str(fleet.networks.pool),
         hidden=project.hidden,
@@ -150,80 +130,62 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
     )
 
 
-def _agent(fleet: ResolvedFleet, config: Config, project: Project, name: str) -> Workload:
-    agent = fleet.agents[name]
-    peers = sorted(agent.depends_on)
-    shared = [Secret(file, file) for file in project.secret_files]
-    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.agent_env(fleet, name, "container")
-    return Workload(
-        name=name,
-        host=names.slug(name),
-        kind="agent",
-        image=fleet.image.agent,
-        command=tuple(program.agent_command(name)),
-        env=env,
-        health_url=addresses.health_url(fleet, name, "container"),
-        health_paths=(names.LIVE_PATH, names.READY_PATH),
-        waits_for=tuple(names.slug(peer) for peer in peers if agent.depends_on[peer].required),
-        calls=tuple(names.slug(peer) for peer in peers),
-        published=(addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
-        public_url=_public_url(fleet, names.slug(name), agent.publish),
-        replicas=agent.replicas,
-        stateless=agent.instance_scope == "request",
-        state=program.keeps_conversations(fleet, name),
-        resources=agent.resources,
-        secrets=(*shared, *_secrets({**agent.secrets, **credentials.files(fleet, name)})),
-        needs_code=fleet.image.code == "mounted",
-        egress=agent.egress if agent.egress is not None else _needs_egress(fleet, config, name),
-        collector=_collector(fleet),
-        labels=agent.labels,
-        own_files=(agent.card,) if agent.card else _module_files(agent.module or ""),
-        fingerprint=_fingerprint(fleet, name),
-    )
+def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: Program) -> Workload:
+    """Return `program` with what it is granted, the path of agents.yaml and the secret files all agents share."""
+    values = program.values()
+    values["secrets"] = tuple(replace(secret, file=secret.file.removeprefix("./")) for secret in program.secrets)
+    if program.kind == "service":
+        return Workload(**values | _service_grants(fleet, program.name))
+    values["env"] = {names.ENV_AGENTS_CONFIG: f"{names.PROJECT_DIR}/{project.agents_file}"} | values["env"]
+    if program.kind == "registry":
+        return Workload(**values | _registry_grants(fleet))
+    values["secrets"] = (*(Secret(file, file) for file in project.secret_files), *values["secrets"])
+    return Workload(**values | _agent_grants(fleet, config, fleet.agents[program.name]))
 
 
-def _service(fleet: ResolvedFleet, name: str) -> Workload:
+def _agent_grants(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) -> dict[str, Any]:
+    return {
+        "image": fleet.image.agent,
+        "calls": tuple(names.slug(peer) for peer in sorted(agent.depends_on)),
+        "published": (addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
+        "public_url": _public_url(fleet, agent.slug, agent.publish),
+        "replicas": agent.replicas,
+        "stateless": agent.instance_scope == "request",
+        "resources": agent.resources,
+        "needs_code": fleet.image.code == "mounted",
+        "egress": agent.egress if agent.egress is not None else _needs_egress(fleet, config, agent),
+        "collector": _collector(fleet),
+        "labels": agent.labels,
+        "own_files": (agent.card,) if agent.card else _module_files(agent.module or ""),
+        "fingerprint": _fingerprint(fleet, agent),
+    }
+
+
+def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
     service = fleet.services[name]
-    return Workload(
-        name=name,
-        host=names.slug(name),
-        kind="service",
-        image=fleet.image.agent,
-        command=tuple(program.service_command(fleet, name)),
-        env=program.service_env(fleet, name, "container"),
-        health_url=addresses.health_url(fleet, name, "container"),
-        health_paths=(addresses.MODELS_PATH, addresses.MODELS_PATH) if service.provides == "openai" else None,
-        resources=service.resources,
-        secrets=_secrets(service.secrets),
-        needs_code=fleet.image.code == "mounted",
-        own_files=_module_files(service.module),
-        egress=service.egress,
-    )
+    return {
+        "image": fleet.image.agent,
+        "resources": service.resources,
+        "needs_code": fleet.image.code == "mounted",
+        "own_files": _module_files(service.module),
+        "egress": service.egress,
+    }
 
 
-def _registry(fleet: ResolvedFleet, project: Project) -> Workload:
-    publish, registration = fleet.registry.publish, fleet.registry.registration
-    tokens = registration.tokens if registration else {}
-    env = {names.ENV_AGENTS_CONFIG: _agents_path(project)} | program.registry_env(fleet, "container")
-    return Workload(
-        name=names.REGISTRY,
-        host=names.REGISTRY,
-        kind="registry",
-        image=fleet.image.registry,
-        command=tuple(program.registry_command()),
-        env=env,
-        health_url=f"http://{addresses.LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}",
-        health_paths=(names.LIVE_PATH, names.READY_PATH),
-        calls=tuple(sorted(names.slug(name) for name in fleet.agents)),
-        published=(addresses.bind_address(publish), fleet.registry_port) if publish else None,
-        public_url=_public_url(fleet, names.REGISTRY, publish),
-        resources=fleet.registry.resources,
-        secrets=tuple(Secret(names.registration_secret(name), _plain(tokens[name].file)) for name in sorted(tokens)),
-        stateless=registration is None,
-        state=registration is not None and registration.store,
-        egress=registration is not None and bool(registration.reach),
-        reach=tuple(registration.reach) if registration else (),
-    )
+def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
+    publish = fleet.registry.publish
+    registration = fleet.registry.registration
+    reach = tuple(registration.reach) if registration else ()
+    return {
+        "image": fleet.image.registry,
+        "calls": tuple(sorted(names.slug(name) for name in fleet.agents)),
+        "published": (addresses.bind_address(publish), fleet.registry_port) if publish else None,
+        "public_url": _public_url(fleet, names.REGISTRY, publish),
+        "resources": fleet.registry.resources,
+        "stateless": registration is None,
+        "egress": bool(reach),
+        "reach": reach,
+    }
 
 
 def _public_url(fleet: ResolvedFleet, host: str, publish: bool | str | None) -> str:
@@ -242,40 +204,26 @@ def _module_files(module: str) -> tuple[str, ...]:
     return f"{path}.py", f"{path}/"
 
 
-def _agents_path(project: Project) -> str:
-    return f"{names.PROJECT_DIR}/{project.agents_file}"
-
-
-def _fingerprint(fleet: ResolvedFleet, name: str) -> str:
+def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
     unread = {"name", "replicas", "resources", "env", "secrets", "labels"}
-    own = fleet.agents[name].model_dump(mode="json", exclude=unread) | {"title": fleet.written.agents[name].title}
-    shown = {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
-    trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in _forwards(fleet, name)}
-    return hashlib.sha256(json.dumps([shown, own, trusted], sort_keys=True).encode()).hexdigest()[:16]
+    written = fleet.written.agents[agent.name]
+    settings = agent.model_dump(mode="json", exclude=unread) | {"title": written.title}
+    shared = {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
+    # The rules of agents that a caller's token goes on to decide whether it may.
+    forward = [peer for peer in agent.access.forward if peer in fleet.agents]
+    trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in forward}
+    return hashlib.sha256(json.dumps([shared, settings, trusted], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _forwards(fleet: ResolvedFleet, name: str) -> list[str]:
-    """Agents whose rules decide what this one may hand on to them."""
-    return [peer for peer in fleet.agents[name].access.forward if peer in fleet.agents]
-
-
-def _secrets(written: Mapping[str, SecretFile]) -> tuple[Secret, ...]:
-    return tuple(Secret(key, _plain(written[key].file)) for key in sorted(written))
-
-
-def _plain(file: str) -> str:
-    return file.removeprefix("./")
-
-
-def _needs_egress(fleet: ResolvedFleet, config: Config, name: str) -> bool:
+def _needs_egress(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) -> bool:
     """Whether the agent's model, one of the configured MCP servers or the keys of its callers' tokens are outside.
 
     Which servers a Python module uses is not known here, so every configured one counts.
     """
-    peers = fleet.agents[name].depends_on
+    peers = agent.depends_on
     own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
     outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
-    jwt = fleet.agents[name].access.jwt
+    jwt = agent.access.jwt
     outside_keys = jwt is not None and jwt.jwks_url is not None
     outside_server = any(url and not fleet.is_member(server) for server, url in config.servers.items())
     return outside_model or outside_keys or outside_server

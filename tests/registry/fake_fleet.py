@@ -50,9 +50,10 @@ async def running(
 ) -> AsyncIterator[Service]:
     follower = FleetWatcher(folder / "agents.yaml")
     loaded = follower.first()
-    addresses = '{"harper": "127.0.0.1:9001"}' if discovery is None else ""
+    processes = {"PALLAS_ADDRESSES": '{"harper": "127.0.0.1:9001"}'}
+    env = processes if discovery is None else {"PALLAS_PLACEMENT": "container"}
     made = Dependencies(time.clock, time.now, time.sleep, discovery, fake.check, **world)
-    service = Service(settings.read({"PALLAS_ADDRESSES": addresses}), loaded, follower, made)
+    service = Service(settings.read(env), loaded, follower, made)
     task = asyncio.create_task(service.run())
     try:
         yield service

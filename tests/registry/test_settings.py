@@ -13,7 +13,7 @@ from pallas_registry import settings
 def test_defaults_are_the_seeds() -> None:
     chosen = settings.read({})
     assert chosen.config == Path("agents.yaml")
-    assert (chosen.bind, chosen.addresses, chosen.placement, chosen.log_format) == (None, None, "container", "json")
+    assert (chosen.bind, chosen.addresses, chosen.placement, chosen.log_format) == (None, None, "local", "json")
     assert chosen.domain == ""
 
 
@@ -21,6 +21,7 @@ def test_everything_can_be_said() -> None:
     chosen = settings.read(
         {
             "PALLAS_AGENTS_CONFIG": "/project/agents.yaml",
+            "PALLAS_PLACEMENT": "container",
             "PALLAS_BIND": "0.0.0.0:8080",
             "PALLAS_ADDRESSES": '{"harper": "127.0.0.1:8201"}',
             "PALLAS_LOG_FORMAT": "text",
@@ -32,12 +33,13 @@ def test_everything_can_be_said() -> None:
     assert chosen.config == Path("/project/agents.yaml")
     assert chosen.bind == ("0.0.0.0", 8080)
     assert chosen.addresses == {"harper": "127.0.0.1:8201"}
-    assert (chosen.placement, chosen.log_format) == ("local", "text")
+    assert (chosen.placement, chosen.log_format) == ("container", "text")
     assert chosen.domain == "agents.space.svc.cluster.local."
 
 
-def test_no_addresses_yet_is_still_one_machine() -> None:
-    assert settings.read({"PALLAS_ADDRESSES": "{}"}).placement == "local"
+def test_addresses_do_not_tell_the_placement() -> None:
+    assert settings.read({"PALLAS_ADDRESSES": "{}"}).placement == settings.read({}).placement == "local"
+    assert settings.read({"PALLAS_ADDRESSES": "{}", "PALLAS_PLACEMENT": "container"}).placement == "container"
 
 
 @pytest.mark.parametrize(("text", "bind"), [("[::]:8080", ("::", 8080)), ("::1:24200", ("::1", 24200))])
@@ -60,5 +62,9 @@ def test_bad_addresses_are_named(text: str) -> None:
 
 def test_all_mistakes_are_said_at_once() -> None:
     with pytest.raises(Refused) as refused:
-        settings.read({"PALLAS_BIND": "x", "PALLAS_ADDRESSES": "{"})
-    assert [problem.where.file for problem in refused.value.problems] == ["PALLAS_ADDRESSES", "PALLAS_BIND"]
+        settings.read({"PALLAS_BIND": "x", "PALLAS_ADDRESSES": "{", "PALLAS_PLACEMENT": "pod"})
+    assert [problem.where.file for problem in refused.value.problems] == [
+        "PALLAS_ADDRESSES",
+        "PALLAS_BIND",
+        "PALLAS_PLACEMENT",
+    ]

@@ -6,8 +6,9 @@ the port agents.yaml gives it (seed 001).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from pallas_contract import names
@@ -15,12 +16,24 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 
 Placement = Literal["container", "local"]
 
-
 LOOPBACK = "127.0.0.1"
 
 
 MODELS_PATH = "/v1/models"
 """What an OpenAI-compatible service is asked to see whether it is up."""
+
+
+def placement(environ: Mapping[str, str]) -> Placement:
+    """Return where a program was told that it runs.
+
+    Raises:
+        ValueError: in the words of a problem, without the name of the variable.
+    """
+    text = environ.get(names.ENV_PLACEMENT) or "local"
+    for value in get_args(Placement):
+        if text == value:
+            return value  # type: ignore[no-any-return]
+    raise ValueError(f"must be `container` or `local`, not {text[:80]!r}")
 
 
 def authority(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
@@ -41,6 +54,12 @@ def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     service = fleet.services.get(name)
     path = MODELS_PATH if service and service.provides == "openai" else names.MCP_PATH
     return f"http://{at}{path}"
+
+
+def registry_health_url(fleet: ResolvedFleet, placement: Placement) -> str:
+    """Return what a probe on the same host asks the registry."""
+    at = f"{LOOPBACK}:{names.CONTAINER_PORT if placement == 'container' else fleet.registry_port}"
+    return f"http://{at}{names.READY_PATH}"
 
 
 def _port(fleet: ResolvedFleet, name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pallas_contract import names
 from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
@@ -37,30 +36,11 @@ def presented(fleet: ResolvedFleet, caller: str) -> dict[str, SecretFile]:
     return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
 
 
-def files(fleet: ResolvedFleet, name: str) -> dict[str, SecretFile]:
-    """File name in the secrets folder -> file, for all that agent `name` needs to check and to present tokens."""
-    own = fleet.agents[name].access
-    out = {names.token_file(caller): secret for caller, secret in own.tokens.items()}
-    if own.jwt and own.jwt.jwks_file:
-        out[names.KEYS_FILE] = SecretFile(file=own.jwt.jwks_file)
-    return out | {names.call_token(peer): secret for peer, secret in presented(fleet, name).items()}
-
-
-def places(fleet: ResolvedFleet, name: str) -> dict[str, tuple[str, ...]]:
-    """Path in agents.yaml of each of `files`."""
-    own, out = fleet.agents[name].access, {}
-    for caller in own.tokens:
-        out[names.token_file(caller)] = (*_owner(fleet, name, caller), "tokens", caller, "file")
-    if own.jwt and own.jwt.jwks_file:
-        out[names.KEYS_FILE] = (*jwt_owner(fleet, name), "jwt", "jwks_file")
-    for peer in presented(fleet, name):
-        out[names.call_token(peer)] = (*_owner(fleet, peer, name), "tokens", name, "file")
-    return out
-
-
-def _owner(fleet: ResolvedFleet, name: str, caller: str) -> tuple[str, ...]:
+def token_owner(fleet: ResolvedFleet, name: str, caller: str) -> tuple[str, ...]:
+    """Return the path in agents.yaml of the section with the token that agent `name` accepts from `caller`."""
     return ("agents", name, "access") if caller in fleet.written.agents[name].access.tokens else ("access",)
 
 
 def jwt_owner(fleet: ResolvedFleet, name: str) -> tuple[str, ...]:
+    """Return the path in agents.yaml of the section with the issuer that agent `name` trusts."""
     return ("agents", name, "access") if fleet.written.agents[name].access.jwt else ("access",)

@@ -1,4 +1,4 @@
-"""How a program of the fleet is started: command and environment, the same rules on every target.
+"""Every program of a fleet: command, environment, secrets, probe and order, the same rules on every target.
 
 In a container everything listens on one port and is found by DNS; as processes on one machine everything listens on
 the port agents.yaml gives it (seed 001). Nothing else differs between the two placements.
@@ -8,72 +8,163 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 from pallas_contract import names
-from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.launch import addresses
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
+from pallas_contract.launch import addresses, secret_files
 from pallas_contract.launch.addresses import Placement
+from pallas_contract.launch.secret_files import Secret
+
+Kind = Literal["agent", "service", "registry"]
 
 STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
-"""Folder of what is kept over a restart: a volume, or beside agents.yaml."""
+"""Folder of what outlives a restart: a volume, or beside agents.yaml."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program of the fleet, as a process or in a container; what it is allowed is for a target to grant."""
+
+    name: str
+    kind: Kind
+    command: tuple[str, ...]
+    """Arguments after the interpreter."""
+    env: Mapping[str, str] = field(repr=False)
+    """What it is told; without its secrets, and without the path of agents.yaml, which is the target's."""
+    secrets: tuple[Secret, ...] = ()
+    """Sorted by target."""
+    health_url: str
+    """What a probe asks in the program's own container or on its machine."""
+    health_paths: tuple[str, str] | None = None
+    """Paths answered to GET with 200 while it is alive, and while it can serve. None: only MCP can tell."""
+    needs: tuple[str, ...] = ()
+    """Names of the programs that must be ready before this one starts, sorted."""
+    state: bool = False
+    """Whether it has files that outlive a restart."""
+
+    @property
+    def host(self) -> str:
+        """Host name inside the fleet."""
+        return names.slug(self.name)
+
+    def values(self) -> dict[str, Any]:
+        """Return what it is made of, by field, for a type that adds to it."""
+        return {field.name: getattr(self, field.name) for field in fields(Program)}
+
+
+def programs(fleet: ResolvedFleet, placement: Placement) -> list[Program]:
+    """Return the registry, the services and the agents of `fleet`, in the file's order."""
+    return [
+        registry(fleet, placement),
+        *(service(fleet, name, placement) for name in fleet.services),
+        *(agent(fleet, name, placement) for name in fleet.agents),
+    ]
+
+
+def agent(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
+    """Return the program of one agent (seed 001, Single agent mode)."""
+    return Program(
+        name=name,
+        kind="agent",
+        # `-P` keeps the project folder, which is the working directory, from shadowing modules of ours.
+        command=("-P", "-m", "pallas_agent_runtime", "--agent", name),
+        env=_agent_env(fleet, fleet.agents[name], placement),
+        secrets=secret_files.of_agent(fleet, name),
+        health_url=addresses.health_url(fleet, name, placement),
+        health_paths=(names.LIVE_PATH, names.READY_PATH),
+        needs=tuple(sorted(fleet.agents[name].required)),
+        state=_keeps_conversations(fleet.agents[name]),
+    )
+
+
+def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
+    """Return the program of one companion service."""
+    written = fleet.services[name]
+    env = {
+        names.ENV_BIND: addresses.bind(written.port, None, placement),
+        names.ENV_SERVICE: name,
+        names.ENV_ALLOWED_HOSTS: ",".join(addresses.allowed_hosts(fleet, names.slug(name))),
+    }
+    models = (addresses.MODELS_PATH, addresses.MODELS_PATH)
+    return Program(
+        name=name,
+        kind="service",
+        command=("-m", written.module, *written.args),
+        env=env | written.env,
+        secrets=secret_files.of_service(fleet, name),
+        health_url=addresses.health_url(fleet, name, placement),
+        health_paths=models if written.provides == "openai" else None,
+    )
+
+
+def registry(fleet: ResolvedFleet, placement: Placement) -> Program:
+    """Return the registry's program: as processes it is handed addresses, in containers it asks DNS."""
+    env: dict[str, str] = {
+        names.ENV_PLACEMENT: placement,
+        names.ENV_BIND: addresses.bind(fleet.registry_port, fleet.registry.publish, placement),
+        names.ENV_ALLOWED_HOSTS: ",".join(addresses.registry_hosts(fleet)),
+    }
+    registration = fleet.registry.registration
+    state = registration is not None and registration.store
+    if state:
+        env[names.ENV_REGISTRATIONS] = f"{STATE[placement]}/registrations.db"
+    if placement == "local":
+        env[names.ENV_ADDRESSES] = _json(
+            {name: addresses.authority(fleet, name, placement) for name in sorted(fleet.agents)}
+        )
+    return Program(
+        name=names.REGISTRY,
+        kind="registry",
+        command=("-P", "-m", "pallas_registry"),
+        env=env,
+        secrets=secret_files.of_registry(fleet),
+        health_url=addresses.registry_health_url(fleet, placement),
+        health_paths=(names.LIVE_PATH, names.READY_PATH),
+        state=state,
+    )
 
 
 def peers(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
-    """The MCP URLs of what an agent depends on, by name."""
+    """Return the MCP URLs of what an agent depends on, by name."""
     callable_ = [
         peer for peer in fleet.agents[name].depends_on if peer in fleet.agents or fleet.services[peer].provides == "mcp"
     ]
     return {peer: addresses.mcp_url(fleet, peer, placement) for peer in sorted(callable_)}
 
 
-def agent_command(name: str) -> list[str]:
-    """Arguments after the interpreter: one agent, no registry (seed 001, Single agent mode).
-
-    `-P` keeps the project folder, which is the working directory, from shadowing modules of ours.
-    """
-    return ["-P", "-m", "pallas_agent_runtime", "--agent", name]
-
-
-def service_command(fleet: ResolvedFleet, name: str) -> list[str]:
-    return ["-m", fleet.services[name].module, *fleet.services[name].args]
-
-
-def registry_command() -> list[str]:
-    return ["-P", "-m", "pallas_registry"]
-
-
-def agent_env(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
-    """Environment of an agent; what the user set in `env` wins."""
-    agent = fleet.agents[name]
-    address, published = addresses.local_address(fleet, name), bool(agent.publish)
-    env = {
+def _agent_env(fleet: ResolvedFleet, agent: ResolvedAgent, placement: Placement) -> dict[str, str]:
+    """Return the environment of an agent; what the user set in `env` wins."""
+    hosts = addresses.allowed_hosts(
+        fleet, agent.slug, addresses.local_address(fleet, agent.name), published=bool(agent.publish)
+    )
+    env: dict[str, str] = {
+        names.ENV_PLACEMENT: placement,
         names.ENV_BIND: addresses.bind(agent.port, agent.publish, placement),
-        names.ENV_PEERS: _json(peers(fleet, name, placement)),
-        names.ENV_ALLOWED_HOSTS: ",".join(
-            addresses.allowed_hosts(fleet, names.slug(name), address, published=published)
-        ),
+        names.ENV_PEERS: _json(peers(fleet, agent.name, placement)),
+        names.ENV_ALLOWED_HOSTS: ",".join(hosts),
     }
-    if keeps_conversations(fleet, name):
+    if _keeps_conversations(agent):
         env[names.ENV_CONVERSATIONS] = f"{STATE[placement]}/conversations.db"
+    env |= _telemetry_env(fleet)
     models = [
         peer
         for peer in sorted(agent.depends_on)
         if peer in fleet.services and fleet.services[peer].provides == "openai"
     ]
-    env |= _telemetry_env(fleet)
     if models:
         env[names.ENV_OPENAI_BASE_URL] = f"http://{addresses.authority(fleet, models[0], placement)}/v1"
     return env | agent.env
 
 
-def keeps_conversations(fleet: ResolvedFleet, name: str) -> bool:
-    """Whether an agent has conversations and a file for them."""
-    agent = fleet.agents[name]
-    return bool(agent.keep_conversations) and agent.instance_scope != "request"
+def _keeps_conversations(agent: ResolvedAgent) -> bool:
+    """Return whether an agent has conversations and a file for them."""
+    return agent.keep_conversations and agent.instance_scope != "request"
 
 
 def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
-    """OpenTelemetry's own variables, and the one of ours."""
+    """Return OpenTelemetry's own variables, and the one of ours."""
     telemetry = fleet.telemetry
     if telemetry is None:
         return {}
@@ -82,32 +173,6 @@ def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
         env |= {names.ENV_SAMPLER: "parentbased_traceidratio", names.ENV_SAMPLER_RATIO: f"{telemetry.sample:g}"}
     if telemetry.content:
         env[names.ENV_TRACE_CONTENT] = "true"
-    return env
-
-
-def service_env(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, str]:
-    """Environment of a companion service."""
-    service = fleet.services[name]
-    env = {
-        names.ENV_BIND: addresses.bind(service.port, None, placement),
-        names.ENV_SERVICE: name,
-        names.ENV_ALLOWED_HOSTS: ",".join(addresses.allowed_hosts(fleet, names.slug(name))),
-    }
-    return env | service.env
-
-
-def registry_env(fleet: ResolvedFleet, placement: Placement) -> dict[str, str]:
-    """Environment of the registry: as processes it is handed addresses, in containers it asks DNS."""
-    env = {
-        names.ENV_BIND: addresses.bind(fleet.registry_port, fleet.registry.publish, placement),
-        names.ENV_ALLOWED_HOSTS: ",".join(addresses.registry_hosts(fleet)),
-    }
-    if fleet.registry.registration and fleet.registry.registration.store:
-        env[names.ENV_REGISTRATIONS] = f"{STATE[placement]}/registrations.db"
-    if placement == "local":
-        env[names.ENV_ADDRESSES] = _json(
-            {name: addresses.authority(fleet, name, placement) for name in sorted(fleet.agents)}
-        )
     return env
 
 

@@ -14,7 +14,7 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import credentials
+from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules
 from pallas_contract.validate import load as validate_load
@@ -75,23 +75,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
 
 
 def _secret_places(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
-    """Every secret file as written, with the place that names it."""
-    places = {
-        secret.file: tree.where("defaults", "secrets", key) for key, secret in fleet.written.defaults.secrets.items()
-    }
-    for kind, members in (("agents", fleet.written.agents), ("services", fleet.services)):
-        for name, member in members.items():
-            places |= {secret.file: tree.where(kind, name, "secrets", key) for key, secret in member.secrets.items()}
-    for name in fleet.agents:
-        written = credentials.places(fleet, name)
-        places |= {secret.file: tree.where(*written[key]) for key, secret in credentials.files(fleet, name).items()}
-    registration = fleet.registry.registration
-    at = ("registry", "registration", "tokens")
-    return (
-        places | {token.file: tree.where(*at, key) for key, token in registration.tokens.items()}
-        if registration
-        else places
-    )
+    """Return every secret file as written, with the place that names it: a variable's key, a token's `file`."""
+    places = {}
+    for secret in secret_files.of_fleet(fleet):
+        named_by_key = secret.path[-3] == "secrets" or secret.path[0] == "registry"
+        places[secret.file] = tree.where(*(secret.path[:-1] if named_by_key else secret.path))
+    return places
 
 
 def _secrets_in_code(

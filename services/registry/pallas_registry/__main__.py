@@ -39,7 +39,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
     except CannotStore as refused:
         print(f"pallas-registry: registrations cannot be kept in {refused}", file=sys.stderr)  # noqa: T201
         return 1
-    default = settings.authority(program.registry_env(reading.fleet, "local")[names.ENV_BIND])
+    default = settings.authority(program.registry(reading.fleet, "local").env[names.ENV_BIND])
     try:
         listener = listen(*(registry_settings.bind or default or ("", 0)))
     except CannotListen as refused:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.launch import addresses as launch_addresses
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -29,10 +30,8 @@ class Settings:
     hosts: tuple[str, ...] = ()
     registrations: Path | None = None
     """File in which registrations outlive a restart; None where they do not."""
-
-    @property
-    def placement(self) -> Placement:
-        return "container" if self.addresses is None else "local"
+    placement: Placement = "local"
+    """Whether the fleet runs in containers or as processes of this machine, as it was told."""
 
 
 def read(env: Mapping[str, str]) -> Settings:
@@ -44,6 +43,7 @@ def read(env: Mapping[str, str]) -> Settings:
     problems: list[Problem] = []
     bind = _bind(env.get(names.ENV_BIND, ""), problems)
     addresses = _addresses(env.get(names.ENV_ADDRESSES, ""), problems)
+    placement = _placement(env, problems)
     if problems:
         raise Refused(problems)
     config = Path(env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
@@ -56,6 +56,7 @@ def read(env: Mapping[str, str]) -> Settings:
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
         hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
         registrations=config.parent / registrations if registrations else None,
+        placement=placement,
     )
 
 
@@ -75,6 +76,14 @@ def _bind(text: str, problems: list[Problem]) -> tuple[str, int] | None:
     if bind is None:
         problems.append(_problem(names.ENV_BIND, f"must be `address:port`, not {text!r}"))
     return bind
+
+
+def _placement(env: Mapping[str, str], problems: list[Problem]) -> Placement:
+    try:
+        return launch_addresses.placement(env)
+    except ValueError as error:
+        problems.append(_problem(names.ENV_PLACEMENT, str(error)))
+        return "local"
 
 
 def _addresses(text: str, problems: list[Problem]) -> Mapping[str, str] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import settings
+from pallas_contract.documents import server_json
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
@@ -36,7 +37,6 @@ def test_a_bare_start_is_as_on_one_machine() -> None:
     assert own.subagents == {"tech_research"}
     assert {"harper", "harper:*", "localhost:*"} <= set(own.allowed_hosts)
     assert own.placement == "local"
-    assert resolve("harper", {"PALLAS_BIND": "0.0.0.0:8080"}).placement == "container"
     assert own.remembers
     assert not resolve("tech_research", {}).remembers
     assert resolve("tech_research", {}).slug == "tech-research"
@@ -54,6 +54,27 @@ def test_the_environment_decides() -> None:
     assert (own.host, own.port) == ("0.0.0.0", 8080)
     assert own.peers == {"tech_research": "http://tech-research:8080/mcp"}
     assert own.allowed_hosts == ("a", "b:*")
+
+
+@pytest.mark.parametrize(
+    ("environ", "urls"),
+    [
+        ({}, ["http://localhost:8080/mcp"]),
+        ({"PALLAS_PLACEMENT": "container"}, ["http://localhost:8080/mcp", "http://harper:8080/mcp"]),
+    ],
+)
+def test_the_placement_is_told_and_not_read_off_the_address(environ: dict[str, str], urls: list[str]) -> None:
+    """A process that listens where a container would publishes no URL that only containers reach."""
+    tree = source.parse(FLEET.replace("port: 8201", "port: 8080, publish: 0.0.0.0"), name="agents.yaml")
+    own = settings.resolve(load.parse(tree), tree, "harper", Path("/project"), environ)
+    assert (own.host, own.port) == ("0.0.0.0", 8080)
+    remotes = server_json.server(own.fleet, own.name, None, own.placement)["remotes"]
+    assert [remote["url"] for remote in remotes] == urls
+
+
+def test_a_placement_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(Refused, match=r"\$PALLAS_PLACEMENT: must be `container` or `local`, not 'pod'"):
+        resolve("harper", {"PALLAS_PLACEMENT": "pod"})
 
 
 def test_an_ipv6_address_is_bracketed() -> None:

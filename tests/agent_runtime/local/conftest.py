@@ -170,6 +170,16 @@ def member():
     """Make a member; its name stands in for its probe URL."""
 
     def make(name: str, *needs: str, stage: int = 1, kind: str = "agent") -> Member:
-        return Member(name, kind, stage, ("x",), Path(), f"http://{name}/mcp", name, frozenset(needs))
+        return Member(
+            name=name,
+            kind=kind,
+            stage=stage,
+            command=("x",),
+            cwd=Path(),
+            env={},
+            url=f"http://{name}/mcp",
+            health_url=name,
+            needs=needs,
+        )
 
     return make

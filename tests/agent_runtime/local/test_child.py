@@ -23,7 +23,9 @@ from pallas_agent_runtime.local.child import spawn
 
 async def main():
     command = ("/bin/sh", "-c", "echo $$; exec sleep 60")
-    member = Member("it", "agent", 1, command, pathlib.Path("/"), "", "", env=dict(os.environ))
+    member = Member(
+        name="it", kind="agent", stage=1, command=command, cwd=pathlib.Path("/"), url="", health_url="", env=os.environ
+    )
     child = await spawn(member, lambda line: print(line, flush=True))
     await child.wait()
 
@@ -43,8 +45,14 @@ GUARDED = "from dataclasses import replace\nfrom pallas_agent_runtime.local impo
 """What it starts has a session of its own, as MCP servers on stdio do."""
 
 
+def member(*command: str) -> Member:
+    return Member(
+        name="it", kind="agent", stage=1, command=command, cwd=Path("/"), url="", health_url="", env=dict(os.environ)
+    )
+
+
 def shell(script: str) -> Member:
-    return Member("it", "agent", 1, ("/bin/sh", "-c", script), Path("/"), "", "", env=dict(os.environ))
+    return member("/bin/sh", "-c", script)
 
 
 def gone(pid: int) -> bool:
@@ -106,7 +114,7 @@ async def test_signals_to_the_dead_are_harmless():
 
 async def test_a_missing_program_is_an_oserror():
     with pytest.raises(OSError, match="nowhere"):
-        await spawn(Member("it", "agent", 1, ("/nowhere/python",), Path("/"), "", "", env={}), print)
+        await spawn(member("/nowhere/python"), print)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux")

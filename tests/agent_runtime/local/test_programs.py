@@ -11,7 +11,6 @@ import pytest
 from pallas_agent_runtime.local import ports
 from pallas_agent_runtime.local.programs import members
 from pallas_agent_runtime.local.supervisor import main, missing_parts
-from pallas_contract.launch import program
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
 
@@ -56,16 +55,16 @@ def test_order_is_registry_and_services_then_subagents_then_top_level(compiled):
 
 def test_only_hard_edges_hold_a_member_up(compiled):
     found, _ = compiled()
-    assert found["harper"].needs == {"tech", "model"}
-    assert found["research"].needs == {"tech"}
-    assert found["model"].needs == found["registry"].needs == frozenset()
+    assert found["harper"].needs == ("model", "tech")
+    assert found["research"].needs == ("tech",)
+    assert found["model"].needs == found["registry"].needs == ()
 
 
 def test_commands_are_those_of_the_containers(compiled, project):
     found, _ = compiled()
-    assert found["harper"].command == (sys.executable, *program.agent_command("harper"))
+    assert found["harper"].command == (sys.executable, "-P", "-m", "pallas_agent_runtime", "--agent", "harper")
     assert found["model"].command == (sys.executable, "-m", "standins.model", "fast")
-    assert found["registry"].command == (sys.executable, *program.registry_command())
+    assert found["registry"].command == (sys.executable, "-P", "-m", "pallas_registry")
     assert {member.cwd for member in found.values()} == {project}
 
 
@@ -75,6 +74,7 @@ def test_the_environment_says_where_to_listen_and_whom_to_call(compiled, project
     assert env["HOME"] == "/root"
     assert env["PALLAS_AGENTS_CONFIG"] == str(project / "agents.yaml")
     assert env["PALLAS_BIND"] == "127.0.0.1:9001"
+    assert env["PALLAS_PLACEMENT"] == found["registry"].env["PALLAS_PLACEMENT"] == "local"
     assert json.loads(env["PALLAS_PEERS"])["tech"] == "http://127.0.0.1:9003/mcp"
     assert env["OPENAI_BASE_URL"] == "http://127.0.0.1:9010/v1"
     assert json.loads(found["registry"].env["PALLAS_ADDRESSES"])["loner"] == "127.0.0.1:9004"

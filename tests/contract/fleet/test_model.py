@@ -88,13 +88,13 @@ services:
     assert start_order.waves(fleet) == [["model", "right"], ["left"], ["top"]]
     assert start_order.subagents(fleet) == {"left", "right", "top"}
     assert program.peers(fleet, "left", "container") == {}
-    assert program.agent_env(fleet, "left", "container")["OPENAI_BASE_URL"] == "http://model:8080/v1"
-    assert program.agent_env(fleet, "left", "local")["OPENAI_BASE_URL"] == "http://127.0.0.1:4/v1"
+    assert program.agent(fleet, "left", "container").env["OPENAI_BASE_URL"] == "http://model:8080/v1"
+    assert program.agent(fleet, "left", "local").env["OPENAI_BASE_URL"] == "http://127.0.0.1:4/v1"
 
 
 def test_no_environment_key_can_be_forged_by_a_kubernetes_service() -> None:
     fleet = parse(SEED)
-    keys = {*program.agent_env(fleet, "jarvis", "container"), *program.registry_env(fleet, "local")}
+    keys = {*program.agent(fleet, "jarvis", "container").env, *program.registry(fleet, "local").env}
     assert keys
     assert not [key for key in keys if key.endswith(("_PORT", "_SERVICE_HOST", "_TCP", "_PROTO", "_ADDR"))]
 
@@ -102,7 +102,7 @@ def test_no_environment_key_can_be_forged_by_a_kubernetes_service() -> None:
 def test_what_a_user_sets_in_env_wins() -> None:
     text = MINIMAL.replace("port: 8101", "port: 8101, env: {OPENAI_BASE_URL: 'http://gpu:1/v1'}, depends_on: [model]")
     fleet = parse(text + "services: {model: {module: m, port: 4, provides: openai}}\n")
-    assert program.agent_env(fleet, "tech_research", "container")["OPENAI_BASE_URL"] == "http://gpu:1/v1"
+    assert program.agent(fleet, "tech_research", "container").env["OPENAI_BASE_URL"] == "http://gpu:1/v1"
 
 
 def test_all_problems_of_a_stage_come_at_once() -> None:
@@ -113,9 +113,9 @@ def test_all_problems_of_a_stage_come_at_once() -> None:
 
 def test_a_process_on_one_particular_address_is_called_there() -> None:
     fleet = parse(SEED.replace("port: 8250", "port: 8250\n    publish: 192.0.2.7"))
-    env = program.agent_env(fleet, "jarvis", "local")
+    env = program.agent(fleet, "jarvis", "local").env
     assert env["PALLAS_PEERS"] == '{"research":"http://192.0.2.7:8250/mcp"}'
-    own = program.agent_env(fleet, "research", "local")
+    own = program.agent(fleet, "research", "local").env
     assert own["PALLAS_BIND"] == "192.0.2.7:8250"
     assert "192.0.2.7:*" in own["PALLAS_ALLOWED_HOSTS"]
     assert addresses.health_url(fleet, "research", "local") == "http://192.0.2.7:8250/mcp"
@@ -127,7 +127,7 @@ def test_a_process_on_one_particular_address_is_called_there() -> None:
 
 def test_an_ipv6_address_is_written_in_brackets() -> None:
     fleet = parse(SEED.replace("port: 8250", 'port: 8250\n    publish: "::1"'))
-    assert program.agent_env(fleet, "research", "local")["PALLAS_BIND"] == "[::1]:8250"
+    assert program.agent(fleet, "research", "local").env["PALLAS_BIND"] == "[::1]:8250"
     assert addresses.mcp_url(fleet, "research", "local") == "http://[::1]:8250/mcp"
 
 
@@ -143,9 +143,9 @@ def test_behind_a_proxy_replicas_have_a_public_address_and_accept_its_name() -> 
     fleet = parse("public_url: https://{name}.example.com:8443\n" + text)
     urls = [remote["url"] for remote in server_json.server(fleet, "research", None, "container")["remotes"]]
     assert urls == ["https://research.example.com:8443/mcp", "http://research:8080/mcp"]
-    accepted = program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"].split(",")
+    accepted = program.agent(fleet, "research", "container").env["PALLAS_ALLOWED_HOSTS"].split(",")
     assert {"research.example.com", "research.example.com:*"} <= set(accepted)
-    accepted = program.registry_env(fleet, "container")["PALLAS_ALLOWED_HOSTS"].split(",")
+    accepted = program.registry(fleet, "container").env["PALLAS_ALLOWED_HOSTS"].split(",")
     assert {"registry", "registry.example.com", "registry.example.com:*"} <= set(accepted)
 
 
@@ -154,9 +154,9 @@ def test_what_is_not_published_has_no_public_address() -> None:
     fleet = parse("public_url: https://{name}.example.net\n" + hidden)
     urls = [remote["url"] for remote in server_json.server(fleet, "research", None, "container")["remotes"]]
     assert urls == ["http://research:8080/mcp"]
-    assert "example.net" not in program.agent_env(fleet, "research", "container")["PALLAS_ALLOWED_HOSTS"]
+    assert "example.net" not in program.agent(fleet, "research", "container").env["PALLAS_ALLOWED_HOSTS"]
     unpublished = parse("public_url: https://{name}.example.net\nregistry: {publish: false}\n" + SEED)
-    assert "example.net" not in program.registry_env(unpublished, "container")["PALLAS_ALLOWED_HOSTS"]
+    assert "example.net" not in program.registry(unpublished, "container").env["PALLAS_ALLOWED_HOSTS"]
 
 
 GOOD_URLS = ["https://{name}.example.com", "http://{name}.localhost:8080/v1", "https://example.com/ai/{name}"]

@@ -6,7 +6,7 @@ import pytest
 
 from pallas_contract.fleet import source
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.launch import credentials
+from pallas_contract.launch import credentials, secret_files
 from pallas_contract.validate import graph_rules, load
 
 FLEET = """\
@@ -39,9 +39,8 @@ def test_callers_of_the_fleet_and_of_the_agent_add_up() -> None:
 
 def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
     fleet = parse(FLEET)
-    files = {
-        name: {key: secret.file for key, secret in credentials.files(fleet, name).items()} for name in fleet.agents
-    }
+    secrets = {name: secret_files.of_agent(fleet, name) for name in fleet.agents}
+    files = {name: {secret.target: secret.file for secret in secrets[name]} for name in fleet.agents}
     assert files["harper"] == {
         "access.ui": "s/ui",
         "access.jwks.json": "keys.json",
@@ -49,13 +48,11 @@ def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
     }
     assert sorted(files["research"]) == ["access.harper", "access.jwks.json", "access.ui"]
     assert files["open"] == {}
-    assert {name: credentials.files(fleet, name).keys() for name in fleet.agents} == {
-        name: credentials.places(fleet, name).keys() for name in fleet.agents
+    assert {secret.target: ".".join(secret.path) for secret in secrets["harper"]} == {
+        "access.ui": "access.tokens.ui.file",
+        "access.jwks.json": "access.jwt.jwks_file",
+        "PALLAS_CALL_RESEARCH_TOKEN": "agents.research.access.tokens.harper.file",
     }
-    assert credentials.places(fleet, "harper")["PALLAS_CALL_RESEARCH_TOKEN"] == (
-        *("agents", "research", "access", "tokens"),
-        *("harper", "file"),
-    )
 
 
 def test_who_gets_the_callers_token_gets_no_other() -> None:

@@ -35,7 +35,7 @@ def test_conversations_are_kept_where_there_are_any_and_somebody_asked(plan) -> 
 
 
 def test_as_processes_they_are_beside_agents_yaml(make) -> None:
-    env = program.agent_env(load.load(make(WRITTEN), {}).fleet, "scout", "local")
+    env = program.agent(load.load(make(WRITTEN), {}).fleet, "scout", "local").env
     assert env[names.ENV_CONVERSATIONS] == ".pallas/conversations.db"
 
 

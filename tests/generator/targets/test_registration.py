@@ -91,7 +91,7 @@ def test_what_is_kept_has_a_volume_and_nothing_else_has(written) -> None:
 
 def test_a_process_keeps_it_beside_the_file(make) -> None:
     fleet = load.load(make(ALL), {}).fleet
-    assert program.registry_env(fleet, "local")["PALLAS_REGISTRATIONS"] == ".pallas/registrations.db"
+    assert program.registry(fleet, "local").env["PALLAS_REGISTRATIONS"] == ".pallas/registrations.db"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pallas_agent_runtime.config import environment
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import credentials
+from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, refuse_errors
 
 SHORTEST = 16
@@ -24,16 +24,16 @@ def read(fleet: ResolvedFleet, tree: Source, name: str, project: Path, secrets: 
     Raises:
         Refused: one is missing or cannot be a token; never with its content.
     """
-    places = credentials.places(fleet, name)
+    written = {secret.target: secret for secret in secret_files.of_agent(fleet, name)}
     out: dict[str, str] = {}
     found: list[Problem] = []
-    for caller, secret in fleet.agents[name].access.tokens.items():
-        key = names.token_file(caller)
-        token, wrong = _read(environment.locate(key, secret.file, project, secrets))
+    for caller in fleet.agents[name].access.tokens:
+        secret = written[names.token_file(caller)]
+        token, wrong = _read(environment.locate(secret.target, secret.file, project, secrets))
         if not wrong and token in out.values():
             wrong = "is also the token of another caller", "give each caller its own"
         if wrong:
-            found.append(tree.problem(*places[key], message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
+            found.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
         out[caller] = token
     refuse_errors(found)
     return out

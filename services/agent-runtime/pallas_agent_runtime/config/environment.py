@@ -16,8 +16,9 @@ from dotenv import dotenv_values
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import credentials, program
-from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.launch import program
+from pallas_contract.launch import secret_files as launch_secrets
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -32,7 +33,7 @@ def fill(
     """
     found = secret_files(secrets)
     found |= _referenced(fleet, tree, name, project, known=environ.keys() | found.keys())
-    for source in (found, program.agent_env(fleet, name, "local"), dotenv(project, secrets)):
+    for source in (found, program.agent(fleet, name, "local").env, dotenv(project, secrets)):
         for key, value in source.items():
             environ.setdefault(key, value)
 
@@ -94,26 +95,20 @@ def read_text(path: Path) -> str:
 def _referenced(
     fleet: ResolvedFleet, tree: Source, name: str, project: Path, known: set[str] | frozenset[str]
 ) -> Mapping[str, str]:
-    """The secrets agents.yaml names by file, for a run outside a container; only those not already known."""
-    found: dict[str, str] = {}
-    calls = {names.call_token(peer): secret for peer, secret in credentials.presented(fleet, name).items()}
-    for key, secret in {**fleet.agents[name].secrets, **calls}.items():
-        if key in known:
+    """Return the variables agents.yaml names by file, for a run outside a container; only those not in `known`."""
+    values: dict[str, str] = {}
+    problems: list[Problem] = []
+    for secret in launch_secrets.of_agent(fleet, name):
+        if not secret.is_variable or secret.target in known:
             continue
         path = project / secret.file
-        if not path.is_file():
-            hint = f"create it, or set the environment variable {key}"
-            place = _place(fleet, name, key)
-            raise Refused([tree.problem(*place, message=f"no such file: {secret.file}", hint=hint)])
-        found[key] = value(read_text(path))
-    return found
-
-
-def _place(fleet: ResolvedFleet, name: str, key: str) -> tuple[str, ...]:
-    if key in (places := credentials.places(fleet, name)):
-        return places[key]
-    owner = ("agents", name) if key in fleet.written.agents[name].secrets else ("defaults",)
-    return (*owner, "secrets", key, "file")
+        if path.is_file():
+            values[secret.target] = value(read_text(path))
+        else:
+            hint = f"create it, or set the environment variable {secret.target}"
+            problems.append(tree.problem(*secret.path, message=f"no such file: {secret.file}", hint=hint))
+    refuse_errors(problems)
+    return values
 
 
 def locate(key: str, file: str, project: Path, secrets: Path) -> Path:

@@ -40,6 +40,8 @@ class Settings:
     """MCP URL by name of the agents and MCP services it depends on."""
     allowed_hosts: tuple[str, ...]
     """Host headers accepted on `/mcp`; `name:*` admits every port."""
+    placement: addresses.Placement
+    """Whether it runs in a container or as a process, as it was told."""
     listen_on: tuple[str, ...] = ()
     """Names of this host to listen on instead of `host`; empty: listen on `host`."""
     max_depth: int = MAX_DEPTH
@@ -54,11 +56,6 @@ class Settings:
     @property
     def agent(self) -> ResolvedAgent:
         return self.fleet.agents[self.name]
-
-    @property
-    def placement(self) -> addresses.Placement:
-        """Where this process runs, told by where it was told to listen."""
-        return "container" if (self.host, self.port) == ("0.0.0.0", names.CONTAINER_PORT) else "local"
 
     @property
     def slug(self) -> str:
@@ -102,16 +99,32 @@ def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, enviro
     Raises:
         Refused: an environment variable is malformed.
     """
-    env = {**program.agent_env(fleet, name, "local"), **environ}
+    env = {**program.agent(fleet, name, "local").env, **environ}
     host, port = address(env[names.ENV_BIND])
-    peers = _peers(env[names.ENV_PEERS])
-    hosts, own = _listed(env[names.ENV_ALLOWED_HOSTS]), _listed(env.get(names.ENV_LISTEN_ON, ""))
-    written = env.get(names.ENV_CONVERSATIONS)
-    kept = project / written if written else None
-    body = _number(env, names.ENV_MAX_BODY, MAX_BODY)
-    depth = _number(env, names.ENV_MAX_DEPTH, MAX_DEPTH)
-    said = _flag(env, names.ENV_TRACE_CONTENT)
-    return Settings(fleet, tree, name, project, host, port, peers, hosts, own, depth, body, kept, said)
+    conversations = env.get(names.ENV_CONVERSATIONS)
+    return Settings(
+        fleet=fleet,
+        tree=tree,
+        name=name,
+        project=project,
+        host=host,
+        port=port,
+        peers=_peers(env[names.ENV_PEERS]),
+        allowed_hosts=_listed(env[names.ENV_ALLOWED_HOSTS]),
+        placement=_placement(env),
+        listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
+        max_depth=_number(env, names.ENV_MAX_DEPTH, MAX_DEPTH),
+        max_body=_number(env, names.ENV_MAX_BODY, MAX_BODY),
+        conversations=project / conversations if conversations else None,
+        trace_content=_flag(env, names.ENV_TRACE_CONTENT),
+    )
+
+
+def _placement(environ: Mapping[str, str]) -> addresses.Placement:
+    try:
+        return addresses.placement(environ)
+    except ValueError as error:
+        raise _refused(names.ENV_PLACEMENT, str(error)) from None
 
 
 def address(text: str) -> tuple[str, int]:

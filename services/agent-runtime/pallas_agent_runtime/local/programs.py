@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pallas_agent_runtime.local import guardian
 from pallas_contract import names
-from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import addresses, credentials, program, start_order
+from pallas_contract.launch import secret_files, start_order
+from pallas_contract.launch.program import Program, programs
 from pallas_contract.problems import Problem, refuse_errors
 
-Kind = Literal["service", "registry", "agent"]
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member(Program):
+    """A program as one process. Its `env` is the whole environment, with secrets, and its `command` the whole command.
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One process of the fleet. `env` is its whole environment; it may hold secrets, so it stays out of `repr`."""
+    `stage` is the start order, and backwards the stop order: 0 is services and registry, then sub-agents, last
+    top-level agents.
+    """
 
-    name: str
-    kind: Kind
     stage: int
-    """Start order, and backwards the stop order: 0 is services and registry, then sub-agents, last top-level agents."""
-    command: tuple[str, ...]
     cwd: Path
     url: str
     """What people open."""
-    probe_url: str
-    """What tells that it is ready; the same question as the healthcheck of its container."""
-    needs: frozenset[str] = frozenset()
-    """Members that must be ready, or given up, before this one starts."""
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -63,33 +55,25 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
     code = {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), environ.get("PYTHONPATH"))))}
     secrets, problems = _secrets(fleet, tree, folder)
     refuse_errors(problems)
+    stages = _stages(fleet)
+    found = []
+    for program in programs(fleet, "local"):
+        env = {**base, **program.env, **(code if program.kind == "service" else {}), **secrets.get(program.name, {})}
+        if run:
+            env[guardian.RUN] = f"{run}/{program.name}"
+        port = int(program.env[names.ENV_BIND].rpartition(":")[2])
+        values = program.values() | {"command": (sys.executable, *program.command), "env": env}
+        url = f"http://{fleet.host}:{port}{_path(fleet, program)}"
+        found.append(Member(**values, stage=stages.get(program.name, 0), cwd=folder, url=url))
+    return sorted(found, key=lambda member: member.stage)
 
-    def member(name: str, kind: Kind, stage: int, arguments: list[str], env: Mapping[str, str], path: str) -> Member:
-        port = int(env[names.ENV_BIND].rpartition(":")[2])
-        probe = addresses.health_url(fleet, name, "local") if kind != "registry" else _registry_probe(fleet)
-        return Member(
-            name=name,
-            kind=kind,
-            stage=stage,
-            command=(sys.executable, *arguments),
-            cwd=folder,
-            url=f"http://{fleet.host}:{port}{path}",
-            probe_url=probe,
-            needs=frozenset(fleet.agents[name].required if name in fleet.agents else ()),
-            env={**base, **env, **secrets.get(name, {}), **({guardian.RUN: f"{run}/{name}"} if run else {})},
-        )
 
-    found = [
-        member(names.REGISTRY, "registry", 0, program.registry_command(), program.registry_env(fleet, "local"), "")
-    ]
-    for name, service in fleet.services.items():
-        path = names.MCP_PATH if service.provides == "mcp" else "/v1"
-        env = program.service_env(fleet, name, "local") | code
-        found.append(member(name, "service", 0, program.service_command(fleet, name), env, path))
-    for name, stage in _stages(fleet).items():
-        env = program.agent_env(fleet, name, "local")
-        found.append(member(name, "agent", stage, program.agent_command(name), env, names.MCP_PATH))
-    return sorted(found, key=lambda one: one.stage)
+def _path(fleet: ResolvedFleet, program: Program) -> str:
+    """Return the path that people open."""
+    if program.kind == "registry":
+        return ""
+    model = program.kind == "service" and fleet.services[program.name].provides == "openai"
+    return "/v1" if model else names.MCP_PATH
 
 
 def _stages(fleet: ResolvedFleet) -> dict[str, int]:
@@ -100,15 +84,13 @@ def _stages(fleet: ResolvedFleet) -> dict[str, int]:
     return {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
 
 
-def _registry_probe(fleet: ResolvedFleet) -> str:
-    return f"http://{addresses.LOOPBACK}:{fleet.registry_port}/readyz"
-
-
 def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:
-    """The values of all secret files, by member and variable; a container gets them from /run/secrets."""
+    """Return the values of all secret variables, by member and variable; a container gets them from /run/secrets."""
     values: dict[str, dict[str, str]] = {}
     problems = []
-    for place, name, key, secret in _secret_files(fleet):
+    members = [(name, secret_files.of_agent(fleet, name)) for name in fleet.agents]
+    members += [(name, secret_files.of_service(fleet, name)) for name in fleet.services]
+    for name, secret in ((name, secret) for name, secrets in members for secret in secrets):
         try:
             text = (folder / secret.file).read_text(encoding="utf-8")
             if "\0" in text:
@@ -116,22 +98,10 @@ def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text, or has a NUL in it"
             message = f"secret file {secret.file} cannot be read: {reason}"
-            hint = f"create it{f' with the value of {key}' if key.isidentifier() else ''}, readable for you only"
-            problems.append(tree.problem(*place, message=message, hint=hint))
+            value = f" with the value of {secret.target}" if secret.is_variable else ""
+            hint = f"create it{value}, readable for you only"
+            problems.append(tree.problem(*secret.path, message=message, hint=hint))
         else:
-            if key.isidentifier():  # a token that is only compared is no variable: the agent reads it by itself
-                values.setdefault(name, {})[key] = text.removesuffix("\n")
+            if secret.is_variable:  # a token that is only compared is none: the agent reads it by itself
+                values.setdefault(name, {})[secret.target] = text.removesuffix("\n")
     return values, problems
-
-
-def _secret_files(fleet: ResolvedFleet) -> Iterator[tuple[tuple[str, ...], str, str, SecretFile]]:
-    for name in fleet.agents:
-        for key, secret in fleet.agents[name].secrets.items():
-            owner = ("agents", name) if key in fleet.written.agents[name].secrets else ("defaults",)
-            yield (*owner, "secrets", key, "file"), name, key, secret
-        places = credentials.places(fleet, name)
-        for key, secret in credentials.files(fleet, name).items():
-            yield places[key], name, key, secret
-    for name, service in fleet.services.items():
-        for key, secret in service.secrets.items():
-            yield ("services", name, "secrets", key, "file"), name, key, secret

@@ -154,7 +154,7 @@ class Keeper:
 
     async def _until_ready(self) -> None:
         first = self.start_seconds is None
-        while reason := await self._check(self.member.probe_url):
+        while reason := await self._check(self.member.health_url):
             self._missing = reason
             await asyncio.sleep(self._timing.poll)
         self._ready_since = self._now()

@@ -1,0 +1,95 @@
+"""The programs of a fleet: one list for processes and containers, and what each of them is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from pallas_contract.fleet import source
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.launch import addresses, program, secret_files
+from pallas_contract.launch.addresses import Placement
+from pallas_contract.launch.program import programs
+from pallas_contract.validate import load
+
+TEXT = """\
+name: x
+registry_port: 8200
+defaults: {secrets: {SHARED: {file: s/shared}, UNUSED: {file: s/unused}}}
+access: {tokens: {ui: {file: s/ui}, top: {file: s/top}}}
+agents:
+  top:
+    module: a
+    port: 8201
+    depends_on: {leaf: {}, model: {}, soft: {required: false}}
+    secrets: {UNUSED: {file: s/own}}
+  leaf: {module: a, port: 8202, secrets: {UNUSED: {file: s/own}, PALLAS_CALL_LEAF_TOKEN: {file: s/mine}}}
+  soft: {card: a.md, port: 8203, keep_conversations: true, secrets: {UNUSED: {file: s/own}}}
+services:
+  model: {module: m, args: [fast], port: 8204, provides: openai, secrets: {TOKEN: {file: s/model}}}
+registry: {registration: {store: true, tokens: {partner: {file: s/partner}}}}
+"""
+PLACEMENTS = get_args(Placement)
+
+
+@pytest.fixture
+def fleet() -> ResolvedFleet:
+    return load.parse(source.parse(TEXT, name="agents.yaml"))
+
+
+def test_the_same_programs_in_both_placements(fleet: ResolvedFleet) -> None:
+    local, container = (programs(fleet, placement) for placement in ("local", "container"))
+    assert [entry.name for entry in local] == ["registry", "model", "top", "leaf", "soft"]
+    same = [[replace(entry, env={}, health_url="") for entry in entries] for entries in (local, container)]
+    assert same[0] == same[1]
+    assert [entry.needs for entry in local] == [(), (), ("leaf", "model"), (), ()]
+    assert [entry.state for entry in local] == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_each_program_of_ours_is_told_where_it_runs(fleet: ResolvedFleet, placement: Placement) -> None:
+    told = {
+        entry.name: addresses.placement(entry.env) for entry in programs(fleet, placement) if entry.kind != "service"
+    }
+    assert told == dict.fromkeys(["registry", *fleet.agents], placement)
+
+
+def test_by_hand_it_is_a_process_and_other_words_are_refused() -> None:
+    assert addresses.placement({}) == addresses.placement({"PALLAS_PLACEMENT": ""}) == "local"
+    with pytest.raises(ValueError, match="must be `container` or `local`, not 'pod'"):
+        addresses.placement({"PALLAS_PLACEMENT": "pod"})
+
+
+def test_every_secret_of_a_program_with_its_place(fleet: ResolvedFleet) -> None:
+    found = {
+        entry.name: [(secret.target, secret.file, ".".join(secret.path)) for secret in entry.secrets]
+        for entry in programs(fleet, "container")
+    }
+    assert found["top"] == [
+        ("PALLAS_CALL_LEAF_TOKEN", "s/top", "access.tokens.top.file"),
+        ("PALLAS_CALL_SOFT_TOKEN", "s/top", "access.tokens.top.file"),
+        ("SHARED", "s/shared", "defaults.secrets.SHARED.file"),
+        ("UNUSED", "s/own", "agents.top.secrets.UNUSED.file"),
+        ("access.top", "s/top", "access.tokens.top.file"),
+        ("access.ui", "s/ui", "access.tokens.ui.file"),
+    ]
+    assert ("PALLAS_CALL_LEAF_TOKEN", "s/mine", "agents.leaf.secrets.PALLAS_CALL_LEAF_TOKEN.file") in found["leaf"]
+    assert found["model"] == [("TOKEN", "s/model", "services.model.secrets.TOKEN.file")]
+    assert found["registry"] == [
+        ("registration-partner", "s/partner", "registry.registration.tokens.partner.file"),
+    ]
+
+
+def test_a_secret_in_defaults_that_no_agent_takes_is_one_all_the_same(fleet: ResolvedFleet) -> None:
+    """Its file must not be handed to the containers with the code."""
+    assert {secret.file for secret in secret_files.of_fleet(fleet)} == {
+        *("s/shared", "s/unused", "s/own", "s/mine", "s/ui", "s/top", "s/model", "s/partner"),
+    }
+
+
+def test_an_environment_is_not_shown() -> None:
+    """A process's holds its secrets."""
+    fleet = load.parse(source.parse("name: x\nagents: {a: {module: a, port: 1, env: {K: canary}}}", name="agents.yaml"))
+    assert "canary" not in repr(program.agent(fleet, "a", "local"))
