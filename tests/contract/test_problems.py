@@ -1,0 +1,28 @@
+"""Problems are told in the order of the file, all at once, and only errors refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+
+LATE = Problem(Where("agents.yaml", 12, 3, "agents.b"), "is wrong", "write it differently")
+EARLY = Problem(Where("agents.yaml", 2, 1), "looks odd", level="warning")
+
+
+def test_the_text_has_place_message_and_hint() -> None:
+    assert str(LATE) == "agents.yaml:12:3 agents.b: is wrong\n    write it differently"
+    assert str(EARLY) == "warning: agents.yaml:2:1: looks odd"
+    assert str(Where("agents.yaml", field="name")) == "agents.yaml name"
+
+
+def test_warnings_come_back_once_and_in_order() -> None:
+    later = Problem(Where("agents.yaml", 10), "looks odd too", level="warning")
+    assert refuse_errors([later, EARLY, later]) == [EARLY, later]
+
+
+def test_one_error_refuses_with_everything() -> None:
+    with pytest.raises(Refused) as refused:
+        refuse_errors([LATE, EARLY])
+    assert refused.value.problems == [EARLY, LATE]
+    assert str(refused.value) == f"{EARLY}\n{LATE}"

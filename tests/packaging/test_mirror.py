@@ -1,0 +1,118 @@
+"""Each module has its tests where a reader looks for them, or stands here with where they are and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {
+    "contract": ROOT / "contract" / "pallas_contract",
+    "service": ROOT / "services" / "common" / "pallas_service",
+    "registry": ROOT / "services" / "registry" / "pallas_registry",
+    "agent_runtime": ROOT / "services" / "agent-runtime" / "pallas_agent_runtime",
+    "generator": ROOT / "generator" / "pallas_gen",
+}
+ELSEWHERE = {
+    "only starts the program, which is run as a process": {
+        "agent_runtime/__main__": "tests/agent_runtime/test_bad_input.py",
+        "agent_runtime/local/guardian": "tests/agent_runtime/local/test_child.py",
+        "agent_runtime/serve": "tests/agent_runtime/test_starting.py",
+        "generator/__main__": "tests/e2e/test_cluster_options.py",
+        "registry/__main__": "tests/registry/test_process.py",
+        "registry/server": "tests/registry/test_process.py",
+    },
+    "types and constants without a branch, tested by what decides with them": {
+        "contract/documents/health": "tests/contract/probe/test_probe.py",
+        "contract/fleet/base": "tests/contract/fleet/test_resolved.py",
+        "registry/dependencies": "tests/registry/mcp/test_server.py",
+        "registry/discovery/sighting": "tests/registry/discovery/test_dns.py",
+        "registry/discovery/source": "tests/registry/test_service.py",
+        "registry/registration/errors": "tests/registry/mcp/test_registration.py",
+        "registry/timing": "tests/registry/test_service.py",
+        "generator/targets/base": "tests/generator/targets/test_table.py",
+    },
+    "a part of one answer, which is tested as it is sent": {
+        "contract/documents/registry_api": "tests/registry/catalogue/test_official.py",
+        "contract/documents/server_card": "tests/registry/catalogue/test_official.py",
+        "contract/documents/server_json": "tests/registry/catalogue/test_catalogue.py",
+        "contract/probe/http_connection": "tests/contract/probe/test_http_client.py",
+        "contract/probe/session": "tests/contract/probe/test_probe.py",
+        "registry/catalogue/publisher": "tests/registry/test_service.py",
+        "registry/http/metrics": "tests/registry/http/test_app.py",
+        "registry/http/openapi": "tests/registry/http/test_any_request.py",
+        "registry/mcp/tools": "tests/registry/mcp/test_server.py",
+        "registry/serving/documents": "tests/registry/serving/test_fast_path.py",
+        "registry/status_page/overview": "tests/registry/status_page/test_page.py",
+        "service/http/protocol": "tests/registry/serving/test_fast_path.py",
+        "agent_runtime/metrics": "tests/agent_runtime/web/test_app.py",
+        "agent_runtime/telemetry/redact": "tests/agent_runtime/telemetry/test_export.py",
+        "agent_runtime/telemetry/spans": "tests/agent_runtime/telemetry/test_traces.py",
+    },
+    "a rule over the whole file, tested with files": {
+        "contract/fleet/access_model": "tests/contract/validate/test_access_rules.py",
+        "contract/launch/addresses": "tests/contract/fleet/test_model.py",
+        "contract/launch/credentials": "tests/contract/validate/test_access_rules.py",
+        "contract/launch/program": "tests/agent_runtime/local/test_programs.py",
+        "contract/launch/start_order": "tests/contract/fleet/test_model.py",
+        "contract/validate/code_rules": "tests/generator/test_invalid.py",
+        "contract/validate/graph_rules": "tests/contract/fleet/test_model.py",
+        "contract/validate/registration_rules": "tests/generator/test_invalid.py",
+        "agent_runtime/access/build": "tests/agent_runtime/access/test_protected_agents.py",
+        "agent_runtime/access/token_files": "tests/agent_runtime/access/test_protected_agents.py",
+        "agent_runtime/engine/user_code": "tests/agent_runtime/engine/test_definition.py",
+        "agent_runtime/health/provider_check": "tests/agent_runtime/faults/test_provider_check.py",
+        "agent_runtime/local/ports": "tests/agent_runtime/local/test_programs.py",
+        "agent_runtime/prepare": "tests/agent_runtime/test_starting.py",
+        "service/access/caller": "tests/agent_runtime/access/test_protected_agents.py",
+    },
+    "a part of the running registry, tested in a whole service with a clock of its own": {
+        "registry/discovery/static": "tests/registry/test_service.py",
+        "registry/loops": "tests/registry/test_service.py",
+        "registry/monitor": "tests/registry/test_service.py",
+        "registry/registration/messages": "tests/registry/mcp/test_registration.py",
+        "registry/registration/registrar": "tests/registry/registration/test_registered.py",
+    },
+    "a step of the compiler, tested by what comes out": {
+        "generator/console": "tests/generator/test_cli.py",
+        "generator/output/drift": "tests/generator/test_verify.py",
+        "generator/output/write": "tests/generator/test_cli.py",
+        "generator/output/yaml": "tests/generator/test_golden.py",
+        "generator/project/configmaps": "tests/generator/targets/test_helm.py",
+        "generator/project/load": "tests/generator/test_invalid.py",
+        "generator/project/mounts": "tests/generator/test_plan.py",
+        "generator/target_commands": "tests/generator/targets/test_table.py",
+        "generator/targets/image": "tests/generator/test_cli.py",
+        "generator/targets/observed": "tests/generator/test_verify.py",
+    },
+}
+TESTED = {module: tests for modules in ELSEWHERE.values() for module, tests in modules.items()}
+
+
+def modules(package: str) -> list[Path]:
+    """Return the modules of a package, relative to it."""
+    folder = PACKAGES[package]
+    return sorted(path.relative_to(folder) for path in folder.rglob("*.py") if path.name != "__init__.py")
+
+
+def expected(package: str, module: Path) -> list[Path]:
+    """Return where a reader looks: a file of the module, or one of its whole room beside the room."""
+    place = ROOT / "tests" / package / module.parent
+    own = place / f"test_{module.stem.strip('_')}.py"
+    return [own] if module.parent == Path() else [own, place.with_name(f"test_{place.name}.py")]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_module_has_its_tests_where_a_reader_looks(package: str) -> None:
+    files = {f"{package}/{module.with_suffix('')}": expected(package, module) for module in modules(package)}
+    missing = {name: paths[0] for name, paths in files.items() if not any(path.exists() for path in paths)}
+    unexplained = {name: str(path.relative_to(ROOT)) for name, path in missing.items() if name not in TESTED}
+    assert unexplained == {}, "write these, or say in ELSEWHERE what tests the module"
+    stale = [name for name in TESTED if name.startswith(f"{package}/") and name not in missing]
+    assert stale == [], "stand in ELSEWHERE, but are gone or have tests of their own"
+
+
+@pytest.mark.parametrize("tests", sorted(set(TESTED.values())))
+def test_what_is_said_to_test_them_is_there(tests: str) -> None:
+    assert (ROOT / tests).is_file()
