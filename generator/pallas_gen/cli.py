@@ -158,6 +158,6 @@ def main() -> None:
     except Refused as refused:
         report(refused.problems)
         sys.exit(INPUT)
-    except OSError as error:
+    except OSError as error:  # the world: a full disk, a folder that is none, a file nobody may read
         typer.echo(f"{error.filename or 'pallas-gen'}: {(error.strerror or str(error)).lower()}", err=True)
         sys.exit(WORLD)

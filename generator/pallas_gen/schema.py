@@ -26,6 +26,7 @@ def values_schema() -> str:
 def _closed(node: Any) -> Any:
     """Return a schema in which each map whose keys have a pattern refuses other keys."""
     if isinstance(node, dict):
+        # pydantic leaves a map with patterned keys open
         extra = {"additionalProperties": False} if "patternProperties" in node else {}
         return {key: _closed(value) for key, value in node.items()} | extra
     return [_closed(entry) for entry in node] if isinstance(node, list) else node

@@ -34,6 +34,7 @@ def _command(target: Target) -> Callable[..., None]:
         loaded, plan = read_plan(file, mounted=target.mounted)
         report(refuse_errors(target.problems(plan)))
         folder = (output or loaded.folder / target.folder).resolve()
+        # a flag of the target alone is no argument of what writes the files
         options = frozenset([option for option in target.options if flags.pop(_parameter(option))])
         context = RenderContext(loaded, plan, folder, options)
         if _deliver(target.render(context), folder, **flags):

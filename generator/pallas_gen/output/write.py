@@ -52,6 +52,7 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
         raise Refused(Problem(Where(str(folder / name)), message, hint) for name in blocked)
     folder.mkdir(parents=True, exist_ok=True)
     stale = _stale(files, folder)
+    # a file that is as it should be keeps its inode and its time
     changed = [folder / name for name, text in sorted(files.items()) if _read(folder / name) != text]
     for path in changed:
         _replace(path, files[PurePosixPath(path.relative_to(folder))])
@@ -116,11 +117,13 @@ def _read(path: Path) -> str | None:
 def _replace(path: Path, text: str) -> None:
     """Write beside, fsync, rename: a reader sees the old file or the new one, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # beside it: a rename is atomic within one file system only
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            # a temporary file is 0600, and containers read it as another user
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
         os.replace(beside, path)
@@ -130,6 +133,7 @@ def _replace(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(beside)
         raise
+    # without this a crash may lose the rename itself
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

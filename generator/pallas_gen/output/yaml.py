@@ -13,6 +13,7 @@ import yaml
 from pallas_contract import __version__
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.@+-]*")
+# YAML 1.1 reads these as booleans and null
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _SUM = re.compile(r"^# sha256: ([0-9a-f]{64})$", re.MULTILINE)
 
@@ -64,6 +65,7 @@ def _add(value: Any, literal: bool, events: list[yaml.Event]) -> None:
         events.append(yaml.ScalarEvent(None, None, (True, False), json.dumps(value)))
 
 
+# a fleet of thousands says the same few texts over and over
 @lru_cache(4096)
 def _text(value: str) -> yaml.ScalarEvent:
     """Quote every text that some YAML reader might take for another type (`1e3`, `0o17`, `yes`)."""

@@ -17,6 +17,7 @@ LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
 compressed."""
 
+# Kubernetes allows these in the keys of a ConfigMap; `/` becomes `.`
 _FIT = re.compile(r"[A-Za-z0-9._/-]+")
 _NOT_CODE = ("__pycache__", "node_modules")
 _GENERATED = ("Dockerfile.fleet", "compose.override.yaml")
@@ -57,6 +58,7 @@ def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
     skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
     for root, folders, files in os.walk(folder):
         relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
+        # a chart is output, whoever wrote it, and so is what pallas-gen put into a folder of its own
         if root != str(folder) and ("Chart.yaml" in files or write.wrote_all(Path(root), _GENERATED)):
             folders.clear()
             continue

@@ -23,6 +23,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     """
     loader = jinja2.PackageLoader("pallas_gen")
     environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
+    # JSON lists, so that a name may hold spaces and quotes
     copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
     words = {
         "image": f"pallas-agent:{__version__}",

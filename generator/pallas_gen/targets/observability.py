@@ -63,6 +63,7 @@ def selector(fleet: ResolvedFleet) -> str:
 
 def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
     of = selector(fleet)
+    # six rounds of probes without an answer or a failure: the registry itself is late
     stale = max(60, round(6 * fleet.registry.probe_interval))
     who = "{{ $labels.agent }}"
     yield _rule(
@@ -163,7 +164,7 @@ def dashboard(fleet: ResolvedFleet) -> dict[str, Any]:
     datasource = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return {
         "title": f"Pallas: {fleet.name}",
-        "uid": None,
+        "uid": None,  # Grafana gives one at the import: two fleets have two dashboards
         "tags": ["pallas"],
         "schemaVersion": 39,
         "editable": True,

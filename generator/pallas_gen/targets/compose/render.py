@@ -91,7 +91,7 @@ def _published(workload: Workload) -> tuple[str, int] | None:
 def _hardening() -> Tree:
     return {
         "user": USER,
-        "init": True,
+        "init": True,  # reaps what stdio servers leave behind
         "read_only": True,
         "tmpfs": ["/tmp:size=64m,mode=1777,noexec,nosuid,nodev"],  # noqa: S108
         "cap_drop": ["ALL"],
@@ -102,11 +102,13 @@ def _hardening() -> Tree:
 
 def _healthcheck(workload: Workload) -> Tree:
     return {
+        # -P: no module of the project may stand in for one of ours
         "test": ["CMD", "python", "-P", "-m", "pallas_contract", workload.health_url],
         "interval": "10s",
         "timeout": "5s",
         "retries": 3,
         "start_period": "120s",
+        # asked each second until it is up, so that nobody who depends on it waits longer than that
         "start_interval": "1s",
     }
 
@@ -153,6 +155,7 @@ def _bind(source: str, target: str) -> Tree:
         "source": source,
         "target": target,
         "read_only": True,
+        # a missing file is an error then, and not a folder that root makes
         "bind": {"create_host_path": False},
     }
 
@@ -200,6 +203,7 @@ def _members(plan: Plan) -> dict[str, list[str]]:
 def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:
     """Return the networks; only for a workload that publishes a port or needs the world one is open to the outside."""
     sizes = {network: sum(plan.workload(host).replicas for host in hosts) for network, hosts in members.items()}
+    # Docker's own pools end near 31 networks for the whole host
     ranges = subnets.allocate(plan.name, sizes, IPv4Network(plan.pool))
     networks: Tree = {}
     for network, hosts in sorted(members.items()):

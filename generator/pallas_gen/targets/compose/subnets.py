@@ -30,6 +30,7 @@ def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[
     """
     taken: set[int] = set()
     ranges: dict[str, IPv4Network] = {}
+    # in one order, so that two that want the same place settle it alike in every run
     for name in sorted(members):
         prefix = 32 - (max(members[name] + _OVERHEAD, _UNIT) - 1).bit_length()
         ranges[name] = _place(f"{fleet}/{name}", prefix, pool, taken)

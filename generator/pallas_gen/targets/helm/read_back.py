@@ -60,6 +60,7 @@ def _workload(
     policy: Tree,
 ) -> ObservedWorkload:
     pod = deployment["spec"]["template"]["spec"]
+    # exactly one: a sidecar that somebody added is a difference
     (main,) = pod["containers"]
     waits = [container["args"] for container in pod.get("initContainers", ()) if container["name"] == "wait"]
     limits = main["resources"]["limits"]

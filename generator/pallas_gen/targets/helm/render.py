@@ -80,6 +80,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
 def next_steps(plan: Plan, chart: str, project: str) -> Iterator[str]:
     """Yield the lines of the command that installs the chart."""
     yield ""
+    # a release has at most 53 characters
     name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-") or "pallas"
     lines = [f"helm upgrade --install {name} {chart} --namespace {name} --create-namespace"]
     for file, secret in secret_names(plan).items():
@@ -95,6 +96,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     for workload in plan.workloads:
         by_kind[workload.kind].append(workload)
     images = {kind: items[0].image for kind, items in by_kind.items() if items}
+    # the fleet file says it for all agents at once
     baked = not any(workload.needs_code for workload in by_kind["agent"])
     project: dict[str, Any] = {"config": delivery.config, "code": delivery.code}
 
@@ -231,6 +233,7 @@ def secret_names(plan: Plan) -> dict[str, str]:
 
 def label(text: str) -> str:
     """Return `text` made fit for a label value."""
+    # Kubernetes takes 63 characters, and none of `-._` at either end
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:63].strip("-._")
 
 

@@ -27,6 +27,7 @@ def render(folder: Path, secrets: Iterable[str], *, values: Path | None = None) 
     if not shutil.which("helm"):
         hint = "install Helm 3 or 4 and put it on PATH"
         raise Unreadable("helm is not installed: it is needed to read the chart back", hint)
+    # its chart refuses a secret without content; no content is needed to compare
     options = [f"--set=secrets.{name}.existingSecret=any" for name in secrets]
     # by its name from its folder: helm splits a path at each comma
     options += [f"--values={values.name}"] if values else []
