@@ -70,6 +70,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         *_telemetry(fleet, tree),
         *_variables(config, folder, environ, fleet),
     ]
+    if fleet.image.code == "mounted":
+        found += _links(folder, project.entries)
     closed = [*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)]
     return Loaded(fleet, config, project, folder, refuse_errors(found), closed)
 
@@ -95,6 +97,13 @@ def _secrets_in_code(
         if top in tops:
             message = f"{file} lies in `{top}`, which holds code that every container gets"
             yield Problem(where, message, "move it into a folder of its own, for example secrets/")
+
+
+def _links(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
+    """Links are followed by whoever mounts or packs the folder: containers would get what is outside of it."""
+    for path, target in mounts.links_outside(folder, present):
+        hint = "put a copy into the project folder, or what is needed into an image: `pallas-gen image`"
+        yield Problem(Where(path), f"is a link out of the project folder, to {target}", hint)
 
 
 def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:

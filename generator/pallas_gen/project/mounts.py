@@ -27,6 +27,21 @@ def inside(folder: Path, files: Iterable[str]) -> dict[str, str]:
     return paths
 
 
+def links_outside(folder: Path, present: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the links among and below the entries `present` of `folder` that leave it, each with where it leads to."""
+    for name in present:
+        yield from _link(folder, folder / name)
+        for root, folders, files in os.walk(folder / name if not (folder / name).is_symlink() else os.devnull):
+            folders.sort()
+            for item in sorted([*folders, *files]):
+                yield from _link(folder, Path(root, item))
+
+
+def _link(folder: Path, path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_symlink() and not path.resolve().is_relative_to(folder):
+        yield path.relative_to(folder).as_posix(), os.readlink(path)
+
+
 def entries(folder: Path, secrets: Iterable[str]) -> Iterator[str]:
     """Yield names of the files and folders in `folder` to hand over, sorted; `secrets` are paths in it."""
     closed = {PurePosixPath(secret).parts[0] for secret in secrets}
