@@ -39,7 +39,7 @@ class Transport:
             return Response(status_code=404)
         if request.method == "DELETE":
             self.open.remove(key)
-        if request.method == "GET" or await request.body() == b"wait":
+        if request.method == "GET" or b"wait" in await request.body():
             self.waiting.release()
             await self.release.wait()
         return PlainTextResponse("answered")
@@ -113,6 +113,24 @@ async def test_an_open_stream_keeps_no_one_out() -> None:
     assert await agent.open() in agent.transport.open
     agent.transport.release.set()
     await asyncio.gather(*streams)
+
+
+async def test_an_id_that_is_under_way_is_refused_to_the_later_request_of_that_session() -> None:
+    """The transport would give the answer of one to the other, and none to the rest."""
+    agent = Agent()
+    key, other = await agent.open(), await agent.open()
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"x": "wait"}}'
+    calls = [asyncio.create_task(agent.ask(session, body)) for session in (key, other)]
+    for _ in calls:
+        await agent.transport.waiting.acquire()
+    again = await agent.ask(key, body)
+    assert (again.status_code, again.json()["id"]) == (400, 1)
+    assert again.json()["error"]["message"] == "a request with this id is under way in this session"
+    for harmless in (body.replace(b"1", b"2"), body.replace(b'"method"', b'"result"'), b"{", b"[]", b'"id"'):
+        assert (await agent.ask(key, harmless.replace(b"wait", b"go"))).status_code == 200
+    agent.transport.release.set()
+    assert [reply.status_code for reply in await asyncio.gather(*calls)] == [200, 200]
+    assert (await agent.ask(key, body)).status_code == 200
 
 
 @pytest.mark.parametrize("headers", [{"mcp-protocol-version": "2026-07-28"}, {"mcp-session-id": "made-up"}])

@@ -6,17 +6,18 @@ out until they expire. Here one that nobody uses makes room for one that somebod
 
 from __future__ import annotations
 
+import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_types import INTERNAL_ERROR
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_service.access.caller import caller
@@ -28,6 +29,8 @@ SESSIONS = 1_000
 SHARE = 10
 """A caller with a tenth of them or less loses none to others while somebody has more."""
 RETRY_AFTER = 5
+LARGEST_READ = 1 << 20
+"""Bytes of a body that is read here for its id: reading one of many images twice would cost tens of milliseconds."""
 _ID = "mcp-session-id"
 _OPENING = 2
 """Messages of a client that has said hello and nothing else: `initialize` and `notifications/initialized`."""
@@ -42,6 +45,8 @@ class _Session:
     messages: int = 1
     working: int = 0
     """Calls under way."""
+    ids: set[str | int] = field(default_factory=set)
+    """Of the requests under way: each may be used once in a session (MCP 2025-11-25, Requests)."""
     listening: int = 0
     """Open streams: a use, but no reason to keep others out by the thousand."""
 
@@ -92,14 +97,23 @@ class Sessions:
             await send(message)
 
         listens, posts = scope["method"] == "GET", scope["method"] == "POST"
+        number: set[str | int] = set()
+        if posts:
+            body, receive = await _read(receive)
+            number = _request_id(body)
+            if number & session.ids:
+                await _twice(*number)(scope, receive, send)
+                return
         session.messages += posts
         session.listening += listens
         session.working += not listens
+        session.ids |= number
         try:
             await self._app(scope, receive, watched)
         finally:
             session.listening -= listens
             session.working -= not listens
+            session.ids -= number
             session.used = self._clock()
         if scope["method"] == "DELETE":
             self._open.pop(key, None)
@@ -148,6 +162,36 @@ def _end(scope: Scope, key: str) -> Scope:
     request: dict[str, Any] = {"method": "DELETE", "headers": [*headers, (_ID.encode(), key.encode())]}
     kept = ("type", "asgi", "http_version", "scheme", "path", "raw_path", "query_string", "server", "client", "user")
     return {name: scope[name] for name in kept if name in scope} | request
+
+
+async def _read(receive: Receive) -> tuple[bytes, Receive]:
+    """Return the body, and what gives it again; `body_limits` in front of this has bounded and read it."""
+    messages = deque([await receive()])
+    while messages[-1].get("more_body", False):
+        messages.append(await receive())
+    body = b"".join(message.get("body", b"") for message in messages)
+
+    async def again() -> Message:
+        return messages.popleft() if messages else await receive()
+
+    return body, again
+
+
+def _request_id(body: bytes) -> set[str | int]:
+    """Return the JSON-RPC id of a request as a set, empty where there is none; the transport judges what is wrong."""
+    if len(body) > LARGEST_READ:
+        return set()
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return set()
+    number = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return {number} if isinstance(number, str | int) else set()
+
+
+def _twice(number: str | int) -> Response:
+    error = {"code": INVALID_REQUEST, "message": "a request with this id is under way in this session"}
+    return JSONResponse({"jsonrpc": "2.0", "id": number, "error": error}, 400)
 
 
 async def _nothing() -> Message:
