@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Config
+from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.model import Resources
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.launch import addresses
@@ -222,7 +222,7 @@ def _needs_egress(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) ->
     """
     peers = agent.depends_on
     own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
-    outside_model = bool(config.provider) and config.provider not in OFFLINE_PROVIDERS and not own_model
+    outside_model = config.calls_model and not own_model
     jwt = agent.access.jwt
     outside_keys = jwt is not None and jwt.jwks_url is not None
     outside_server = any(url and not fleet.is_member(server) for server, url in config.servers.items())

@@ -10,21 +10,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet import source
+from pallas_contract.fleet import providers, source
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^}]*))?\}")
 """`${NAME}` or `${NAME:default}`, as fast-agent expands it."""
 
-PROVIDERS = ("anthropic", "openai")
-"""Those whose keys and models are checked at start (seed 001, Startup Preflight)."""
-
 NO_PORT = "has no valid port"
 """What `flaw` says of a port that nobody can listen on."""
-
-OFFLINE_PROVIDERS = frozenset({"passthrough", "playback", "silent", "slow"})
-"""fast-agent's built-in models that call nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +47,13 @@ class Config:
 
     @property
     def provider(self) -> str:
-        """The provider prefix of `default_model` (seed 001), or a built-in model's own name."""
-        return self.default_model.partition(".")[0]
+        """Prefix of `default_model` (seed 001), or a built-in model's own name; empty for any other bare name."""
+        return providers.split(self.default_model)[0]
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether turns on `default_model` call anybody outside the process."""
+        return bool(self.default_model) and self.provider not in providers.OFFLINE
 
 
 def load(folder: Path) -> tuple[Config, list[Problem]]:
@@ -111,12 +110,12 @@ def _capabilities(tree: Source, model: str, found: list[Problem]) -> Capabilitie
             found.append(tree.problem("model_capabilities", key, message=f"must be {wanted}, not {value!r}"))
         else:
             values[key] = value
-    return Capabilities(model=model.partition(".")[2] or model, **values)
+    return Capabilities(model=providers.split(model)[1] or model, **values)
 
 
 def _shapes(tree: Source, found: list[Problem]) -> None:
     """The sections that the kit itself looks into, for the providers it checks; the values are never shown."""
-    for provider in PROVIDERS:
+    for provider in (prefix for row in providers.CHECKED for prefix in row.prefixes):
         section = tree.data.get(provider)
         if section is not None and not isinstance(section, Mapping):
             found.append(

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet import fastagent
+from pallas_contract.fleet import fastagent, providers
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -178,8 +178,9 @@ def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: 
     available = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
     available |= set(fleet.written.defaults.env)
     available |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
+    defaulted = {provider.url_variable for provider in providers.CHECKED}
     for variable, where in config.variables.items():
-        if variable not in available and variable != names.ENV_OPENAI_BASE_URL:
+        if variable not in available and variable not in defaulted:
             hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
             yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning")
 

@@ -11,8 +11,6 @@ from pallas_agent_runtime.access import token_files
 from pallas_agent_runtime.config import environment, fastagent_yaml, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
-from pallas_agent_runtime.health import preflight
-from pallas_agent_runtime.health.preflight import Provider
 from pallas_contract import names
 from pallas_contract.fleet import fastagent, source
 from pallas_contract.fleet.fastagent import Capabilities
@@ -29,14 +27,12 @@ class Prepared:
 
     settings: Settings
     config: Built
+    default_model: str
+    """As it is written; which provider has it, fast-agent says."""
     model: Capabilities
     """What the model is registered with; the defaults of seed 001 where the project declares nothing."""
     published: Capabilities | None
     """What the project declares, for the registry entry."""
-    provider: str
-    """Prefix of `default_model`."""
-    providers: tuple[Provider, ...]
-    """What preflight checks."""
     endpoints: dict[str, Target]
     """Every configured HTTP server by name, peers included."""
     warnings: tuple[Problem, ...]
@@ -68,14 +64,12 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         {peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (own.agent.access.jwt and own.agent.access.jwt.jwks_file) or ""
-    model = declared.default_model
     return Prepared(
         settings=own,
         config=built,
-        model=declared.capabilities or Capabilities(model=model.partition(".")[2]),
+        default_model=declared.default_model,
+        model=declared.capabilities or Capabilities(model=""),
         published=declared.capabilities,
-        provider=declared.provider,
-        providers=tuple(preflight.providers(built.data, model, environ)),
         endpoints={
             server: Target(url, headers=headers)
             for server, url, headers in fastagent_yaml.endpoints(built.data, environ)

@@ -7,7 +7,8 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,8 +25,8 @@ from pallas_agent_runtime.calls import delegation
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, Message, Store
+from pallas_agent_runtime.health import preflight
 from pallas_agent_runtime.health.downstream import Downstream, combine
-from pallas_agent_runtime.health.preflight import preflight
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app
@@ -88,13 +89,15 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
 
     settings = prepared.settings
     fast.silence()
-    fast.register_model(prepared.model, prepared.provider)
     loaded = fast.load(settings)
+    provider, model = fast.resolve_model(prepared.default_model, prepared.config.data.get("model_references"))
+    fast.register_model(replace(prepared.model, model=model), provider)
+    checked = preflight.targets(prepared.config.data, provider, model, os.environ)
     used = loaded.servers | settings.peers.keys()
     downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
     try:
         with (
-            telemetry.recording(settings, prepared.provider, mcp_server.offered(settings), os.environ),
+            telemetry.recording(settings, provider, mcp_server.offered(settings), os.environ),
             _store(settings, fast.to_json, fast.from_json, fast.weigh) as store,
         ):
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
@@ -102,7 +105,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             talks = Conversations(store, fast.weigh)
             engine = fast.Engine(loaded, settings, talks, downstream.promising, forwarding)
             async with engine.running():
-                await _answer(prepared, engine, (fast.EngineFailed,), downstream, store, sockets, stop)
+                await _answer(prepared, checked, engine, (fast.EngineFailed,), downstream, store, sockets, stop)
     except fast.EngineFailed as failure:
         place = ("agents", settings.name, "module" if settings.agent.module else "card")
         raise Refused([settings.tree.problem(*place, message=f"fast-agent cannot start it: {failure}")]) from None
@@ -135,6 +138,7 @@ def _store[M: Message](
 
 async def _answer(
     prepared: Prepared,
+    checked: Sequence[preflight.ProviderTarget],
     engine: Engine,
     failures: tuple[type[Exception], ...],
     downstream: Downstream,
@@ -145,7 +149,7 @@ async def _answer(
     """Everything that runs while the engine is warm."""
     settings = prepared.settings
     delegation.install()  # not before the engine runs: it may set a propagator of its own
-    async with preflight(prepared.providers) as checks:
+    async with preflight.preflight(checked) as checks:
         guard = arrange(settings, prepared.tokens, prepared.keys_file)
 
         def current() -> Health:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from fast_agent.core.exceptions import AgentConfigError
 from fast_agent.llm.model_database import ModelDatabase
+from fast_agent.llm.provider_types import Provider
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml, settings
-from pallas_agent_runtime.engine import load, register_model
+from pallas_agent_runtime.engine import load, register_model, resolve_model
 from pallas_agent_runtime.engine.definition import said
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.fleet.providers import OFFLINE, PREFIXES
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load as validate_load
 
@@ -149,3 +151,31 @@ def test_known_models_and_offline_ones_are_left_alone(model: str, provider: str)
 )
 def test_an_error_is_one_line_and_only_of_fast_agent_its_text(error: Exception, text: str) -> None:
     assert said(error) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "resolved"),
+    [
+        ("openai.org/m.v1?temperature=1", ("openai", "org/m.v1")),
+        ("gpt-4.1", ("openai", "gpt-4.1")),
+        ("openai/m", ("openai", "m")),
+        ("fast-agent.passthrough", ("fast-agent", "passthrough")),
+        ("passthrough", ("passthrough", "")),
+        ("$system.fast", ("openai", "gpt-4.1")),
+        ("nobody-has-this", ("", "nobody-has-this")),
+        ("$system.none", ("", "$system.none")),
+        ("", ("", "")),
+    ],
+)
+def test_a_model_is_read_as_fast_agent_does(text: str, resolved: tuple[str, str]) -> None:
+    assert resolve_model(text, {"system": {"fast": "gpt-4.1"}}) == resolved
+
+
+def test_an_alias_is_a_model_of_its_provider() -> None:
+    provider, model = resolve_model("sonnet", None)
+    assert provider == "anthropic"
+    assert model.startswith("claude-sonnet")
+
+
+def test_the_contract_has_every_prefix_of_fast_agent() -> None:
+    assert {provider.value for provider in Provider} == PREFIXES - (OFFLINE - {"fast-agent"})

@@ -18,7 +18,9 @@ SYMBOLS = {
     "fast_agent.config": "get_settings",
     "fast_agent.core.agent_app": "AgentApp",
     "fast_agent.core.exceptions": "FastAgentError",
+    "fast_agent.core.model_resolution": "resolve_model_reference",
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
+    "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
     "fast_agent.ui.console": "console",
 }
@@ -36,6 +38,7 @@ MEMBERS = {
     ("fast_agent.llm.model_database", "ModelDatabase"): (
         "get_model_params register_runtime_model_params QWEN_MULTIMODAL TEXT_ONLY"
     ),
+    ("fast_agent.llm.model_factory", "ModelFactory"): "parse_model_spec",
     ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
     ("fast_agent.ui.console", "console"): "quiet",
 }

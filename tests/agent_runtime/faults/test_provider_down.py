@@ -19,10 +19,10 @@ MODELS = {"openai": "openai.m", "anthropic": "anthropic.claude-none"}
 
 
 @contextmanager
-def agent(toolkit: Any, folder: Any, active: str, urls: dict[str, str]) -> Iterator[Any]:
-    """`scout` on the model of `active`; it has the keys of all providers in `urls`."""
+def agent(toolkit: Any, folder: Any, active: str, urls: dict[str, str], **files: str) -> Iterator[Any]:
+    """`scout` on the model of `active`; it has the keys of all providers in `urls`. `files` replace others by name."""
     keys = "".join(f"{name.upper()}_API_KEY=sk-{name}\n{name.upper()}_BASE_URL={url}\n" for name, url in urls.items())
-    files = {
+    project = {
         "agents.yaml": {
             "name": "p",
             "registry_port": toolkit.free_port(),
@@ -31,8 +31,9 @@ def agent(toolkit: Any, folder: Any, active: str, urls: dict[str, str]) -> Itera
         "scout.md": "---\ntype: agent\nname: scout\n---\nYou are Scout.\n",
         "fastagent.config.yaml": {"default_model": MODELS[active]},
         ".env": keys,
+        **files,
     }
-    with toolkit.running(toolkit.write_files(folder, files), "scout") as agents:
+    with toolkit.running(toolkit.write_files(folder, project), "scout") as agents:
         yield agents
 
 
@@ -106,3 +107,27 @@ async def test_what_a_provider_says_never_ends_the_agent(toolkit: Any, parts: An
             json.loads(agents.get("scout", "/healthz")[1]).get("message") == "LLM: openai: model 'm' not found" or None
         )
         await asyncio.to_thread(toolkit.until, gone)
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "message"),
+    [
+        ("openai.m", "https://api.openai.com/v1", "LLM: openai: no API key"),
+        ("openai.m", "", ""),
+        ("gpt-4.1", "", "LLM: openai: model 'gpt-4.1' not found"),
+    ],
+)
+async def test_an_unset_key_stops_no_agent(
+    toolkit: Any, parts: Any, tmp_path: Any, model: str, address: str, message: str
+) -> None:
+    """The secrets file is the seed's own; a model on the same host needs no key."""
+    with parts.providing(parts.Provider()) as url:
+        files = {
+            "fastagent.config.yaml": f"default_model: {model}\n",
+            "fastagent.secrets.yaml": 'openai: {api_key: "${OPENAI_API_KEY}"}\n',
+            ".env": f"OPENAI_BASE_URL={address or url + '/v1'}\n",
+        }
+        with agent(toolkit, tmp_path, "openai", {}, **files) as agents:
+            page = await asyncio.to_thread(checked, toolkit, agents, "openai")
+            assert page.get("message", "") == message
+            assert "openai.api_key: the variable OPENAI_API_KEY is not set" in agents.log("scout").read_text()

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from pallas_agent_runtime.health.downstream import Downstream
-from pallas_agent_runtime.health.preflight import Preflight, Provider
+from pallas_agent_runtime.health.preflight import Preflight, ProviderTarget
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target
 
@@ -38,10 +38,10 @@ async def test_a_server_is_told_of_when_it_goes_and_when_it_comes_back() -> None
 async def test_a_provider_is_told_of_when_what_it_says_changes() -> None:
     reasons = iter(["HTTP 500", "HTTP 500", "HTTP 503", "", ""])
 
-    async def check(provider: Provider) -> str:
+    async def check(provider: ProviderTarget) -> str:
         return next(reasons)
 
-    provider = Provider("openai", "http://llm", "sk-secret", "m", active=True)
+    provider = ProviderTarget("openai", "openai", "http://llm", "sk-secret", "m", active=True)
     checks = Preflight([provider], check)
     with structlog.testing.capture_logs() as lines:
         for _ in range(5):

@@ -9,15 +9,24 @@ import httpx
 import pytest
 
 from pallas_agent_runtime.config import fastagent_yaml
-from pallas_agent_runtime.health import provider_check
-from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider, providers
+from pallas_agent_runtime.health import providers
+from pallas_agent_runtime.health.preflight import Outcome, Preflight, ProviderTarget, targets
+from pallas_contract.fleet.providers import split
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
-def active(name: Any = "openai", **changes: Any) -> Provider:
-    return Provider(**{"name": name, "base_url": "http://llm/v1", "key": "k", "model": "m", "active": True, **changes})
+def active(name: Any = "openai", **changes: Any) -> ProviderTarget:
+    usual = {"api": name, "base_url": "http://llm/v1", "key": "k", "model": "m", "active": True}
+    return ProviderTarget(name=name, **{**usual, **changes})
 
 
-async def answer(provider: Provider, respond: Any) -> tuple[str, list[httpx.Request]]:
+def asked(name: Any, url: str, key: str, model: str = "", *, needs_key: bool = False) -> ProviderTarget:
+    """What is checked: the active provider when there is a model."""
+    return ProviderTarget(name, name, url, key, model, active=bool(model), needs_key=needs_key)
+
+
+async def answer(provider: ProviderTarget, respond: Any) -> tuple[str, list[httpx.Request]]:
     seen: list[httpx.Request] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -26,7 +35,7 @@ async def answer(provider: Provider, respond: Any) -> tuple[str, list[httpx.Requ
         return reply
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as http:
-        return await provider_check.check(http, provider), seen
+        return await providers.check(http, provider), seen
 
 
 def models(*names: str) -> httpx.Response:
@@ -67,10 +76,10 @@ def raising(error: Exception) -> Any:
         (active("anthropic"), httpx.Response(404), "model 'm' not found"),
         (active("anthropic"), httpx.Response(403), "API key rejected (HTTP 403)"),
         (active("anthropic", key=""), httpx.Response(200), "no API key"),
-        (active(key="", base_url=fastagent_yaml.OPENAI_BASE_URL), models("m"), "no API key"),
+        (active(key="", needs_key=True), models("m"), "no API key"),
     ],
 )
-async def test_the_reason_is_fit_for_a_tooltip(provider: Provider, respond: Any, reason: str) -> None:
+async def test_the_reason_is_fit_for_a_tooltip(provider: ProviderTarget, respond: Any, reason: str) -> None:
     assert (await answer(provider, respond))[0] == reason
 
 
@@ -94,37 +103,37 @@ async def test_what_is_asked_of_anthropic(model: str, asked: str, base_url: str)
     ("data", "default_model", "environ", "found"),
     [
         ({}, "passthrough", {}, []),
-        ({}, "openai.m", {}, [Provider("openai", fastagent_yaml.OPENAI_BASE_URL, "", "m", True)]),
+        ({}, "openai.m", {}, [asked("openai", OPENAI_BASE_URL, "", "m", needs_key=True)]),
         (
             {"openai": {"api_key": fastagent_yaml.NO_KEY}},
             "openai.m",
             {},
-            [Provider("openai", fastagent_yaml.OPENAI_BASE_URL, "", "m", True)],
+            [asked("openai", OPENAI_BASE_URL, "", "m", needs_key=True)],
         ),
         (
             {"openai": {"api_key": "${K}", "base_url": "${U:http://d/v1/}"}},
             "openai.org/m?temperature=1",
             {"K": "k"},
-            [Provider("openai", "http://d/v1", "k", "org/m", True)],
+            [asked("openai", "http://d/v1", "k", "org/m")],
         ),
         (
             {"anthropic": {"base_url": "http://a"}},
             "openai.m",
             {"ANTHROPIC_API_KEY": "ak", "OPENAI_API_KEY": "ok", "OPENAI_BASE_URL": "http://o"},
-            [Provider("anthropic", "http://a", "ak"), Provider("openai", "http://o", "ok", "m", True)],
+            [asked("anthropic", "http://a", "ak"), asked("openai", "http://o", "ok", "m")],
         ),
         (
             {},
             "passthrough",
             {"ANTHROPIC_API_KEY": "ak", "ANTHROPIC_BASE_URL": "http://env"},
-            [Provider("anthropic", "http://env", "ak")],
+            [asked("anthropic", "http://env", "ak")],
         ),
     ],
 )
 def test_the_active_provider_and_those_with_a_key_are_checked(
-    data: dict[str, Any], default_model: str, environ: dict[str, str], found: list[Provider]
+    data: dict[str, Any], default_model: str, environ: dict[str, str], found: list[ProviderTarget]
 ) -> None:
-    assert providers(data, default_model, environ) == found
+    assert targets(data, *split(default_model), environ) == found
 
 
 async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen() -> None:
@@ -135,7 +144,7 @@ async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen
     )
     async with httpx.AsyncClient(transport=transport) as http:
         now = [1.0]
-        checks = Preflight(checked, partial(provider_check.check, http), clock=lambda: now[0])
+        checks = Preflight(checked, partial(providers.check, http), clock=lambda: now[0])
         assert checks.active_failure == ""
         for provider in checked:
             await checks.refresh(provider)

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from pallas_agent_runtime.config import settings
 from pallas_agent_runtime.health.downstream import Downstream, combine
-from pallas_agent_runtime.health.preflight import Outcome, Preflight, Provider
+from pallas_agent_runtime.health.preflight import Outcome, Preflight, ProviderTarget
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web import app as web_app
 from pallas_contract.documents.reason import Reason
@@ -44,7 +44,7 @@ class Page:
         metrics.watch(current, self.downstream, self.preflight)
         self.pages = web_app.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
 
-    async def check(self, provider: Provider) -> str:
+    async def check(self, provider: ProviderTarget) -> str:
         return ""
 
     async def probe(self, target: Target, *, era: str, timeout: float) -> Result:

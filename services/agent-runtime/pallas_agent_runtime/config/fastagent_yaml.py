@@ -7,26 +7,20 @@ into a file that only this user can read and that goes away with the process.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pallas_agent_runtime.config import interpolation
-from pallas_contract import names
-from pallas_contract.fleet import fastagent
+from pallas_contract.fleet import fastagent, providers
+from pallas_contract.fleet.providers import ModelProvider
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Where, refuse_errors
 
 Data = dict[str, Any]
 
-OPENAI_BASE_URL = "https://api.openai.com/v1"
-"""Default of seed 001, `.env`."""
 NO_KEY = "not-set"
 """Stands for a missing key: an agent starts without one (seed 001, Startup Preflight: warn-only), its calls fail."""
-KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-"""Providers that preflight knows, with the variable of their key."""
-ADDRESSES = {"openai": names.ENV_OPENAI_BASE_URL, "anthropic": "ANTHROPIC_BASE_URL"}
-"""The same, with the variable of their address."""
 _OURS = ("command", "args", "transport", "protocol_mode")
 """What the kit decides for a peer: `legacy` would keep a session, which all whom this agent answers would share."""
 MAX_RETRIES = 3
@@ -45,41 +39,36 @@ class Built:
 def build(
     config: Source | None,
     secrets: Source | None,
-    provider: str,
+    prefix: str,
     peers: Mapping[str, str],
     environ: Mapping[str, str],
     presented: Mapping[str, str] | None = None,
 ) -> Built:
-    """Merge both files and the fleet's peers. `provider` is the active one, whose secrets must be there.
+    """Merge both files and the fleet's peers. `prefix` is that of the default model, empty for a bare name.
 
     `presented` maps peer -> variable with the token that this agent shows to it.
 
     Raises:
-        Refused: the active provider's section needs a variable that is not set, or its address is none.
+        Refused: the active provider's address is none.
     """
     notes: list[str] = []
-    problems: list[Problem] = []
     data: Data = {}
     for tree in filter(None, (config, secrets)):
-        data = _merge(data, _usable(tree, provider, environ, problems, notes))
-    problems += _address(config, secrets, data, provider, environ)
-    refuse_errors(problems)
+        data = _merge(data, _usable(tree, environ, notes))
+    refuse_errors(_addresses(config, secrets, data, prefix, environ))
     data.pop("model_capabilities", None)  # the kit's own key; published in the registry, unknown to fast-agent
     _servers(data, peers, presented or {}, notes)
-    _provider(data, provider, environ)
+    _providers(data, prefix, environ)
     _runtime(data, notes)
     return Built(data, tuple(notes))
 
 
-def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: list[Problem], notes: list[str]) -> Data:
-    """The data of one file without what cannot be expanded."""
+def _usable(tree: Source, environ: Mapping[str, str], notes: list[str]) -> Data:
+    """Return the data of one file without what cannot be expanded; no variable stops an agent (seed 001, Preflight)."""
     drop: set[interpolation.Path_] = set()
     for path, variable in interpolation.unset(tree.data, environ):
         if path[-1] == "base_url":  # every provider has a default of its own
             drop.add(path)
-        elif path[0] == provider:
-            hint = f"set it in the environment or in {names.DOTENV_FILE}"
-            problems.append(tree.problem(*path, message=f"the variable {variable} is not set", hint=hint))
         else:
             notes.append(f"{tree.where(*path)}: the variable {variable} is not set; the setting is left out")
             if path[-1] != "url":  # a server without a URL is no server; with this one it is an unreachable one
@@ -88,28 +77,39 @@ def _usable(tree: Source, provider: str, environ: Mapping[str, str], problems: l
     return data
 
 
-def _address(
-    config: Source | None, secrets: Source | None, data: Data, provider: str, environ: Mapping[str, str]
+def _addresses(
+    config: Source | None, secrets: Source | None, data: Data, prefix: str, environ: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """A problem when the active provider cannot have the address it is given: a turn would send its key somewhere."""
-    if provider not in ADDRESSES:
-        return
-    url, variable = url_of(data, provider, environ), ADDRESSES[provider]
-    if not url or not (wrong := fastagent.flaw(url)):
-        return
-    message, hint = wrong, "write https://HOST/v1 or http://HOST:PORT/v1"
-    for tree in filter(None, (secrets, config)):
-        if isinstance(tree.data.get(provider), dict) and tree.data[provider].get("base_url"):
-            yield tree.problem(provider, "base_url", message=message, hint=hint)
-            return
-    yield Problem(Where(f"${variable}"), message, hint)
+    """Yield a problem when a provider cannot have the address it is given: a turn would send its key somewhere.
+
+    Only the active one is held to it; of a bare model name it is not known here which one that is.
+    """
+    hint = "write https://HOST/v1 or http://HOST:PORT/v1"
+    for provider in providers.CHECKED:
+        sections = (prefix, provider.name) if prefix in provider.prefixes else (provider.name,)
+        url = url_of(data, provider, environ, sections)
+        if (prefix and prefix not in provider.prefixes) or not url or not (flaw := fastagent.flaw(url)):
+            continue
+        places = [(tree, name) for name in sections for tree in (secrets, config) if tree]
+        tree, name = next(
+            ((tree, name) for tree, name in places if setting(tree.data, (name,), "base_url")), (None, "")
+        )
+        where = tree.where(name, "base_url") if tree else Where(f"${provider.url_variable}")
+        yield Problem(where, flaw, hint)
 
 
-def url_of(data: Mapping[str, Any], provider: str, environ: Mapping[str, str]) -> str:
-    """The address of a provider that `ADDRESSES` knows, expanded; empty when none is given."""
-    section = data.get(provider) or {}
-    written = interpolation.expand(str(section.get("base_url") or ""), environ)
-    return written or environ.get(ADDRESSES[provider], "")
+def setting(data: Mapping[str, Any], sections: Iterable[str], key: str) -> str:
+    """Return the first text under `key` in these sections, as it is written; empty when there is none."""
+    written = (data[name].get(key) for name in sections if isinstance(data.get(name), dict))
+    return next((str(text) for text in written if text), "")
+
+
+def url_of(
+    data: Mapping[str, Any], provider: ModelProvider, environ: Mapping[str, str], sections: Iterable[str]
+) -> str:
+    """Return the address of a provider, expanded; empty when neither a file nor the environment gives one."""
+    written = interpolation.expand(setting(data, sections, "base_url"), environ)
+    return written or environ.get(provider.url_variable, "")
 
 
 def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str], notes: list[str]) -> None:
@@ -134,16 +134,18 @@ def _identify(server: Data, variable: str) -> None:
     server["headers"] = {**kept, "Authorization": f"Bearer ${{{variable}}}"}
 
 
-def _provider(data: Data, provider: str, environ: Mapping[str, str]) -> None:
-    """What the active provider needs to start at all."""
-    if provider in KEYS:
-        section = _section(data, provider)
-        if not section.get("api_key") and not environ.get(KEYS[provider]):
-            section["api_key"] = NO_KEY
-    if provider == "openai" or "openai" in data:
-        default = f"${{{names.ENV_OPENAI_BASE_URL}:{OPENAI_BASE_URL}}}"
-        section = _section(data, "openai")
-        section["base_url"] = section.get("base_url") or default
+def _providers(data: Data, prefix: str, environ: Mapping[str, str]) -> None:
+    """Add what an agent needs to start at all.
+
+    Every provider gets it: its code may name another model than the default one.
+    """
+    for provider in providers.CHECKED:
+        if not setting(data, provider.prefixes, "api_key") and not environ.get(provider.key_variable):
+            for name in (provider.name, *(alias for alias in provider.aliases if alias in data)):
+                _section(data, name)["api_key"] = NO_KEY
+        if provider.explicit_url and (provider.name in data or prefix in provider.prefixes):
+            section = _section(data, provider.name)
+            section["base_url"] = section.get("base_url") or f"${{{provider.url_variable}:{provider.default_url}}}"
 
 
 def _runtime(data: Data, notes: list[str]) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fast_agent import FastAgent
 from fast_agent.config import get_settings
 from fast_agent.core.exceptions import FastAgentError
+from fast_agent.core.model_resolution import resolve_model_reference
 from fast_agent.llm.model_database import ModelDatabase, ModelParameters
+from fast_agent.llm.model_factory import ModelFactory
 from fast_agent.ui.console import console
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import user_code
 from pallas_contract import names
-from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS, Capabilities
+from pallas_contract.fleet import providers
+from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
 
 
@@ -108,9 +112,25 @@ def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
     raise Refused([settings.tree.problem(*place, message=message, hint=hint)])
 
 
+def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None) -> tuple[str, str]:
+    """Return prefix and model of a model as it is written, aliases and bare names as fast-agent reads them.
+
+    `sonnet` is a model of `anthropic`, `gpt-4.1` one of `openai`. `references` are those of fast-agent's files
+    (`model_references`: namespace -> key -> model), which are written `$namespace.key`. A model that fast-agent does
+    not know it refuses itself, with better words, once an instance is made.
+    """
+    if not text or text in providers.OFFLINE:
+        return text, ""
+    try:
+        spec = ModelFactory.parse_model_spec(resolve_model_reference(text, references))
+    except FastAgentError:
+        return providers.split(text)
+    return spec.provider.value, spec.model_name
+
+
 def register_model(capabilities: Capabilities, provider: str) -> bool:
     """Tell fast-agent of a model it does not know (seed 001, Model Registration); True when it was told."""
-    if provider in OFFLINE_PROVIDERS or not capabilities.model:
+    if provider in providers.OFFLINE or not capabilities.model:
         return False
     if ModelDatabase.get_model_params(capabilities.model) is not None:
         return False

@@ -9,13 +9,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 
 from pallas_agent_runtime.config import fastagent_yaml, interpolation
+from pallas_contract.fleet import providers
+from pallas_contract.fleet.providers import Api
 
 log = structlog.get_logger(__name__)
 
@@ -23,23 +25,23 @@ INTERVAL = 60.0
 """Seconds between two checks of a provider that is well."""
 SOON, LATE = 1.0, 30.0
 """Seconds after a first failure, doubled with each one that follows, and the most they become."""
-ANTHROPIC_BASE_URL = "https://api.anthropic.com"
-
-Name = Literal["anthropic", "openai"]
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ProviderTarget:
     """One provider to check. `model` is empty where only access is verified; `key` is empty when there is none."""
 
-    name: Name
+    name: str
+    api: Api
     base_url: str
-    key: str
+    key: str = field(repr=False)
     model: str = ""
     active: bool = False
+    needs_key: bool = False
+    """Whether the address is the provider's own, where nobody gets in without a key."""
 
 
-type Check = Callable[[Provider], Awaitable[str]]
+type Check = Callable[[ProviderTarget], Awaitable[str]]
 """Gives the reason a provider cannot be used, empty when it can."""
 
 
@@ -55,43 +57,56 @@ class Outcome:
         return not self.reason
 
 
-def providers(data: Mapping[str, Any], default_model: str, environ: Mapping[str, str]) -> list[Provider]:
-    """The active provider, and those with a key (seed 001, the table of Startup Preflight)."""
-    prefix, _, model = default_model.partition(".")
-    model = model.partition("?")[0]
-    found: list[Provider] = []
-    defaults: dict[Name, str] = {"anthropic": ANTHROPIC_BASE_URL, "openai": fastagent_yaml.OPENAI_BASE_URL}
-    for name, default in defaults.items():
-        section = data.get(name) or {}
-        key = interpolation.expand(str(section.get("api_key") or environ.get(fastagent_yaml.KEYS[name], "")), environ)
-        key = "" if key == fastagent_yaml.NO_KEY else key
-        url = fastagent_yaml.url_of(data, name, environ) or default
-        if key or name == prefix:
-            found.append(Provider(name, url.rstrip("/"), key, model if name == prefix else "", name == prefix))
-    return found
+def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[str, str]) -> list[ProviderTarget]:
+    """List the active provider, and those with a key (seed 001, the table of Startup Preflight).
+
+    `data` is the configuration for fast-agent; `prefix` and `model` are those of the model that turns run on.
+    """
+    checks: list[ProviderTarget] = []
+    for provider in providers.CHECKED:
+        active = prefix in provider.prefixes
+        sections = (prefix, provider.name) if active else (provider.name,)
+        key = fastagent_yaml.setting(data, sections, "api_key") or environ.get(provider.key_variable, "")
+        key = "" if key == fastagent_yaml.NO_KEY else interpolation.expand(key, environ)
+        url = (fastagent_yaml.url_of(data, provider, environ, sections) or provider.default_url).rstrip("/")
+        if provider.api and (key or active):
+            checks.append(
+                ProviderTarget(
+                    name=provider.name,
+                    api=provider.api,
+                    base_url=url,
+                    key=key,
+                    model=model.partition("?")[0] if active else "",
+                    active=active,
+                    needs_key=url == provider.default_url,
+                )
+            )
+    return checks
 
 
 @asynccontextmanager
-async def preflight(checked: Sequence[Provider]) -> AsyncIterator[Preflight]:
+async def preflight(checked: Sequence[ProviderTarget]) -> AsyncIterator[Preflight]:
     """The checks of an agent, with a client of their own where there is anything to ask."""
     if not checked:
         yield Preflight((), _never)
         return
     # An HTTP client and the certificates it trusts are 5 MB, which an agent without a provider need not hold.
-    from pallas_agent_runtime.health import provider_check  # noqa: PLC0415
+    from pallas_agent_runtime.health.providers import check, client  # noqa: PLC0415
 
-    async with provider_check.client() as http:
-        yield Preflight(checked, partial(provider_check.check, http))
+    async with client() as http:
+        yield Preflight(checked, partial(check, http))
 
 
-async def _never(provider: Provider) -> str:
+async def _never(provider: ProviderTarget) -> str:
     raise LookupError(provider.name)
 
 
 class Preflight:
     """The last outcome per provider."""
 
-    def __init__(self, checked: Sequence[Provider], check: Check, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, checked: Sequence[ProviderTarget], check: Check, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._providers, self._check, self._clock = checked, check, clock
         self.outcomes: dict[str, Outcome] = {}
 
@@ -111,14 +126,14 @@ class Preflight:
             for provider in self._providers:
                 group.create_task(self._watch(provider))
 
-    async def _watch(self, provider: Provider) -> None:
+    async def _watch(self, provider: ProviderTarget) -> None:
         wait = SOON
         while True:
             outcome = await self.refresh(provider)
             await asyncio.sleep(INTERVAL if outcome.ok else wait)
             wait = SOON if outcome.ok else min(2 * wait, LATE)
 
-    async def refresh(self, provider: Provider) -> Outcome:
+    async def refresh(self, provider: ProviderTarget) -> Outcome:
         """Check one provider now; a change of its state is logged once."""
         reason = await self._check(provider)
         before = self.outcomes.get(provider.name)

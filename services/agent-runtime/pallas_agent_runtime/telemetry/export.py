@@ -28,7 +28,7 @@ from pallas_agent_runtime.metrics import METHODS
 from pallas_agent_runtime.telemetry import redact
 from pallas_contract import __version__
 from pallas_contract.documents import health
-from pallas_contract.fleet.fastagent import OFFLINE_PROVIDERS
+from pallas_contract.fleet import providers
 
 log = structlog.get_logger(__name__)
 
@@ -40,13 +40,6 @@ _UNNAMED = ("fast_agent", "fast-agent")
 """Scopes that record nothing: fast-agent's own spans follow no convention, and one of them lasts as long as the
 process, so that every call would be part of one trace."""
 _BEGINNINGS = frozenset({"tools/call", "prompts/get"})
-
-_OPENAI = ("openai", "OpenAIInstrumentor")
-"""For all providers that are reached through OpenAI's client."""
-_INSTRUMENTORS = {
-    "anthropic": ("anthropic", "AnthropicInstrumentor"),
-    "google": ("google_genai", "GoogleGenAiSdkInstrumentor"),
-}
 
 
 class Provider(TracerProvider):
@@ -150,9 +143,9 @@ def _provider(settings: Settings, choose: Callable[[ReadableSpan], ReadableSpan]
 
 def instrument(provider: str, tracers: Provider) -> None:
     """Record the requests to the active model provider, by the instrumentation that fast-agent itself comes with."""
-    if not provider or provider in OFFLINE_PROVIDERS:
+    if not provider or provider in providers.OFFLINE:
         return
-    name, kind = _INSTRUMENTORS.get(provider, _OPENAI)
-    getattr(importlib.import_module(f"opentelemetry.instrumentation.{name}"), kind)().instrument(
-        tracer_provider=tracers
-    )
+    row = providers.find(provider)
+    module, _, instrumentor = (row.instrumentor if row else providers.DEFAULT_INSTRUMENTOR).partition(":")
+    package = importlib.import_module(f"opentelemetry.instrumentation.{module}")
+    getattr(package, instrumentor)().instrument(tracer_provider=tracers)

@@ -1,4 +1,7 @@
-"""One question to a model provider: can it be reached, is the key good, is the model there (seed 001)?"""
+"""One question to a model provider: can it be reached, is the key good, is the model there (seed 001)?
+
+The providers stand in `pallas_contract.fleet.providers`, one row each; here is a function per shape of their APIs.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import httpx
 
-from pallas_agent_runtime.config import fastagent_yaml
-from pallas_agent_runtime.health.preflight import Provider
+from pallas_agent_runtime.health.preflight import ProviderTarget
 from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.providers import Api
 
 TIMEOUT = 5.0
 """Seconds per provider (seed 001)."""
@@ -29,13 +32,13 @@ def client() -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=TIMEOUT)
 
 
-async def check(http: httpx.AsyncClient, provider: Provider) -> str:
-    """The reason a provider cannot be used, empty when it can. One request, `TIMEOUT` in all; never raises."""
-    if flaw := fastagent.flaw(provider.base_url):
+async def check(http: httpx.AsyncClient, target: ProviderTarget) -> str:
+    """Return the reason a provider cannot be used, empty when it can. One request, `TIMEOUT` in all; never raises."""
+    if flaw := fastagent.flaw(target.base_url):
         return f"base_url {flaw}"  # not asked: uvloop takes port 70000 for 4464, and the key would go there
     try:
         async with asyncio.timeout(TIMEOUT):
-            return await (_anthropic if provider.name == "anthropic" else _openai)(http, provider)
+            return await CHECKS[target.api](http, target)
     except TimeoutError:
         return f"no answer in {TIMEOUT:g} s"
     except httpx.ConnectError as error:
@@ -46,25 +49,32 @@ async def check(http: httpx.AsyncClient, provider: Provider) -> str:
         return "gave no valid answer"
 
 
-async def _anthropic(http: httpx.AsyncClient, provider: Provider) -> str:
-    if not provider.key:
+async def _anthropic(http: httpx.AsyncClient, target: ProviderTarget) -> str:
+    if not target.key:
         return "no API key"
-    model = provider.model or ANTHROPIC_MODEL
-    headers = {"x-api-key": provider.key, "anthropic-version": ANTHROPIC_VERSION}
-    status, _ = await _get(http, f"{provider.base_url.removesuffix('/v1')}/v1/models/{model}", headers)
+    model = target.model or ANTHROPIC_MODEL
+    headers = {"x-api-key": target.key, "anthropic-version": ANTHROPIC_VERSION}
+    status, _ = await _get(http, f"{target.base_url.removesuffix('/v1')}/v1/models/{model}", headers)
     return f"model '{model}' not found" if status == 404 else _refusal(status)
 
 
-async def _openai(http: httpx.AsyncClient, provider: Provider) -> str:
-    """A server of one's own needs no key: its model list says whether it is there."""
-    if not provider.key and provider.base_url == fastagent_yaml.OPENAI_BASE_URL:
+async def _openai(http: httpx.AsyncClient, target: ProviderTarget) -> str:
+    """Read the list of models. A server of one's own needs no key: its list says whether it is there."""
+    if not target.key and target.needs_key:
         return "no API key"
-    headers = {"authorization": f"Bearer {provider.key}"} if provider.key else {}
-    status, body = await _get(http, f"{provider.base_url}/models", headers)
+    headers = {"authorization": f"Bearer {target.key}"} if target.key else {}
+    status, body = await _get(http, f"{target.base_url}/models", headers)
     if refusal := _refusal(status):
         return refusal
-    listed = {model["id"] for model in json.loads(body)["data"]} if provider.model else {""}
-    return "" if provider.model in listed else f"model '{provider.model}' not found"
+    listed = {model["id"] for model in json.loads(body)["data"]} if target.model else {""}
+    return "" if target.model in listed else f"model '{target.model}' not found"
+
+
+CHECKS: Mapping[Api, Callable[[httpx.AsyncClient, ProviderTarget], Awaitable[str]]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+}
+"""Shape of the API -> the check, which gives the reason a provider cannot be used, empty when it can."""
 
 
 async def _get(http: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, bytes]:

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 import uvloop
 
-from pallas_agent_runtime.health import provider_check
-from pallas_agent_runtime.health.preflight import Provider
+from pallas_agent_runtime.health import providers
+from pallas_agent_runtime.health.preflight import ProviderTarget
 
 
-def provider(name: Any, url: str, model: str = "m", key: str = "sk-test") -> Provider:
-    return Provider(name, f"{url}/v1" if name == "openai" else url, key, model, active=bool(model))
+def provider(name: Any, url: str, model: str = "m", key: str = "sk-test") -> ProviderTarget:
+    return ProviderTarget(name, name, f"{url}/v1" if name == "openai" else url, key, model, active=bool(model))
 
 
-async def check(asked: Provider) -> str:
-    async with provider_check.client() as http:
-        return await provider_check.check(http, asked)
+async def check(asked: ProviderTarget) -> str:
+    async with providers.client() as http:
+        return await providers.check(http, asked)
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
@@ -51,7 +51,7 @@ async def test_a_provider_that_takes_too_long_is_left(
     parts: Any, name: str, mood: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A byte now and then buys no time: the seconds are for the whole answer. The five: test_provider_down.py."""
-    monkeypatch.setattr(provider_check, "TIMEOUT", 0.5)
+    monkeypatch.setattr(providers, "TIMEOUT", 0.5)
     with parts.providing(parts.Provider(mood=mood)) as url:
         assert await check(provider(name, url)) == "no answer in 0.5 s"
 
