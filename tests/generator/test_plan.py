@@ -40,7 +40,10 @@ def test_the_registry_waits_for_nobody_and_calls_every_agent(plan) -> None:
         ("default_model: passthrough\n", "", False),
         ("default_model: openai.m\n", "", True),
         ("", "mcp: {servers: {argos: {url: 'http://argos/mcp'}}}\n", True),
+        ("", "mcp: {servers: {argos: {target: 'http://argos/mcp'}}}\n", True),
+        ("", "mcp: {servers: {argos: {url: 'http://argos/sse', transport: sse}}}\n", True),
         ("", "mcp: {servers: {local: {command: x}}}\n", False),
+        ("", "mcp: {servers: {local: {target: 'python -m x'}}}\n", False),
     ],
 )
 def test_egress_follows_from_model_and_servers(plan, config: str, servers: str, egress: bool) -> None:

@@ -140,11 +140,57 @@ def _all_servers(
     commands: set[str] = set()
     for tree in trees:
         for name, url in _servers(tree, found).items():
+            entry = tree.data["mcp"]["servers"][name]
             if url is not None or name not in urls:
-                urls[name], places[name] = url, tree.where("mcp", "servers", name, "url")
-            if "command" in tree.data["mcp"]["servers"][name]:
+                urls[name] = url
+                places[name] = tree.where("mcp", "servers", name, _url_key(entry))
+            if "command" in entry or "target" in entry:
                 commands.add(name)
     return urls, places, frozenset(name for name in commands if urls[name] is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of a server that is called by HTTP, as fast-agent takes it; `sse` is the transport of 2024-11-05."""
+
+    url: str
+    sse: bool = False
+
+
+def endpoint(entry: Mapping[str, Any]) -> Endpoint | None:
+    """Return the address in an entry of `mcp.servers`, None for a program that an agent starts itself.
+
+    It stands under `url`, or under `target`, fast-agent's shorthand for either; one that begins with a variable is
+    taken for a URL, since a network that is open to no avail does less harm than one that is closed.
+    """
+    target = entry.get("target")
+    shorthand = isinstance(target, str) and target.strip().lower().startswith(("http://", "https://", "${"))
+    url, transport = target if shorthand else entry.get("url"), entry.get("transport")
+    if not isinstance(url, str) or transport == "stdio":
+        return None
+    url = url.strip()
+    if transport == "sse" or (shorthand and _path(url).endswith("/sse")):
+        return Endpoint(url, sse=True)
+    return Endpoint(_with_mcp(url))
+
+
+def _url_key(entry: Mapping[str, Any]) -> str:
+    return "target" if "target" in entry else "url"
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
+
+
+def _with_mcp(url: str) -> str:
+    """Add the path that fast-agent adds to a URL which names no endpoint."""
+    if flaw(url) or VARIABLE.search(url):
+        return url
+    parts, path = urlsplit(url), _path(url)
+    return url if parts.query or path.endswith(("/mcp", "/sse")) else parts._replace(path=f"{path}/mcp").geturl()
 
 
 def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
@@ -165,10 +211,11 @@ def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
             continue
         if not isinstance(entry.get("headers") or {}, Mapping):
             found.append(tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names"))
-        url = entry.get("url")
-        if isinstance(url, str) and not VARIABLE.search(url) and flaw(url) == NO_PORT:
-            found.append(tree.problem("mcp", "servers", name, "url", message=NO_PORT, hint="1 to 65535, or none"))
-        urls[name] = url if isinstance(url, str) else None
+        address = endpoint(entry)
+        if address and not VARIABLE.search(address.url) and flaw(address.url) == NO_PORT:
+            path = ("mcp", "servers", name, _url_key(entry))
+            found.append(tree.problem(*path, message=NO_PORT, hint="1 to 65535, or none"))
+        urls[name] = address.url if address else None
     return urls
 
 

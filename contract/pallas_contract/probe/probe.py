@@ -32,6 +32,7 @@ from pallas_contract.probe.session import (
     as_object,
     as_text,
     as_texts,
+    has_endpoint,
 )
 
 __all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Result", "Target", "patience", "probe"]
@@ -152,6 +153,8 @@ async def _ask_or_read_page(session: Session, era: str) -> Result:
 
 
 async def _ask(session: Session, era: str) -> Result:
+    if session.target.sse:
+        return await _sse(session)
     if era == LEGACY:
         try:
             return await _legacy(session)
@@ -162,6 +165,19 @@ async def _ask(session: Session, era: str) -> Result:
     except _NotModern:
         await session.close()  # some servers open a session for any first request, even one they refuse
         return await _legacy(session)
+
+
+async def _sse(session: Session) -> Result:
+    """Open the stream of a server of HTTP with SSE (2024-11-05): an event says where messages are posted to.
+
+    Nothing is posted there, so nothing is initialized; the server forgets the stream once the connection is gone.
+    """
+    response = await session.stream()
+    if response.status != 200:
+        raise ProbeEnded("error", Reason("HttpError", f"HTTP {response.status}"))
+    if not has_endpoint(response):
+        raise ProbeEnded("error", _NOT_MCP)
+    return Result("ok")
 
 
 async def _modern(session: Session) -> Result:

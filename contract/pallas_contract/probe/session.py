@@ -40,7 +40,8 @@ class Target:
     """An MCP server to probe. `address` is an IP to connect to instead of resolving the URL's host.
 
     `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state. `ours` is an agent
-    of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer.
+    of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer. `sse` is a server
+    of the transport of 2024-11-05, which is asked for its stream of events and nothing else.
     """
 
     url: str
@@ -49,6 +50,7 @@ class Target:
     tools: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     ours: bool = False
+    sse: bool = False
 
 
 class ProbeEnded(Exception):
@@ -96,6 +98,17 @@ class Session:
         """Send a notification; whatever the server answers is no matter."""
         body = json.dumps({"jsonrpc": "2.0", "method": method}).encode()
         await self._client.request("POST", headers=self._headers(), body=body)
+
+    async def stream(self) -> http_client.HttpResponse:
+        """GET the stream of events, up to the one that says where to post.
+
+        Raises:
+            ProbeEnded: as `post`.
+        """
+        headers = {**self._headers(), "accept": "text/event-stream"}
+        response = await self._client.request("GET", headers=headers, is_complete=has_endpoint, last=True)
+        _raise_for_status(response)
+        return response
 
     async def page(self, path: str) -> http_client.HttpResponse:
         """GET a plain page beside the MCP endpoint, without any credentials."""
@@ -193,6 +206,13 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 def _is_stream(response: http_client.HttpResponse) -> bool:
     return response.headers.get("content-type", "").startswith("text/event-stream")
+
+
+def has_endpoint(response: http_client.HttpResponse) -> bool:
+    """Return whether an answer is a stream with a whole `endpoint` event (2024-11-05, HTTP with SSE)."""
+    blocks = response.body.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]
+    fields = (line.partition(b":") for block in blocks for line in block.split(b"\n"))
+    return _is_stream(response) and any(name == b"event" and text.strip() == b"endpoint" for name, _, text in fields)
 
 
 def _events(body: bytes) -> list[bytes]:

@@ -35,6 +35,8 @@ class Prepared:
     """What the project declares, for the registry entry."""
     endpoints: dict[str, Target]
     """Every configured HTTP server by name, peers included."""
+    oauth: frozenset[str]
+    """Those at which fast-agent logs in by itself."""
     warnings: tuple[Problem, ...]
     keys_file: Path | None
     """Where the issuer's keys are, when they are in a file."""
@@ -64,6 +66,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         {peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (own.agent.access.jwt and own.agent.access.jwt.jwks_file) or ""
+    servers = fastagent_yaml.http_servers(built.data, environ)
     return Prepared(
         settings=own,
         config=built,
@@ -71,9 +74,9 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         model=declared.capabilities or Capabilities(model=""),
         published=declared.capabilities,
         endpoints={
-            server: Target(url, headers=headers)
-            for server, url, headers in fastagent_yaml.endpoints(built.data, environ)
+            name: Target(server.url, headers=server.headers, sse=server.sse) for name, server in servers.items()
         },
+        oauth=frozenset(name for name, server in servers.items() if server.oauth),
         warnings=tuple(warnings),
         keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         tokens=token_files.read(fleet, tree, name, project, secrets),

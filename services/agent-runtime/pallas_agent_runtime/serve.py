@@ -158,7 +158,7 @@ async def _answer(
                 checks.active_failure,
                 engine.failure,
                 downstream.refreshed,
-                refusing=downstream.refusing(settings.subagents - settings.forward),
+                refusing=downstream.refusing(prepared.endpoints.keys() - settings.forward - prepared.oauth),
                 access=guard.problem,
                 conversations=store.problem,
             )

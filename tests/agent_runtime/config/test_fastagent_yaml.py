@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import fastagent_yaml
+from pallas_agent_runtime.config.fastagent_yaml import HttpServer
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 
@@ -124,15 +125,29 @@ mcp:
     argos: {url: "http://${HOST}/mcp", headers: {X-Key: "${KEY}"}}
     gitea: {url: "http://gitea/mcp", access_token: "${KEY}"}
     own: {url: "http://own/mcp", access_token: "${KEY}", headers: {authorization: mine}}
+    short: {target: "http://${HOST}", headers: {X-Key: "${KEY}"}, auth: {oauth: false}}
+    stream: {url: "http://stream/events", transport: sse, auth: {scope: read}}
     local: {command: x}
+    shell: {target: uvx x}
 """
     environ = {"HOST": "argos", "KEY": "k"}
     data = build(written, environ=environ).data
-    assert list(fastagent_yaml.endpoints(data, environ)) == [
-        ("argos", "http://argos/mcp", {"X-Key": "k"}),
-        ("gitea", "http://gitea/mcp", {"Authorization": "Bearer k"}),
-        ("own", "http://own/mcp", {"authorization": "mine"}),
-    ]
+    assert fastagent_yaml.http_servers(data, environ) == {
+        "argos": HttpServer("http://argos/mcp", {"X-Key": "k"}),
+        "gitea": HttpServer("http://gitea/mcp", {"Authorization": "Bearer k"}),
+        "own": HttpServer("http://own/mcp", {"authorization": "mine"}),
+        "short": HttpServer("http://argos/mcp", {"X-Key": "k"}),
+        "stream": HttpServer("http://stream/events", {}, sse=True, oauth=True),
+    }
+
+
+def test_a_shorthand_for_a_member_of_the_fleet_is_replaced_like_a_url() -> None:
+    written = "mcp: {servers: {research: {target: 'http://localhost:1/mcp', headers: {a: b}}}}"
+    built = build(written, peers={"research": "http://research:8080/mcp"})
+    assert "target" not in built.data["mcp"]["servers"]["research"]
+    assert built.notes == (
+        "mcp.servers.research.target: http://localhost:1/mcp is replaced by the fleet's http://research:8080/mcp",
+    )
 
 
 def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_others() -> None:
@@ -143,10 +158,10 @@ def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_other
     assert data["mcp"]["servers"]["b"]["headers"] == {"X": "y", "Authorization": "Bearer ${PALLAS_CALL_B_TOKEN}"}
     assert "secret" not in str(data)
     assert "old" not in str(data)
-    assert list(fastagent_yaml.endpoints(data, environ)) == [
-        ("b", "http://b/mcp", {"X": "y", "Authorization": "Bearer secret"}),
-        ("c", "http://c/mcp", {}),
-    ]
+    assert fastagent_yaml.http_servers(data, environ) == {
+        "b": HttpServer("http://b/mcp", {"X": "y", "Authorization": "Bearer secret"}),
+        "c": HttpServer("http://c/mcp", {}),
+    }
 
 
 @pytest.mark.parametrize(

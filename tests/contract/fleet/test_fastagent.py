@@ -53,7 +53,7 @@ def test_a_server_may_stand_in_either_file_and_the_secrets_have_the_last_word(tm
     )
     found, problems = fastagent.load(tmp_path)
     assert problems == []
-    assert found.servers == {"argos": "http://argos/mcp", "tool": "http://t", "atlas": "https://x/mcp?key=s3cret"}
+    assert found.servers == {"argos": "http://argos/mcp", "tool": "http://t/mcp", "atlas": "https://x/mcp?key=s3cret"}
     assert found.commands == frozenset()
     assert {name: str(where) for name, where in found.places.items()} == {
         "argos": "fastagent.config.yaml:1:25 mcp.servers.argos.url",
@@ -71,3 +71,39 @@ def test_a_port_that_is_none_is_refused_in_either_file_and_the_url_not_shown(tmp
         "fastagent.config.yaml:1:21 mcp.servers.a.url",
         "has no valid port",
     )
+
+
+@pytest.mark.parametrize(
+    ("entry", "url", "sse"),
+    [
+        ({"url": "http://a:1/mcp"}, "http://a:1/mcp", False),
+        ({"url": "http://a"}, "http://a/mcp", False),
+        ({"url": "http://a/x?k=1"}, "http://a/x?k=1", False),
+        ({"url": "http://a/sse"}, "http://a/sse", False),
+        ({"url": "http://a/events", "transport": "sse"}, "http://a/events", True),
+        ({"target": " http://a/x "}, "http://a/x/mcp", False),
+        ({"target": "https://a/sse"}, "https://a/sse", True),
+        ({"target": "${URL}"}, "${URL}", False),
+        ({"url": "http://[::1"}, "http://[::1", False),
+    ],
+)
+def test_an_address_is_read_as_fast_agent_does(entry: dict[str, str], url: str, sse: bool) -> None:
+    assert fastagent.endpoint(entry) == fastagent.Endpoint(url, sse)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"command": "x"}, {"target": "npx -y x"}, {"target": "@x/y"}, {"url": "http://a", "transport": "stdio"}, {}],
+)
+def test_a_program_has_no_address(entry: dict[str, str]) -> None:
+    assert fastagent.endpoint(entry) is None
+
+
+def test_a_target_is_a_server_with_a_place(tmp_path: Path) -> None:
+    servers = "{a: {target: 'https://a/mcp'}, b: {target: npx x}, c: {target: 'http://c:0/mcp'}}"
+    (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {servers}}}\n")
+    config, (problem,) = fastagent.load(tmp_path)
+    assert config.servers == {"a": "https://a/mcp", "b": None, "c": "http://c:0/mcp"}
+    assert config.commands == {"b"}
+    assert str(config.places["a"]) == "fastagent.config.yaml:1:21 mcp.servers.a.target"
+    assert (problem.where.field, problem.message) == ("mcp.servers.c.target", "has no valid port")

@@ -446,3 +446,48 @@ async def test_one_of_ours_says_on_its_open_page_what_it_would_say_over_mcp(
     assert "authorization" not in server.asked[-1].headers
     assert len(server.asked) == 2
     assert (await probe.probe(Target(server.url, deep=True))).state == "unauthenticated"
+
+
+SSE = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def test_a_server_of_the_sse_transport_is_asked_for_its_stream_and_left(serve) -> None:
+    """The stream never ends; a ping, which is a comment, may come before the event."""
+
+    async def endless(asked, writer) -> None:
+        event = b": ping\r\n\r\nevent: endpoint\r\ndata: /messages?session_id=1\r\n\r\n"
+        writer.write(SSE + b"%x\r\n%s\r\n" % (len(event), event))
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    server = await serve(endless)
+    result = await probe.probe(Target(server.url, sse=True, headers={"X-Key": "k"}))
+    assert (result.state, result.reason.message) == ("ok", "")
+    ((method, headers),) = [(asked.method, asked.headers) for asked in server.asked]
+    assert (method, headers["accept"], headers["x-key"]) == ("GET", "text/event-stream", "k")
+
+
+@pytest.mark.parametrize(("status", "state", "code", "message"), STATUSES)
+async def test_a_status_is_a_finding_of_a_stream_too(serve, answer, status, state, code, message) -> None:
+    server = await serve(answer(status, location="http://169.254.169.254/"))
+    result = await probe.probe(Target(server.url, sse=True))
+    assert (result.state, result.reason) == (state, Reason(code, message))
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/event-stream"])
+async def test_a_page_is_no_stream(serve, answer, kind: str) -> None:
+    body = b"event: endpoint\n\n" if kind == "text/html" else b"event: message\ndata: endpoint\n\n"
+    server = await serve(answer(200, body, content_type=kind))
+    result = await probe.probe(Target(server.url, sse=True))
+    assert (result.state, result.reason.code) == ("error", "NotMcp")
+
+
+async def test_a_stream_without_a_word_is_no_answer(serve) -> None:
+    async def silent(asked, writer) -> None:
+        writer.write(SSE)
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    server = await serve(silent)
+    result = await probe.probe(Target(server.url, sse=True), timeout=0.1)
+    assert (result.state, result.reason.code) == ("error", "NoAnswer")

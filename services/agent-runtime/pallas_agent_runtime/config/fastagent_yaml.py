@@ -21,7 +21,7 @@ Data = dict[str, Any]
 
 NO_KEY = "not-set"
 """Stands for a missing key: an agent starts without one (seed 001, Startup Preflight: warn-only), its calls fail."""
-_OURS = ("command", "args", "transport", "protocol_mode")
+_OURS = ("command", "args", "target", "transport", "protocol_mode")
 """What the kit decides for a peer: `legacy` would keep a session, which all whom this agent answers would share."""
 MAX_RETRIES = 3
 DEFAULT_RETRIES = 1
@@ -71,7 +71,10 @@ def _usable(tree: Source, environ: Mapping[str, str], notes: list[str]) -> Data:
             drop.add(path)
         else:
             notes.append(f"{tree.where(*path)}: the variable {variable} is not set; the setting is left out")
-            if path[-1] != "url":  # a server without a URL is no server; with this one it is an unreachable one
+            if path[-1] not in (
+                "url",
+                "target",
+            ):  # a server without a URL is no server; with this one it is an unreachable one
                 drop.add(path)
     data: Data = interpolation.without(tree.data, frozenset(drop))
     return data
@@ -119,8 +122,9 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
         entry["load_on_start"] = False
     for name, url in peers.items():
         written = servers.get(name, {})
-        if written.get("url", url) != url:
-            notes.append(f"mcp.servers.{name}.url: {written['url']} is replaced by the fleet's {url}")
+        for key in ("url", "target"):
+            if written.get(key, url) != url:
+                notes.append(f"mcp.servers.{name}.{key}: {written[key]} is replaced by the fleet's {url}")
         kept = {key: value for key, value in written.items() if key not in _OURS}
         servers[name] = {**kept, "transport": "http", "url": url, "load_on_start": False}
         if name in presented:
@@ -160,16 +164,35 @@ def _runtime(data: Data, notes: list[str]) -> None:
     data["llm_retries"] = min(retries, MAX_RETRIES) if isinstance(retries, int) else DEFAULT_RETRIES
 
 
-def endpoints(data: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Name, URL and headers, all expanded, of every HTTP server of the built configuration."""
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """An MCP server that is called by HTTP, everything expanded."""
+
+    url: str
+    headers: Mapping[str, str]
+    sse: bool = False
+    oauth: bool = False
+    """Whether fast-agent logs in by itself (`auth`), so that a probe without a token is refused and a turn is not."""
+
+
+def http_servers(data: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, HttpServer]:
+    """Return every HTTP server of the built configuration by name."""
+    servers: dict[str, HttpServer] = {}
     for name, entry in data["mcp"]["servers"].items():
-        if isinstance(entry.get("url"), str):
-            written = entry.get("headers") or {}
-            headers = {key: interpolation.expand(str(value), environ) for key, value in written.items()}
-            token = entry.get("access_token")
-            if isinstance(token, str) and "authorization" not in {key.lower() for key in headers}:
-                headers["Authorization"] = f"Bearer {interpolation.expand(token, environ)}"
-            yield name, interpolation.expand(entry["url"], environ), headers
+        texts = {key: interpolation.expand(text, environ) for key, text in entry.items() if isinstance(text, str)}
+        endpoint = fastagent.endpoint(texts)
+        if endpoint is None:
+            continue
+        headers = {
+            key: interpolation.expand(str(value), environ) for key, value in (entry.get("headers") or {}).items()
+        }
+        token = texts.get("access_token")
+        if token is not None and "authorization" not in {key.lower() for key in headers}:
+            headers["Authorization"] = f"Bearer {token}"
+        login = entry.get("auth")
+        oauth = isinstance(login, Mapping) and login.get("oauth") is not False
+        servers[name] = HttpServer(endpoint.url, headers, endpoint.sse, oauth)
+    return servers
 
 
 def _section(data: Data, key: str) -> Data:

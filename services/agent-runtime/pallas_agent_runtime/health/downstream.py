@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -54,7 +54,7 @@ class Downstream:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
         return sorted(name for name, seen in self.seen.items() if not seen.result.reachable)
 
-    def refusing(self, names: frozenset[str]) -> list[str]:
+    def refusing(self, names: Set[str]) -> list[str]:
         """Those of `names` that want other credentials than the ones they were shown, sorted."""
         return sorted(name for name in names & self.seen.keys() if self.seen[name].result.state == "unauthenticated")
 

@@ -1,0 +1,87 @@
+"""Servers of every kind in an agent's health: those that refuse it, those written in short, and those of SSE."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """401 to everything."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(401)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+
+class Streaming(BaseHTTPRequestHandler):
+    """The stream of a server of HTTP with SSE, which ends after its first event."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"event: endpoint\r\ndata: /messages\r\n\r\n")
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any) -> None:
+    with ExitStack() as stack:
+        refusing = stack.enter_context(answering(Refusing))
+        streaming = stack.enter_context(answering(Streaming))
+        closed = f"http://127.0.0.1:{toolkit.free_port()}"
+        servers = {
+            "locked": {"url": f"{refusing}/mcp"},
+            "login": {"url": f"{refusing}/mcp", "auth": {"oauth": True}},
+            "short": {"target": f"{closed}/mcp"},
+            "stream": {"url": f"{streaming}/events", "transport": "sse"},
+            "gone": {"target": f"{closed}/sse"},
+        }
+        card = f"---\ntype: agent\nname: scout\nservers: [{', '.join(servers)}]\n---\nYou are Scout.\n"
+        files = {
+            "agents.yaml": {
+                "name": "k",
+                "registry_port": toolkit.free_port(),
+                "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
+            },
+            "scout.md": card,
+            "fastagent.config.yaml": {"default_model": "passthrough", "mcp": {"servers": servers}},
+        }
+        agents = stack.enter_context(toolkit.running(toolkit.write_files(tmp_path, files), "scout"))
+
+        def page() -> dict[str, Any] | None:
+            answer: dict[str, Any] = json.loads(agents.get("scout", "/healthz")[1])
+            return answer if answer["downstream"].keys() == servers.keys() else None
+
+        health = await asyncio.to_thread(toolkit.until, page)
+        assert (health["status"], health["message"]) == ("degraded", "Unreachable: gone, short; Refused by: locked")
+        assert health["downstream"]["stream"]["state"] == "ok"
+        assert health["downstream"]["login"]["state"] == "unauthenticated"
