@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import scenario
+from . import connections, scenario
 from .projects import copy_example
 from .release import Release, namespace, until, until_gone, until_replicas
 
@@ -57,6 +57,36 @@ async def up(fleet: Release) -> Release:
 
 def test_helm_test_calls_every_agent(fleet) -> None:
     assert "Phase:          Succeeded" in fleet.helm("test", "--timeout", "120s").stdout
+
+
+def test_declared_connections_go_through_and_no_other_by_name_and_by_address(fleet) -> None:
+    """Nobody is called back either: of the two ends of a declared connection only one calls."""
+    members = connections.addresses(fleet)
+    assert connections.edges(fleet, {name: name for name in members}) == connections.declared(fleet)
+    assert connections.edges(fleet, members) == connections.declared(fleet)
+
+
+def test_strangers_reach_nobody_and_nobody_reaches_strangers(fleet) -> None:
+    members = connections.addresses(fleet)
+    with connections.strangers(fleet) as strangers:
+        for space in strangers:
+            assert connections.connects(space, "pod/stranger", list(members.values())) == [False] * len(members)
+            assert connections.connects(space, "pod/stranger", list(strangers.values())) == [True, True]
+        for name in members:
+            reached = connections.connects(fleet.namespace, f"deployment/{name}", list(strangers.values()))
+            assert reached == [False, False], name
+
+
+def test_it_is_the_policies_that_refuse(fleet) -> None:
+    """Without them every pod reaches every other; with them again, those of the graph."""
+    members = connections.addresses(fleet)
+    everybody = {(caller, called) for caller in members for called in members if caller != called}
+    fleet.kubectl("delete", "networkpolicies", "--all")
+    try:
+        until(lambda: connections.edges(fleet, members) == everybody, "every pod reaches every other", within=60)
+    finally:
+        fleet.upgrade()
+    until(lambda: connections.edges(fleet, members) == connections.declared(fleet), "the graph holds", within=60)
 
 
 @pytest.mark.parametrize("era", scenario.ERAS)

@@ -1,0 +1,94 @@
+"""Packets between pods: who gets a connection to whom, from inside of their containers.
+
+`tools/netpol` enforces the policies in the project's own cluster; in another one its network plugin does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from pallas_contract import __version__
+from pallas_gen.plan import build_plan
+from pallas_gen.project import load
+
+from .release import Release, call, namespace
+
+CONNECT = """
+import json, socket
+from concurrent.futures import ThreadPoolExecutor
+def connects(host):
+    try:
+        socket.create_connection((host, 8080), timeout=3).close()
+    except OSError:
+        return False
+    return True
+with ThreadPoolExecutor(32) as pool:
+    print(json.dumps(list(pool.map(connects, {hosts}))))
+"""
+STRANGER = {
+    "restartPolicy": "Never",
+    "terminationGracePeriodSeconds": 1,
+    "containers": [
+        {
+            "name": "stranger",
+            "image": f"pallas-agent:{__version__}",
+            "args": ["-c", "import socket; s = socket.create_server(('', 8080))\nwhile True: s.accept()[0].close()"],
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+    "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
+}
+Edges = set[tuple[str, str]]
+
+
+def declared(fleet: Release) -> Edges:
+    """Return (caller, called) as agents.yaml has it; the registry calls each agent."""
+    project = load.load(fleet.config, {})
+    plan = build_plan(project.fleet, project.config, project.project)
+    return {*plan.edges, *(("registry", item.host) for item in plan.workloads if item.kind == "agent")}
+
+
+def addresses(fleet: Release) -> dict[str, str]:
+    """Return the address of each pod by the name of its workload."""
+    pods = fleet.pods().values()
+    return {pod["metadata"]["labels"]["app.kubernetes.io/name"]: pod["status"]["podIP"] for pod in pods}
+
+
+def connects(space: str, pod: str, hosts: list[str]) -> list[bool]:
+    """Return for each host whether a process in the pod gets a connection to it."""
+    code = CONNECT.format(hosts=hosts)
+    answer: list[bool] = json.loads(call("kubectl", "-n", space, "exec", pod, "--", "python", "-c", code).stdout)
+    return answer
+
+
+def edges(fleet: Release, hosts: Mapping[str, str]) -> Edges:
+    """Return which members reach which other one, `hosts` saying how they call it."""
+
+    def called(caller: str) -> Edges:
+        others = [name for name in hosts if name != caller]
+        answers = connects(fleet.namespace, f"deployment/{caller}", [hosts[name] for name in others])
+        return {(caller, name) for name, reached in zip(others, answers, strict=True) if reached}
+
+    with ThreadPoolExecutor(4) as executor:
+        return set().union(*executor.map(called, hosts))
+
+
+@contextmanager
+def strangers(fleet: Release) -> Iterator[dict[str, str]]:
+    """Run a pod of somebody else in the fleet's namespace and one in another; their addresses by namespace."""
+    path = fleet.config.with_name("stranger.json")
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"}, "spec": STRANGER}))
+    with namespace(f"{fleet.namespace}-elsewhere") as elsewhere:
+        spaces = (fleet.namespace, elsewhere)
+        try:
+            for space in spaces:
+                call("kubectl", "-n", space, "apply", "-f", path)
+            for space in spaces:
+                call("kubectl", "-n", space, "wait", "--for=condition=Ready", "pod/stranger", "--timeout=60s")
+            field = ("-o", "jsonpath={.status.podIP}")
+            yield {space: call("kubectl", "-n", space, "get", "pod", "stranger", *field).stdout for space in spaces}
+        finally:
+            fleet.kubectl("delete", "pod", "stranger", "--ignore-not-found", "--grace-period=1")
