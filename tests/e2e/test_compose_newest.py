@@ -1,0 +1,40 @@
+"""A fleet brought up and taken down by compose 5; the other tests here use the one of this machine, which is older."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import docker
+import pytest
+
+from . import scenario
+from .projects import copy_example
+from .stack import running
+
+pytestmark = [pytest.mark.docker, pytest.mark.versions]
+
+
+@pytest.fixture
+def newest(root, monkeypatch) -> None:
+    """Make `docker compose` the newest."""
+    folder = subprocess.run([root / "tools" / "versions"], check=True, capture_output=True, text=True).stdout.strip()
+    monkeypatch.setenv("DOCKER_CONFIG", f"{folder}/docker")
+    version = ["docker", "compose", "version", "--short"]
+    assert subprocess.run(version, check=True, capture_output=True, text=True).stdout.lstrip("v").startswith("5.7.")
+
+
+async def test_compose_5_starts_a_fleet_leaves_it_alone_and_ends_it(root, tmp_path, newest) -> None:
+    config = copy_example(root / "examples" / "01-hello", tmp_path, name=f"newest-e2e-{os.getpid()}")
+    with running(config) as stack:
+        await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
+        answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
+        assert "good morning" in answer.text
+        before = {name: container.id for name, container in stack.containers().items()}
+        stack.up()
+        assert {name: container.id for name, container in stack.containers().items()} == before
+    engine = docker.from_env()
+    label = f"com.docker.compose.project={stack.project}"
+    assert engine.containers.list(all=True, filters={"label": label}) == []
+    assert engine.networks.list(filters={"label": label}) == []
+    engine.close()

@@ -1,0 +1,3 @@
+module github.com/docker/secrets-engine/client
+
+go 1.26.0

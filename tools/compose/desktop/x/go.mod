@@ -1,0 +1,3 @@
+module github.com/docker/secrets-engine/x
+
+go 1.26.0
