@@ -46,23 +46,25 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     Raises:
         Refused: with every error found in any of them.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     folder = path.resolve().parent
     fleet, tree, warnings = validate_load.load(path)
     try:
-        config, said = fastagent.load(folder)
+        config, config_problems = fastagent.load(folder)
     except Refused as refused:
-        config, said = Config(), refused.problems
+        # the rest is checked as if there was none, so that one run names all problems
+        config = Config()
+        config_problems = refused.problems
     shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
-    places = _secret_places(fleet, tree)
-    secrets = mounts.inside(folder, [*shared, *places])
+    secret_locations = _secret_locations(fleet, tree)
+    secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(mounts.entries(folder, hidden)))
-    own_image = fleet.written.image.agent is not None  # it may bring its own modules along
-    found += [*warnings, *said, *code_rules.missing(fleet, tree, folder, lambda _: own_image)]
-    mounted = {file: Where(file) for file in shared} | places
-    found += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, places, secrets)]
-    found += [
+    custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
+    problems += [*warnings, *config_problems, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
+    mounted = {file: Where(file) for file in shared} | secret_locations
+    problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets)]
+    problems += [
         *_servers(fleet, config),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *_registering(fleet, tree),
@@ -71,28 +73,37 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         *_variables(config, folder, environ, fleet),
     ]
     if fleet.image.code == "mounted":
-        found += _links(folder, project.entries)
-    closed = [*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)]
-    return Loaded(fleet, config, project, folder, refuse_errors(found), closed)
+        problems += _links(folder, project.entries)
+    return Loaded(
+        fleet=fleet,
+        config=config,
+        project=project,
+        folder=folder,
+        warnings=refuse_errors(problems),
+        unreadable=[*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)],
+    )
 
 
-def _secret_places(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
+def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
     """Return every secret file as written, with the place that names it: a variable's key, a token's `file`."""
-    places = {}
+    locations = {}
     for secret in secret_files.of_fleet(fleet):
         named_by_key = secret.path[-3] == "secrets" or secret.path[0] == "registry"
-        places[secret.file] = tree.where(*(secret.path[:-1] if named_by_key else secret.path))
-    return places
+        locations[secret.file] = tree.where(*(secret.path[:-1] if named_by_key else secret.path))
+    return locations
 
 
 def _secrets_in_code(
-    fleet: ResolvedFleet, places: Mapping[str, Where], secrets: Mapping[str, str]
+    fleet: ResolvedFleet, locations: Mapping[str, Where], secrets: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
-    modules = [*(agent.module for agent in fleet.agents.values()), *(item.module for item in fleet.services.values())]
+    """Refuse secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
+    modules = [
+        *(agent.module for agent in fleet.agents.values()),
+        *(service.module for service in fleet.services.values()),
+    ]
     tops = {module.partition(".")[0] for module in modules if module}
     tops |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
-    for file, where in places.items():
+    for file, where in locations.items():
         top = secrets.get(file, "").partition("/")[0]
         if top in tops:
             message = f"{file} lies in `{top}`, which holds code that every container gets"
@@ -117,14 +128,14 @@ def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
             yield Problem(Where(name), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 
 
-def _missing_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
-    for file, where in places.items():
+def _missing_secrets(folder: Path, locations: Mapping[str, Where]) -> Iterator[Problem]:
+    for file, where in locations.items():
         if not os.path.isfile(folder / file):  # unlike Path.is_file, it never raises
             yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
 
 
-def _closed_secrets(folder: Path, places: Mapping[str, Where]) -> Iterator[Problem]:
-    for file, where in places.items():
+def _closed_secrets(folder: Path, locations: Mapping[str, Where]) -> Iterator[Problem]:
+    for file, where in locations.items():
         path = folder / file
         if os.path.isfile(path) and not path.stat().st_mode & 0o004:
             hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
@@ -163,8 +174,8 @@ def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for name, agent in fleet.agents.items():
         if agent.replicas > 1 and agent.publish:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
-            place = ("agents", name, "replicas")
-            yield tree.problem(*place, message=message, hint="set `publish: false` to agree", level="warning")
+            path = ("agents", name, "replicas")
+            yield tree.problem(*path, message=message, hint="set `publish: false` to agree", level="warning")
     if fleet.host in _LOCAL or fleet.public_url:  # a proxy on this host finds them on loopback
         return
     addresses = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
