@@ -26,7 +26,7 @@ def configure(fmt: str, *, stream: TextIO | None = None, extra: Sequence[Process
     `fmt` is `json` or `text` (names.ENV_LOG_FORMAT); any other value means `json`, because a log line in the wrong
     format is worth more than a program that does not start.
     """
-    out = stream or sys.stdout
+    output = stream or sys.stdout
     text = fmt == "text"
     clock = structlog.processors.TimeStamper(fmt="%H:%M:%S" if text else "iso", utc=not text)
     shared: list[Processor] = [
@@ -40,19 +40,19 @@ def configure(fmt: str, *, stream: TextIO | None = None, extra: Sequence[Process
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        cache_logger_on_first_use=False,
+        cache_logger_on_first_use=False,  # one that is cached would keep an earlier configuration
     )
     formatter = structlog.stdlib.ProcessorFormatter(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *(_text(colors=out.isatty()) if text else _json()),
+            *(_text(colors=output.isatty()) if text else _json()),
         ],
         foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
     )
-    handler = logging.StreamHandler(out)
+    handler = logging.StreamHandler(output)
     handler.setFormatter(formatter)
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = [handler]  # a library may have added one of its own, and each line would come twice
     root.setLevel(logging.INFO)
 
 
@@ -73,7 +73,7 @@ def _json() -> list[Processor]:
 
 
 def _ordered(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Time, level and event first: a line stays readable when a terminal cuts it."""
+    """Put time, level and event first: a line stays readable when a terminal cuts it."""
     return {**{key: event[key] for key in _FIRST if key in event}, **event}
 
 

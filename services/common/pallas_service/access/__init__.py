@@ -1,1 +1,1 @@
-"""Who calls: tokens checked before anything of MCP is read."""
+"""Authentication of callers: tokens are checked before anything of MCP is read."""

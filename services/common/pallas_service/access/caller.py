@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. `identity` is the same for every token of one caller; the token itself is never shown."""
+    """The sender of a request. `identity` is the same for every token of one caller; `repr` has no token."""
 
     name: str
     identity: str
@@ -23,7 +23,7 @@ class Caller:
 
 
 def caller(request: HTTPConnection | None) -> Caller | None:
-    """The verified caller of `request`; None where nobody is asked for a token."""
+    """Return the verified caller of `request`; None where nobody is asked for a token."""
     user = request.scope.get("user") if request is not None else None
     if not isinstance(user, AuthenticatedUser):
         return None
@@ -31,7 +31,7 @@ def caller(request: HTTPConnection | None) -> Caller | None:
     client, issuer, subject = principal_components(token)
     return Caller(
         name=subject or client,
-        identity=json.dumps([client, issuer, subject]),
+        identity=json.dumps([client, issuer, subject]),  # as JSON: a separator could stand in one of them
         token=token.token,
         issuer=issuer,
         audiences=frozenset((token.claims or {}).get("aud", ())),

@@ -26,7 +26,7 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What is asked of callers. `resource` is the URL they know the agent by.
+    """The requirements for callers of `/mcp`. `resource` is the URL they know the agent by.
 
     Without an `issuer` there are static tokens only, which no client can get by itself: then there is no metadata.
     """
@@ -37,16 +37,16 @@ class Gate:
     scopes: tuple[str, ...] = ()
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """`app` for those who present a token that is accepted; 401 or 403 for all others."""
-        where = build_resource_metadata_url(AnyHttpUrl(self.resource)) if self.issuer else None
-        required = RequireAuthMiddleware(app, list(self.scopes), where)
+        """Return `app` for those who present a token that is accepted; 401 or 403 for all others."""
+        metadata_url = build_resource_metadata_url(AnyHttpUrl(self.resource)) if self.issuer else None
+        required = RequireAuthMiddleware(app, list(self.scopes), metadata_url)
         checked = AuthenticationMiddleware(required, backend=BearerAuthBackend(self.verifier))
-        return _Challenge(checked, self.resource, where, self.scopes)
+        return _Challenge(checked, self.resource, metadata_url, self.scopes)
 
     def routes(self) -> Sequence[Route]:
-        """The metadata, at the paths of RFC 9728 for the resource and for `/mcp`, and where clients look next.
+        """Return the routes of the metadata: the paths of RFC 9728 for the resource and for `/mcp`, and the bare one.
 
-        The first two differ behind a reverse proxy that has the agents in its paths.
+        Clients ask in this order. The first two differ behind a reverse proxy that has the agents in its paths.
         """
         if self.issuer is None:
             return ()
@@ -58,13 +58,13 @@ class Gate:
             }
         )
         page = cors_middleware(ProtectedResourceMetadataHandler(metadata).handle, ["GET", "OPTIONS"])
-        own = WELL_KNOWN + urlsplit(self.resource).path
-        paths = dict.fromkeys((own, WELL_KNOWN + names.MCP_PATH, WELL_KNOWN))
+        resource_path = WELL_KNOWN + urlsplit(self.resource).path
+        paths = dict.fromkeys((resource_path, WELL_KNOWN + names.MCP_PATH, WELL_KNOWN))
         return [Route(path, page, methods=["GET", "OPTIONS"]) for path in paths]
 
 
 class _Challenge:
-    """What the SDK's challenges leave out, and what they say too much.
+    """Middleware that puts right what the SDK's challenges leave out, and what they say too much.
 
     The scopes to ask for belong into each of them (MCP, Authorization: Scope Selection); who has shown no bearer token
     has made no error (RFC 6750, 3.1).
@@ -73,8 +73,8 @@ class _Challenge:
     def __init__(self, app: ASGIApp, resource: str, metadata: AnyHttpUrl | None, scopes: tuple[str, ...]) -> None:
         self._app = app
         self._scope = f', scope="{" ".join(scopes)}"' if scopes else ""
-        where = f', resource_metadata="{metadata}"' if metadata else ""
-        self._invitation = f'Bearer realm="{resource}"{where}{self._scope}'
+        hint = f', resource_metadata="{metadata}"' if metadata else ""
+        self._invitation = f'Bearer realm="{resource}"{hint}{self._scope}'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         presented = Headers(scope=scope).getlist("authorization")
@@ -87,7 +87,7 @@ class _Challenge:
             invited = Response(status_code=401, headers={"www-authenticate": self._invitation})
             return await invited(scope, receive, send)
 
-        async def challenged(message: MutableMapping[str, Any]) -> None:
+        async def send_with_scope(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start" and message["status"] in (401, 403):
                 headers = message["headers"]
                 message["headers"] = [
@@ -96,4 +96,4 @@ class _Challenge:
                 ]
             await send(message)
 
-        return await self._app(scope, receive, challenged)
+        return await self._app(scope, receive, send_with_scope)

@@ -43,7 +43,7 @@ class Key:
 
     @property
     def usable(self) -> Any:
-        """What PyJWT takes: its own class binds the algorithm, the bare key leaves it to the allow-list."""
+        """The form that PyJWT takes: its own class binds the algorithm, the bare key leaves it to the allow-list."""
         return self.jwk if self.alg else self.jwk.key
 
 
@@ -51,42 +51,45 @@ class Keys:
     """A set of keys that is looked after; `fetch` gives the JWK set (RFC 7517) as bytes."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> None:
-        self._fetch, self._clock = fetch, clock
+        self._fetch = fetch
+        self._clock = clock
         self._keys: list[Key] = []
-        self._asked = self._found = -TRUSTED
-        self._looking = asyncio.Lock()
+        self._last_attempt = -TRUSTED
+        self._last_success = -TRUSTED
+        self._lock = asyncio.Lock()
         self.problem = ""
-        """Why the last look brought no keys."""
+        """The reason why the last look brought no keys."""
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
         while True:
-            await self._look()
+            await self._refresh()
             await asyncio.sleep(PAUSE if self.problem else LASTING)
 
     async def find(self, key_id: str | None) -> Key | None:
-        """The key of that id, or the only one where a token names none; looked for at most every 30 s."""
-        if (key := self._known(key_id)) is None:
-            await self._look()
-            key = self._known(key_id)
+        """Return the key of that id, or the only one where a token names none; looked for at most every 30 s."""
+        if (key := self._cached(key_id)) is None:
+            await self._refresh()
+            key = self._cached(key_id)
         return key
 
-    def _known(self, key_id: str | None) -> Key | None:
-        if self._clock() - self._found > TRUSTED:
+    def _cached(self, key_id: str | None) -> Key | None:
+        if self._clock() - self._last_success > TRUSTED:
             return None
-        found = self._keys if key_id is None else [key for key in self._keys if key.id == key_id]
-        return found[0] if len(found) == 1 else None
+        matches = self._keys if key_id is None else [key for key in self._keys if key.id == key_id]
+        return matches[0] if len(matches) == 1 else None  # of two with one id nobody can say which is meant
 
-    async def _look(self) -> None:
-        async with self._looking:  # who waited here finds what the one before has fetched
-            if self._clock() - self._asked < PAUSE:
+    async def _refresh(self) -> None:
+        async with self._lock:  # who waited here finds what the one before has fetched
+            if self._clock() - self._last_attempt < PAUSE:
                 return
-            self._asked = self._clock()
-            before = self.problem
+            self._last_attempt = self._clock()
+            previous_problem = self.problem
             try:
                 async with asyncio.timeout(TIMEOUT):
                     self._keys = parse(await self._fetch())
-                self._found, self.problem = self._clock(), "" if self._keys else "no key that can check a signature"
+                self._last_success = self._clock()
+                self.problem = "" if self._keys else "no key that can check a signature"
             except TimeoutError:
                 self.problem = f"no answer in {TIMEOUT:g} s"
             except (OSError, ValueError, http_client.Unreachable) as error:
@@ -94,7 +97,7 @@ class Keys:
             except Exception as error:  # whatever an issuer answers, the agent goes on with the keys it has
                 self.problem = f"the look at the keys failed: {type(error).__name__}"
                 log.exception("issuer_keys_failed")
-            if self.problem != before:
+            if self.problem != previous_problem:
                 log.warning("issuer_keys", keys=len(self._keys), problem=self.problem or None)
 
 
@@ -108,17 +111,18 @@ def parse(document: bytes) -> list[Key]:
         listed: list[Any] = json.loads(document)["keys"]
         if not isinstance(listed, list):
             raise TypeError
-        found = [_key(data) for data in listed if isinstance(data, dict)]
+        keys = [_key(data) for data in listed if isinstance(data, dict)]
     except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError("not a JWK set") from None
-    return [key for key in found if key]
+    return [key for key in keys if key]
 
 
 def _key(data: dict[str, Any]) -> Key | None:
     """Return the key, None for one that is not for signatures, not public, too large, or that PyJWT cannot read."""
     if data.get("use", "sig") != "sig" or data.get("kty") == "oct" or _PRIVATE & data.keys():
         return None
-    key_id, alg = data.get("kid"), data.get("alg")
+    key_id = data.get("kid")
+    alg = data.get("alg")
     if not all(isinstance(text, str | None) for text in (key_id, alg)):
         return None
     if any(len(str(data.get(member, ""))) > longest for member, longest in _LONGEST.items()):
@@ -130,7 +134,7 @@ def _key(data: dict[str, Any]) -> Key | None:
 
 
 def from_url(url: str) -> Fetch:
-    """Without redirects: where keys come from is said in agents.yaml and nowhere else."""
+    """Return a fetch without redirects: where keys come from is said in agents.yaml and nowhere else."""
 
     async def fetch() -> bytes:
         reply = await http_client.request("GET", url, headers={"accept": "application/json"})
@@ -142,7 +146,7 @@ def from_url(url: str) -> Fetch:
 
 
 def from_file(path: Path) -> Fetch:
-    """Read again each time, so that a replaced file needs no restart."""
+    """Return a fetch that reads again each time, so that a replaced file needs no restart."""
 
     async def fetch() -> bytes:
         return await asyncio.to_thread(path.read_bytes)

@@ -8,19 +8,20 @@ from collections.abc import Mapping
 
 
 class StaticTokens:
-    """Knows callers by their tokens; the tokens themselves are forgotten."""
+    """Callers by the digests of their tokens; the tokens themselves are forgotten."""
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         """`tokens` maps caller -> token."""
         self._callers = [(_digest(token), caller) for caller, token in tokens.items()]
 
     def caller(self, token: str) -> str | None:
-        """Whose token this is. Every known one is compared, so that time tells nothing."""
-        digest, found = _digest(token), None
-        for known, caller in self._callers:
-            if hmac.compare_digest(known, digest):
-                found = caller
-        return found
+        """Return the owner of `token`. Every digest is compared, so that time tells nothing."""
+        digest = _digest(token)
+        owner = None
+        for expected, caller in self._callers:
+            if hmac.compare_digest(expected, digest):
+                owner = caller  # and no `break`: see above
+        return owner
 
 
 def _digest(token: str) -> bytes:

@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 
 
 class _Refused(Exception):
-    """Why a token is not accepted; never with a part of it."""
+    """A token that is not accepted; the text says why, never with a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What a JWT must be (RFC 9068): from `issuer`, for `audience`, signed with one of `algorithms`."""
+    """The demands on a JWT (RFC 9068): from `issuer`, for `audience`, signed with one of `algorithms`."""
 
     issuer: str
     audience: str
@@ -49,10 +49,13 @@ class Verifier:
         scopes: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._static, self._trust, self._scopes, self._clock = static, trust, scopes, clock
+        self._static = static
+        self._trust = trust
+        self._scopes = scopes
+        self._clock = clock
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Whose token it is; None for one that is not accepted, which is then logged without a part of it."""
+        """Return the owner and scopes of `token`; None for one that is not accepted, logged without a part of it."""
         if (caller := self._static.caller(token)) is not None:
             return AccessToken(token=token, client_id=caller, scopes=list(self._scopes))
         try:
@@ -66,7 +69,7 @@ class Verifier:
         return None
 
     async def _claims(self, token: str, trust: Trust) -> dict[str, Any]:
-        """The claims of a token that is signed by the issuer, for us, and valid now."""
+        """Return the claims of a token that is signed by the issuer, for us, and valid now."""
         try:
             header = jwt.get_unverified_header(token)
         except (PyJWTError, ValueError):
@@ -91,7 +94,9 @@ class Verifier:
         return claims
 
     def _check_times(self, claims: dict[str, Any]) -> None:
-        now, ends, begins = self._clock(), claims["exp"], claims.get("nbf", 0)
+        now = self._clock()
+        ends = claims["exp"]
+        begins = claims.get("nbf", 0)
         if not all(
             isinstance(moment, int) or (isinstance(moment, float) and isfinite(moment)) for moment in (ends, begins)
         ):
@@ -102,7 +107,8 @@ class Verifier:
             raise _Refused("not valid yet")
 
     def _accepted(self, token: str, claims: dict[str, Any]) -> AccessToken:
-        subject, audience = str(claims["sub"]), claims["aud"]
+        subject = str(claims["sub"])
+        audience = claims["aud"]
         if not subject:
             raise _Refused("an empty subject")
         return AccessToken(

@@ -1,4 +1,4 @@
-"""How long a connection may take for what it sends, and how many there may be: for both services.
+"""Limits of connections, for both services: their number, and the time each may take for what it sends.
 
 uvicorn waits for heads and bodies without an end, and takes connections until there are no file descriptors left: then
 not even a probe of the kubelet is answered, and a service that is well is started again.
@@ -75,17 +75,20 @@ class TimedProtocol(HttpToolsProtocol):
     a part is there. Where all of them have calls under way, what comes is told to come again, probes excepted.
     """
 
-    head_seconds, stall_seconds, body_seconds, look_seconds = HEAD_SECONDS, STALL_SECONDS, BODY_SECONDS, LOOK_SECONDS
+    head_seconds = HEAD_SECONDS
+    stall_seconds = STALL_SECONDS
+    body_seconds = BODY_SECONDS
+    look_seconds = LOOK_SECONDS
     most: int | None = None
     """Most connections; None asks the system once."""
     told = -QUIET_SECONDS
 
     _waiting: float | None = None
-    """When it began to wait for a head, by the loop's clock; None while there is a request, or uvicorn's timer runs."""
+    """Time (the loop's) since which it waits for a head; None while there is a request, or uvicorn's timer runs."""
     _body_since: float | None = None
-    """When the body that is not complete began."""
+    """Time at which the body that is not complete began."""
     _window = 0.0
-    """When bytes of the body were counted anew; `_bytes` came since."""
+    """Time from which bytes of the body are counted; `_bytes` came since."""
     _bytes = 0
     _crowded = False
     _look: asyncio.TimerHandle | None = None
@@ -160,7 +163,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._look = self.loop.call_later(self.look_seconds, self._check)
 
     def _forgive(self, now: float) -> None:
-        """Time in which nobody here reads is not the sender's."""
+        """Move the deadlines: time in which nobody here reads is not the sender's."""
         if self._waiting is not None:
             self._waiting += self.look_seconds
         if self._body_since is not None:

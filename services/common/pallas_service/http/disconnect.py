@@ -15,14 +15,14 @@ from starlette.requests import Request
 
 
 class HungUp(MCPError):
-    """Who asked has closed the connection; there is nobody to tell it to but the log."""
+    """A caller that closed its connection; there is nobody to tell it to but the log."""
 
     def __init__(self) -> None:
         super().__init__(CONNECTION_CLOSED, "the caller hung up")
 
 
 async def attended[T](request: Request | None, work: Awaitable[T]) -> T:
-    """The result of `work`, which is cancelled when the connection of `request` is closed.
+    """Return the result of `work`, which is cancelled when the connection of `request` is closed.
 
     Raises:
         HungUp: it was.

@@ -1,7 +1,7 @@
-"""How much a server reads before it knows what is asked: uvicorn's HTTP protocol with bounded heads, for both services.
+"""Bounds for what a server reads before it knows what is asked: uvicorn's HTTP protocol, for both services.
 
-Neither uvicorn's httptools protocol nor llhttp bounds them, nor how many requests may wait for the answers before them;
-only the extras `registry` and `agent` bring uvicorn along.
+Neither uvicorn's httptools protocol nor llhttp bounds a head, nor how many requests may wait for the answers before
+them; only the extras `registry` and `agent` bring uvicorn along.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _TooLarge(Exception):
 
 
 class _Flow(FlowControl):
-    """Reads nothing new while bytes are held back: uvicorn would go on reading after each answer."""
+    """Flow control that reads nothing new while bytes are held back: uvicorn would go on reading after each answer."""
 
     holding = False
 
@@ -50,36 +50,37 @@ class BoundedProtocol(TimedProtocol):
     _head = 0
     _unfinished = 0
     _progress = False
-    _held = memoryview(b"")
+    _backlog = memoryview(b"")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
         self.flow = _Flow(transport)
 
     def data_received(self, data: bytes) -> None:
-        if len(data) <= PIECE and not self.pipeline and not self._held:
+        if len(data) <= PIECE and not self.pipeline and not self._backlog:
             self._parse(data)
             return
-        self._held = memoryview(b"".join((self._held, data)))
+        self._backlog = memoryview(b"".join((self._backlog, data)))
         self._go_on()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._held and not self.pipeline:
+        if self._backlog and not self.pipeline:
             self.loop.call_soon(self._go_on)  # not at once: this may be the parser's own callback
 
     def _go_on(self) -> None:
         """Parse what is held as far as nothing waits in the pipeline; bodies never do."""
         flow = cast("_Flow", self.flow)
-        while self._held and not self.pipeline and not self.transport.is_closing():
-            piece, self._held = self._held[:PIECE], self._held[PIECE:]
-            if not self._held:
+        while self._backlog and not self.pipeline and not self.transport.is_closing():
+            piece = self._backlog[:PIECE]
+            self._backlog = self._backlog[PIECE:]
+            if not self._backlog:
                 flow.holding = False
                 flow.resume_reading()
             self._parse(bytes(piece))
         if self.transport.is_closing():
-            self._held = self._held[:0]
-        elif self._held:
+            self._backlog = self._backlog[:0]
+        elif self._backlog:
             flow.holding = True
             flow.pause_reading()
 
@@ -97,7 +98,8 @@ class BoundedProtocol(TimedProtocol):
             super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
-        self._head, self._progress = 0, True
+        self._head = 0
+        self._progress = True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:

@@ -29,7 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def bound(host: str, port: int, own_names: Sequence[str] = ()) -> Iterator[list[socket.socket]]:
-    """Sockets that have their address but do not listen yet: nobody is kept waiting by an agent that cannot answer.
+    """Yield sockets that have their address but do not listen yet: no caller waits for an agent that cannot answer.
 
     With `own_names` they are on the addresses of these names and on loopback, instead of on `host`: in a container that
     shares networks with those it calls, only those that may call it reach it.
@@ -41,10 +41,10 @@ def bound(host: str, port: int, own_names: Sequence[str] = ()) -> Iterator[list[
         if not own_names:
             yield [_bind(stack, host, port)]
             return
-        found = [_bind(stack, LOOPBACK, port)]
+        listeners = [_bind(stack, LOOPBACK, port)]
         for name in own_names:
-            found += _bind_own(stack, name, port)
-        yield found
+            listeners += _bind_own(stack, name, port)
+        yield listeners
 
 
 def start(listener: socket.socket) -> None:
@@ -68,20 +68,20 @@ def _bind(stack: contextlib.ExitStack, host: str, port: int) -> socket.socket:
 
 
 def _bind_own(stack: contextlib.ExitStack, name: str, port: int) -> list[socket.socket]:
-    """A name may stand for several replicas; one of its addresses is ours."""
+    """Return sockets on those addresses of `name` that are ours: it may stand for several replicas."""
     try:
         addresses = sorted({entry[4][0] for entry in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)})
     except OSError:
         raise CannotListen(f"cannot listen on {name}:{port}: the name is not known") from None
-    found = []
+    listeners = []
     for address in addresses:
         try:
-            found.append(_bind(stack, str(address), port))
-        except CannotListen as error:
-            last = error
-    if not found:
-        raise last
-    return found
+            listeners.append(_bind(stack, str(address), port))
+        except CannotListen as error:  # that of another replica
+            last_error = error
+    if not listeners:
+        raise last_error
+    return listeners
 
 
 @contextlib.contextmanager
@@ -89,6 +89,6 @@ def _claiming(host: str, port: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         reason = (error.strerror or str(error)).lower()
-        raise CannotListen(f"cannot listen on {shown}: {reason}") from None
+        raise CannotListen(f"cannot listen on {address}: {reason}") from None

@@ -59,7 +59,7 @@ class FastPathProtocol(BoundedProtocol):
                 self.server_state.total_requests += 1
                 self.transport.write(self._fields(_UNCHANGED, document.head))
                 return
-        whole = not self._open and not self._held
+        whole = not self._open and not self._backlog
         self._begun = 0
         self._answered = self._again = None
         super().data_received(data)
