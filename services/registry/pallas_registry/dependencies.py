@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pallas_registry.discovery.dns import Resolve
 from pallas_registry.discovery.sighting import Discovery
 from pallas_registry.probing.scheduler import MOST, Check, Prober
-from pallas_registry.probing.stall_clock import Pulse
+from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import MemoryRegistrations, RegistrationStore
 from pallas_registry.timing import Sleep
 
@@ -26,7 +26,7 @@ class Dependencies:
     """Clocks, DNS, the prober and the store of registrations.
 
     `discovery` and `resolve` None mean the ones that the settings ask for, and the system's. `most` is how many probes
-    may go on at once. `pulse` has to be started for lost time to count.
+    may go on at once. `stall_clock` has to be started for lost time to count.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -37,4 +37,4 @@ class Dependencies:
     store: RegistrationStore = field(default_factory=MemoryRegistrations)
     resolve: Resolve | None = None
     most: int = MOST
-    pulse: Pulse = field(default_factory=Pulse)
+    stall_clock: StallClock = field(default_factory=StallClock)

@@ -36,13 +36,13 @@ async def follow_file(
             continue
         if reading is None:
             continue
-        before = set(monitor.board.agents)
+        before = set(monitor.agent_states.agents)
         publisher.hold()
         monitor.apply(reading)
         # before discovery looks again: an agent that is gone is not probed once more
-        scheduler.retain(monitor.board.agents)
+        scheduler.retain(monitor.agent_states.agents)
         monitor.agents_changed.set()
-        after = set(monitor.board.agents)
+        after = set(monitor.agent_states.agents)
         _log.info("fleet file read again", added=sorted(after - before), removed=sorted(before - after))
 
 
@@ -65,11 +65,13 @@ async def discover_registered(dependencies: Dependencies, monitor: Monitor, sche
     """Look for the agents that registered: apart, so that they cannot delay those of the file."""
     registrar = monitor.registrar
     sleep = dependencies.sleep
-    url_discovery = UrlDiscovery(dependencies.resolve or Resolver(), sleep=sleep, bound=dependencies.pulse.timeout)
+    url_discovery = UrlDiscovery(
+        dependencies.resolve or Resolver(), sleep=sleep, bound=dependencies.stall_clock.timeout
+    )
 
     def on_sighting(agent: str, url: str, sighting: Sighting) -> None:
         if registrar.url(agent) == url:  # it may have moved or left during the sweep
-            monitor.board.sight(agent, sighting)
+            monitor.agent_states.set_sighting(agent, sighting)
             scheduler.follow(agent, sighting.endpoints)
 
     while True:

@@ -15,9 +15,9 @@ from pallas_registry.http.metrics import Metrics
 from pallas_registry.probing.recheck import Recheck
 from pallas_registry.registration.registrar import Registrar
 from pallas_registry.settings import Settings
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import Change, History
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 from pallas_registry.status_page import overview
 
 PATIENCE = 5.0
@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 
 
 class Monitor:
-    """The agents of the file and those that registered, in one board; everything happens on the event loop."""
+    """The agents of the file and those that registered, in one model; everything happens on the event loop."""
 
     def __init__(
         self,
@@ -53,27 +53,27 @@ class Monitor:
         self._clock = dependencies.clock
         self._now = dependencies.now
         self._started = dependencies.clock()
-        self.board = Board(clock=self._clock, now=self._now, on_change=self._record, on_update=updated.set)
+        self.agent_states = AgentStates(clock=self._clock, now=self._now, on_change=self._record, on_update=updated.set)
         self.registrar = Registrar(
             dependencies.store,
-            self.board,
+            self.agent_states,
             self._expect,
             clock=self._clock,
-            forgiven=dependencies.pulse.forgiven,
+            forgiven=dependencies.stall_clock.forgiven,
             now=self._now,
         )
         leases = self.registrar.leases
         self.metrics = Metrics(
-            self.board,
+            self.agent_states,
             config_ok=lambda: watcher.ok,
-            lost=lambda: dependencies.pulse.lost,
+            lost=lambda: dependencies.stall_clock.lost,
             silences=lambda: {registration.agent: leases.silence(registration.agent) for registration in leases.all},
         )
         self._recheck = Recheck(
             dependencies.check,
             self.report,
-            endpoints=self.board.endpoints,
-            before=self.board.result,
+            endpoints=self.agent_states.endpoints,
+            before=self.agent_states.result,
             clock=self._clock,
         )
         self._replica_count = ReplicaCount(self._expected_replicas, clock=self._clock)
@@ -90,20 +90,20 @@ class Monitor:
 
     def sight(self, agent: str, sighting: Sighting) -> None:
         """Take the word of discovery about an agent of the file."""
-        self.board.sight(agent, self._replica_count.check(agent, sighting))
+        self.agent_states.set_sighting(agent, self._replica_count.check(agent, sighting))
 
     def note_undeclared(self, addresses: tuple[str, ...]) -> None:
         """Take the word of discovery about addresses in the fleet's domain that are no agent's."""
-        for address in set(addresses) - set(self.board.undeclared):
+        for address in set(addresses) - set(self.agent_states.undeclared):
             _log.warning("undeclared address in the fleet's domain", address=address)
-        self.board.beside(addresses)
+        self.agent_states.set_undeclared(addresses)
 
     def report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
         """Take the result of a probe."""
         self.metrics.observe(result.latency)
-        self.board.report(agent, endpoint, result)
+        self.agent_states.add_result(agent, endpoint, result)
 
-    async def recheck(self, agent: str) -> Verdict:
+    async def recheck(self, agent: str) -> Condition:
         """Look for the agent and probe it now.
 
         Raises:
@@ -112,11 +112,11 @@ class Monitor:
         """
         await self._recheck(agent)
         self.agents_changed.set()
-        return self.board.verdict(agent)
+        return self.agent_states.condition(agent)
 
     def waiting(self) -> str:
         """Return why the registry is not ready; empty when it is (app.Waiting)."""
-        waiting = self.board.waiting
+        waiting = self.agent_states.waiting
         if not waiting or self._clock() - self._started >= PATIENCE:
             return ""
         return f"{len(waiting)} of {len(self.reading.fleet.agents)} agents not probed yet"
@@ -126,7 +126,7 @@ class Monitor:
         return overview.gather(
             self.reading,
             self._settings.placement,
-            self.board,
+            self.agent_states,
             self.history,
             now=self._now(),
             config_ok=self._watcher.ok,
@@ -139,10 +139,10 @@ class Monitor:
         return self.reading.expected_replicas(agent) if self._settings.placement == "container" else 1
 
     def _expect(self) -> None:
-        """Tell the board which agents there are, after some came or went, and have them looked for."""
+        """Tell the agent_states which agents there are, after some came or went, and have them looked for."""
         registered = [registration.agent for registration in self.registrar.leases.all]
-        self.board.expect([*self.reading.fleet.agents, *registered])
-        self.metrics.retain(self.board.agents)
+        self.agent_states.expect([*self.reading.fleet.agents, *registered])
+        self.metrics.retain(self.agent_states.agents)
         self.registrations_changed.set()
 
     def _record(self, change: Change) -> None:

@@ -15,7 +15,7 @@ from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.probing.scheduler import MOST, Prober
-from pallas_registry.probing.stall_clock import Pulse
+from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service
 from pallas_registry.serving import fast_path, fd_limit
@@ -40,10 +40,12 @@ async def serve(
         Exception: a part of the service failed; a registry that no longer probes must not go on answering.
     """
     stop = Stop()
-    pulse = Pulse()
-    pulse.start()
-    prober = Prober(partial(probe, clock=pulse.clock, bound=pulse.timeout), clock=pulse.clock)
-    dependencies = Dependencies(store=store, most=fd_limit.affordable(MOST), check=prober.check, pulse=pulse)
+    stall_clock = StallClock()
+    stall_clock.start()
+    prober = Prober(partial(probe, clock=stall_clock.clock, bound=stall_clock.timeout), clock=stall_clock.clock)
+    dependencies = Dependencies(
+        store=store, most=fd_limit.affordable(MOST), check=prober.check, stall_clock=stall_clock
+    )
     service = Service(settings, reading, watcher, dependencies)
     server = HttpServer(
         create_app(service.backend(run=secrets.token_hex(4))),

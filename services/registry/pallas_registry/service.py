@@ -39,7 +39,7 @@ class Service:
         self.monitor = Monitor(settings, reading, watcher, dependencies, updated=updated)
         self.publisher = Publisher(
             Catalogue(now=dependencies.now, placement=settings.placement),
-            self.monitor.board,
+            self.monitor.agent_states,
             self.monitor.history,
             updated=updated,
             static=assets(),
@@ -76,7 +76,7 @@ class Service:
         discovery = self._dependencies.discovery or source.from_settings(
             self._settings,
             default=lambda agent: addresses.authority(monitor.reading.fleet, agent, "local"),
-            bound=self._dependencies.pulse.timeout,
+            bound=self._dependencies.stall_clock.timeout,
         )
         async with asyncio.TaskGroup() as group:
             schedule = partial(self._scheduler, spawn=group.create_task)
@@ -96,7 +96,7 @@ class Service:
         return Scheduler(
             self._dependencies.check,
             monitor.report,
-            before=monitor.board.result,
+            before=monitor.agent_states.result,
             spawn=spawn,
             interval=lambda: monitor.reading.fleet.registry.probe_interval,
             clock=self._dependencies.clock,

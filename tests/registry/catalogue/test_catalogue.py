@@ -15,7 +15,7 @@ from pallas_registry import fleet_file
 from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.serving.documents import Document
-from pallas_registry.state.status import NOT_PROBED, Verdict
+from pallas_registry.state.status import NOT_PROBED, Condition
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def catalogue(time) -> Catalogue:
     return Catalogue(now=time.now, placement="local")
 
 
-def well(_agent: str) -> Verdict:
-    return Verdict("ok")
+def well(_agent: str) -> Condition:
+    return Condition("ok")
 
 
 def entries(catalogue: Catalogue) -> list[dict]:
@@ -86,7 +86,7 @@ async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: Fle
     await time.advance(60)
     catalogue.publish(
         loaded,
-        lambda agent: Verdict("error", Reason("ConnectionRefused", "refused")) if agent == "harper" else NOT_PROBED,
+        lambda agent: Condition("error", Reason("ConnectionRefused", "refused")) if agent == "harper" else NOT_PROBED,
     )
     harper, research = (entry["_meta"] for entry in entries(catalogue))
     assert harper["io.modelcontextprotocol.registry/official"]["updatedAt"] == "2026-03-12T10:01:00Z"
@@ -103,7 +103,7 @@ async def test_a_registry_started_again_says_the_same(loaded: FleetReading, time
         said.append(catalogue.document.body)
         await time.advance(60)
     assert said[0] == said[1]
-    catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
+    catalogue.publish(loaded, lambda _: Condition("error", Reason("ConnectionRefused", "refused")))
     catalogue.publish(loaded, well)
     assert entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"] == "2026-03-12T10:02:00Z"
 
@@ -112,15 +112,15 @@ async def test_a_date_never_goes_back(catalogue: Catalogue, loaded: FleetReading
     """What was in error was looked at: well again after that, it is so from now on, not since the file was written."""
     older = replace(loaded, written=time.now() - timedelta(days=1))
     said = []
-    for read, verdict in [
+    for read, condition in [
         (loaded, NOT_PROBED),
-        (older, Verdict("ok")),  # a file put back with its date
-        (older, Verdict("error", Reason("ConnectionRefused", "refused"))),
-        (older, Verdict("unknown", Reason("NameUnresolved", "name resolution fails"))),
-        (older, Verdict("ok")),
+        (older, Condition("ok")),  # a file put back with its date
+        (older, Condition("error", Reason("ConnectionRefused", "refused"))),
+        (older, Condition("unknown", Reason("NameUnresolved", "name resolution fails"))),
+        (older, Condition("ok")),
     ]:
         await time.advance(60)
-        catalogue.publish(read, lambda _, verdict=verdict: verdict)
+        catalogue.publish(read, lambda _, condition=condition: condition)
         said.append(entries(catalogue)[0]["_meta"][OFFICIAL_META]["updatedAt"][11:16])
     assert said == ["10:00", "10:00", "10:03", "10:04", "10:05"]
 

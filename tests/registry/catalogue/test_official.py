@@ -20,7 +20,7 @@ from pallas_contract.fleet.resolved import resolve
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.catalogue import PATH, Catalogue
 from pallas_registry.fleet_file import FleetReading
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 
 OFFICIAL = Path(__file__).parent / "official"
 STRICTER = json.loads((OFFICIAL / "registry.schema.json").read_text())
@@ -56,9 +56,11 @@ def fleet(agents: dict[str, Agent], **more: object) -> FleetReading:
     return FleetReading(resolve(Fleet(name="Demo & Co", agents=agents, **more)), None)
 
 
-def published(loaded: FleetReading, time, placement: str = "container", verdict: Verdict | None = None) -> Catalogue:
+def published(
+    loaded: FleetReading, time, placement: str = "container", condition: Condition | None = None
+) -> Catalogue:
     catalogue = Catalogue(now=time.now, placement=placement)
-    catalogue.publish(loaded, lambda _: verdict or Verdict("ok"))
+    catalogue.publish(loaded, lambda _: condition or Condition("ok"))
     return catalogue
 
 
@@ -68,7 +70,7 @@ def agent(**more: object) -> Agent:
 
 def test_the_same_agent_in_each_face(time, folder: Path) -> None:
     loaded = fleet_file.load(folder / "agents.yaml")
-    catalogue = published(loaded, time, verdict=Verdict("degraded", Reason("SelfReported", "slow")))
+    catalogue = published(loaded, time, condition=Condition("degraded", Reason("SelfReported", "slow")))
     whole = get(catalogue, "/v0.1/servers")
     fits(whole, "ServerList")
     harper = whole["servers"][0]
@@ -190,7 +192,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size
 def test_any_file_gives_documents_that_fit(time, name, title, about, version, icon, sizes, reason) -> None:
     written = agent(title=title, description=about, icons=[Icon(src=icon, sizes=sizes)])
     loaded = FleetReading(resolve(Fleet(name=name, version=version, agents={"a_b": written})), None)
-    catalogue = published(loaded, time, verdict=Verdict("error", Reason("SelfReported", reason)))
+    catalogue = published(loaded, time, condition=Condition("error", Reason("SelfReported", reason)))
     fits(get(catalogue, "/v0.1/servers"), "ServerList")
     fits(get(catalogue, "/server-cards/a-b"), "ServerCard")
     fits(get(catalogue, CATALOG), "Catalog")
@@ -201,7 +203,7 @@ async def test_who_follows_the_changes_hears_of_removals(time, folder: Path) -> 
     catalogue = published(loaded, time)
     await time.advance(60)
     left = replace(loaded.fleet, agents={"harper": loaded.fleet.agents["harper"]})
-    catalogue.publish(FleetReading(left, loaded.capabilities), lambda _: Verdict("ok"))
+    catalogue.publish(FleetReading(left, loaded.capabilities), lambda _: Condition("ok"))
     assert [each["server"]["title"] for each in get(catalogue, "/v0.1/servers")["servers"]] == ["Harper"]
     (gone,) = get(catalogue, "/v0.1/servers", "updated_since=2026-03-12T10:00:30Z")["servers"]
     fits(gone, "ServerResponse")
@@ -213,7 +215,7 @@ async def test_who_follows_the_changes_hears_of_removals(time, folder: Path) -> 
         "isLatest": True,
     }
     assert catalogue.find("GET", "/server-cards/tech-research", b"") is None
-    catalogue.publish(loaded, lambda _: Verdict("ok"))
+    catalogue.publish(loaded, lambda _: Condition("ok"))
     assert get(catalogue, "/v0.1/servers", "include_deleted=true")["metadata"]["count"] == 2
 
 
@@ -221,7 +223,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
     loaded = fleet_file.load(folder / "agents.yaml")
     catalogue = published(loaded, time)
     await time.advance(60)
-    catalogue.publish(loaded, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
+    catalogue.publish(loaded, lambda _: Condition("error", Reason("ConnectionRefused", "refused")))
     await time.advance(60)
     raised = FleetReading(replace(loaded.fleet, version="2.0.0"), None)
 
@@ -230,7 +232,7 @@ async def test_a_change_of_state_is_an_update_a_new_version_another_publication(
         return [meta["publishedAt"][11:16], meta["updatedAt"][11:16], meta["statusChangedAt"][11:16]]
 
     assert dates() == ["10:00", "10:01", "10:00"]
-    catalogue.publish(raised, lambda _: Verdict("error", Reason("ConnectionRefused", "refused")))
+    catalogue.publish(raised, lambda _: Condition("error", Reason("ConnectionRefused", "refused")))
     assert dates() == ["10:02", "10:02", "10:02"]
 
 

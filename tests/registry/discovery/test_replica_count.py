@@ -11,7 +11,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.replica_count import PATIENCE, ReplicaCount
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.state.status import Verdict, judge
+from pallas_registry.state.status import Condition, judge
 from tests.registry.fake_fleet import Fake, running, states
 
 A, B, C = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
@@ -48,12 +48,12 @@ async def test_an_agent_that_left_the_file_comes_back_without_its_past(count: Re
 
 
 @pytest.mark.parametrize(
-    ("results", "verdict"),
+    ("results", "condition"),
     [
-        ((OK, OK), Verdict("degraded", SHORT)),
+        ((OK, OK), Condition("degraded", SHORT)),
         (
             (OK, REFUSED),
-            Verdict(
+            Condition(
                 "degraded",
                 Reason(
                     "ReplicaUnavailable",
@@ -64,13 +64,13 @@ async def test_an_agent_that_left_the_file_comes_back_without_its_past(count: Re
         ),
         (
             (REFUSED, REFUSED),
-            Verdict("error", Reason("ConnectionRefused", "connection refused; 2 of 3 replicas found")),
+            Condition("error", Reason("ConnectionRefused", "connection refused; 2 of 3 replicas found")),
         ),
     ],
 )
-def test_what_is_missing_is_part_of_the_verdict(results: tuple[Result, Result], verdict: Verdict) -> None:
+def test_what_is_missing_is_part_of_the_verdict(results: tuple[Result, Result], condition: Condition) -> None:
     sighting = Sighting((A, B), missing=SHORT)
-    assert judge("harper", sighting, dict(zip((A, B), results, strict=True))) == verdict
+    assert judge("harper", sighting, dict(zip((A, B), results, strict=True))) == condition
 
 
 def pool(folder: Path, fake: Fake) -> None:

@@ -67,9 +67,9 @@ class Ground:
             odd = {agent: seen.get(agent) for agent in sorted(wanted) if seen.get(agent, ("",))[0] != state}
             raise AssertionError(f"not {state}: {odd}") from None
 
-    async def said(self, agent: str, verdict: tuple[str, str]) -> None:
+    async def said(self, agent: str, condition: tuple[str, str]) -> None:
         """Wait until this state and reason are published of an agent."""
-        await until(self.states, lambda seen: seen.get(agent) == verdict)
+        await until(self.states, lambda seen: seen.get(agent) == condition)
 
     def after(self, moment: float, agent: str) -> list[Change]:
         """What was published about an agent from that moment on."""

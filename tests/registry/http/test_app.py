@@ -19,9 +19,9 @@ from pallas_registry.http.metrics import Metrics
 from pallas_registry.mcp import jsonrpc
 from pallas_registry.probing.recheck import Busy
 from pallas_registry.serving.documents import Document, Prebuilt, matches, refusal
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import Change, History
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 
 A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
 
@@ -34,8 +34,10 @@ class World:
         self.waiting = ""
         self.config_ok = True
         self.changes: list[Change] = []
-        self.board = Board(clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None)
-        self.metrics = Metrics(self.board, config_ok=lambda: self.config_ok)
+        self.agent_states = AgentStates(
+            clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None
+        )
+        self.metrics = Metrics(self.agent_states, config_ok=lambda: self.config_ok)
         self.history = History()
         self.streams = Streams(self.history, run="run", limit=2)
         self.busy = False
@@ -43,12 +45,12 @@ class World:
     def find(self, _method: str, path: str, _query: bytes) -> Document | None:
         return {PATH: self.document, "/v0.1/nothing": refusal(404, "Not found")}.get(path)
 
-    async def recheck(self, agent: str) -> Verdict:
+    async def recheck(self, agent: str) -> Condition:
         if agent != "harper":
             raise KeyError(agent)
         if self.busy:
             raise Busy(3)
-        return Verdict("error", Reason("ConnectionRefused", "connection refused"))
+        return Condition("error", Reason("ConnectionRefused", "connection refused"))
 
     async def mcp(self, headers: Mapping[str, str], body: bytes) -> jsonrpc.Response:
         return jsonrpc.Response(202, None)
@@ -165,9 +167,9 @@ async def series(client) -> dict[str, float]:
 
 @pytest.mark.parametrize(("state", "value"), [("ok", 1.0), ("degraded", 0.5), ("unauthenticated", 0.5), ("error", 0.0)])
 async def test_health_as_a_number(client, world: World, state: str, value: float) -> None:
-    world.board.expect(["tech_research"])
-    world.board.sight("tech_research", Sighting((A,)))
-    world.board.report("tech_research", A, Result(state, Reason("NoAnswer", "no answer in 3 s")))
+    world.agent_states.expect(["tech_research"])
+    world.agent_states.set_sighting("tech_research", Sighting((A,)))
+    world.agent_states.add_result("tech_research", A, Result(state, Reason("NoAnswer", "no answer in 3 s")))
     for change in world.changes:
         world.metrics.count(change)
     found = await series(client)
@@ -182,9 +184,9 @@ async def test_health_as_a_number(client, world: World, state: str, value: float
 
 
 async def test_the_registry_measures_itself(client, world: World, time) -> None:
-    world.board.expect(["harper"])
-    world.board.sight("harper", Sighting((A,)))
-    world.board.report("harper", A, Result("ok"))
+    world.agent_states.expect(["harper"])
+    world.agent_states.set_sighting("harper", Sighting((A,)))
+    world.agent_states.add_result("harper", A, Result("ok"))
     world.metrics.observe(0.02)
     world.config_ok = False
     await time.advance(7)
@@ -196,11 +198,11 @@ async def test_the_registry_measures_itself(client, world: World, time) -> None:
 
 
 async def test_the_series_of_a_removed_agent_are_gone(client, world: World) -> None:
-    world.board.expect(["harper", "research"])
-    world.board.sight("harper", Sighting((A,)))
-    world.board.report("harper", A, Result("ok"))
+    world.agent_states.expect(["harper", "research"])
+    world.agent_states.set_sighting("harper", Sighting((A,)))
+    world.agent_states.add_result("harper", A, Result("ok"))
     world.metrics.count(world.changes[0])
-    world.board.expect(["research"])
+    world.agent_states.expect(["research"])
     assert not [name for name in await series(client) if "harper" in name]
 
 

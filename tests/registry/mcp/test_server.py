@@ -26,7 +26,7 @@ from pallas_registry.mcp import server as mcp_server
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.service import Service
 from pallas_registry.settings import read
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import History
 from pallas_registry.status_page import overview
 
@@ -114,11 +114,11 @@ async def test_other_sites_and_methods_and_sizes(url: str) -> None:
 def ask(folder: Path, time):
     """`ask(method, params, **headers)`: status and error code of the answer."""
     loaded, history = fleet_file.load(folder / "agents.yaml"), History()
-    board = Board(clock=time.clock, now=time.now, on_change=history.record, on_update=lambda: None)
-    board.expect(list(loaded.fleet.agents))
+    agent_states = AgentStates(clock=time.clock, now=time.now, on_change=history.record, on_update=lambda: None)
+    agent_states.expect(list(loaded.fleet.agents))
 
     def look() -> overview.Overview:
-        return overview.gather(loaded, "container", board, history, now=time.now(), config_ok=True)
+        return overview.gather(loaded, "container", agent_states, history, now=time.now(), config_ok=True)
 
     def run(method: str, params: object = None, **headers: str) -> tuple[int, dict]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method} | ({"params": params} if params is not None else {})

@@ -250,16 +250,16 @@ async def test_those_that_hang_hold_up_nobody_until_there_is_no_place_left(sched
 
 
 async def test_a_round_knows_what_others_have_found_since(scheduler, time) -> None:
-    board: dict[tuple[str, Endpoint], Result] = {}
+    results: dict[tuple[str, Endpoint], Result] = {}
     told: list[Result | None] = []
 
     async def remember(_where: Endpoint, before: Result | None) -> Result:
         told.append(before)
         return OK
 
-    scheduler(instead=remember, before=lambda *who: board.get(who)).follow("harper", [endpoint()])
+    scheduler(instead=remember, before=lambda *who: results.get(who)).follow("harper", [endpoint()])
     await time.advance()
-    board["harper", endpoint()] = REFUSED  # a recheck's
+    results["harper", endpoint()] = REFUSED  # a recheck's
     await time.advance(5)
     assert told == [None, REFUSED]
 

@@ -28,13 +28,13 @@ async def test_missed_heartbeats_lower_the_state_step_by_step(leases: Leases, ti
     leases.put(registration(time))
     seen = []
     for _ in range(6):
-        seen.append(leases.verdict("feature_extractor").state)
+        seen.append(leases.condition("feature_extractor").state)
         await time.advance(10)
     assert seen == ["ok", "ok", "degraded", "degraded", "error", "error"]
-    reason = leases.verdict("feature_extractor").reason.message
+    reason = leases.condition("feature_extractor").reason.message
     assert reason == "no heartbeat since 2026-03-12T10:00:00Z", "the same for as long as it lasts"
     leases.beat(heartbeat())
-    assert leases.verdict("feature_extractor").state == "ok"
+    assert leases.condition("feature_extractor").state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ async def test_missed_heartbeats_lower_the_state_step_by_step(leases: Leases, ti
 def test_an_agents_own_word(leases: Leases, time, status: str, message: str, state: str, reason: str) -> None:
     leases.put(registration(time))
     leases.beat(heartbeat(status, message=message))
-    assert (leases.verdict("feature_extractor").state, leases.verdict("feature_extractor").reason.message) == (
+    assert (leases.condition("feature_extractor").state, leases.condition("feature_extractor").reason.message) == (
         state,
         reason,
     )
@@ -59,12 +59,12 @@ async def test_after_a_restart_an_agent_is_unknown_until_it_is_heard_of(leases: 
     kept = registration(time)
     await time.advance(5)
     leases.recall(kept)
-    assert leases.verdict("feature_extractor").state == "unknown"
+    assert leases.condition("feature_extractor").state == "unknown"
     assert leases.last_signal("feature_extractor") is None
     await time.advance(20)
-    assert leases.verdict("feature_extractor").state == "degraded"
+    assert leases.condition("feature_extractor").state == "degraded"
     leases.beat(heartbeat())
-    assert leases.verdict("feature_extractor").state == "ok"
+    assert leases.condition("feature_extractor").state == "ok"
 
 
 @pytest.mark.parametrize(("interval", "seconds"), [(1, 3600), (60, 3600), (600, 14400), (3600, 86400)])

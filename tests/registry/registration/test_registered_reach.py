@@ -26,7 +26,7 @@ async def test_an_agent_is_probed_where_the_file_allows_and_the_worse_word_count
         await desk.ask(register(url=url))
         await time.advance()
         assert states(desk.service)["feature-extractor"] == ("degraded", "db slow")
-        assert desk.service.monitor.board.endpoints("feature_extractor") == (Endpoint(url, "203.0.113.5"),)
+        assert desk.service.monitor.agent_states.endpoints("feature_extractor") == (Endpoint(url, "203.0.113.5"),)
         (target,) = [
             each for each in get(desk, "/prometheus/targets") if each["labels"]["agent"] == "feature_extractor"
         ]
@@ -91,14 +91,14 @@ async def test_a_name_that_leads_out_of_bounds_is_shown_and_not_asked(folder: Pa
         await time.advance(10)
         state, reason = states(desk.service)["feature-extractor"]
         assert (state, reason) == ("error", "its addresses are not among those that registry.registration.reach allows")
-        assert desk.service.monitor.board.endpoints("feature_extractor") == ()
+        assert desk.service.monitor.agent_states.endpoints("feature_extractor") == ()
 
 
 async def test_an_address_is_published_and_not_asked_where_the_file_allows_none(desk: Open, time) -> None:
     await desk.ask(register(url="http://169.254.169.254/mcp"))
     await time.advance(30)
     assert states(desk.service)["feature-extractor"] == ("ok", "")
-    assert desk.service.monitor.board.endpoints("feature_extractor") == ()
+    assert desk.service.monitor.agent_states.endpoints("feature_extractor") == ()
 
 
 async def test_a_new_reach_begins_and_ends_the_probing(folder: Path, time) -> None:

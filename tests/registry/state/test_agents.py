@@ -11,7 +11,7 @@ import pytest
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.state.agents import Board, Replica
+from pallas_registry.state.agents import AgentStates, Replica
 from pallas_registry.state.history import Change
 
 A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
@@ -33,19 +33,19 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def board(time, heard: Heard) -> Board:
-    board = Board(clock=time.clock, now=time.now, on_change=heard.changes.append, on_update=heard.update)
-    board.expect(["harper", "research"])
+def agent_states(time, heard: Heard) -> AgentStates:
+    agent_states = AgentStates(clock=time.clock, now=time.now, on_change=heard.changes.append, on_update=heard.update)
+    agent_states.expect(["harper", "research"])
     heard.updates = 0
-    return board
+    return agent_states
 
 
-async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> None:
-    board.sight("harper", Sighting((A,)))
+async def test_from_unknown_to_ok_to_error(agent_states: AgentStates, heard: Heard, time) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
     assert (heard.changes, heard.updates) == ([], 1), "where it is, but not yet how"
-    board.report("harper", A, OK)
+    agent_states.add_result("harper", A, OK)
     await time.advance(5)
-    board.report("harper", A, REFUSED)
+    agent_states.add_result("harper", A, REFUSED)
     first, second = heard.changes
     assert (first.agent, first.old, first.new, first.reason.message) == ("harper", "unknown", "ok", "")
     assert (second.old, second.new, second.reason.message) == ("ok", "error", "connection refused")
@@ -53,105 +53,107 @@ async def test_from_unknown_to_ok_to_error(board: Board, heard: Heard, time) -> 
     assert heard.updates == 3
 
 
-def test_the_same_again_is_no_change(board: Board, heard: Heard) -> None:
-    board.sight("harper", Sighting((A,)))
+def test_the_same_again_is_no_change(agent_states: AgentStates, heard: Heard) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
     for _ in range(3):
-        board.report("harper", A, OK)
-        board.sight("harper", Sighting((A,)))
+        agent_states.add_result("harper", A, OK)
+        agent_states.set_sighting("harper", Sighting((A,)))
     assert (len(heard.changes), heard.updates) == (1, 2)
 
 
-def test_another_reason_is_an_update_but_no_change_of_state(board: Board, heard: Heard) -> None:
-    board.sight("harper", Sighting((A,)))
-    board.report("harper", A, REFUSED)
-    board.report("harper", A, Result("error", Reason("NoAnswer", "no answer in 3 s")))
+def test_another_reason_is_an_update_but_no_change_of_state(agent_states: AgentStates, heard: Heard) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
+    agent_states.add_result("harper", A, REFUSED)
+    agent_states.add_result("harper", A, Result("error", Reason("NoAnswer", "no answer in 3 s")))
     assert (len(heard.changes), heard.updates) == (1, 3)
 
 
-def test_only_the_file_removes_an_agent(board: Board) -> None:
-    board.sight("harper", Sighting((A,)))
-    board.report("harper", A, REFUSED)
-    board.sight("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
-    assert board.agents == ("harper", "research")
-    board.expect(["research", "new"])
-    assert board.agents == ("research", "new")
+def test_only_the_file_removes_an_agent(agent_states: AgentStates) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
+    agent_states.add_result("harper", A, REFUSED)
+    agent_states.set_sighting("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
+    assert agent_states.agents == ("harper", "research")
+    agent_states.expect(["research", "new"])
+    assert agent_states.agents == ("research", "new")
 
 
-def test_what_is_known_outlives_a_reload(board: Board, heard: Heard) -> None:
-    board.sight("harper", Sighting((A,)))
-    board.report("harper", A, OK)
-    board.expect(["new", "harper"])
-    assert board.verdict("harper").state == "ok"
+def test_what_is_known_outlives_a_reload(agent_states: AgentStates, heard: Heard) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
+    agent_states.add_result("harper", A, OK)
+    agent_states.expect(["new", "harper"])
+    assert agent_states.condition("harper").state == "ok"
     assert len(heard.changes) == 1
 
 
-def test_a_container_that_comes_back_elsewhere_keeps_its_state_until_it_answers(board: Board, heard: Heard) -> None:
+def test_a_container_that_comes_back_elsewhere_keeps_its_state_until_it_answers(
+    agent_states: AgentStates, heard: Heard
+) -> None:
     for gone in (Sighting((A,)), Sighting(problem=Reason("NameNotFound", "name not found")), Sighting((B,))):
-        board.sight("harper", gone)
-    board.report("harper", B, OK)
+        agent_states.set_sighting("harper", gone)
+    agent_states.add_result("harper", B, OK)
     assert [(change.old, change.new) for change in heard.changes] == [("unknown", "error"), ("error", "ok")]
 
 
-def test_late_words_about_what_is_gone_are_ignored(board: Board) -> None:
-    board.sight("harper", Sighting((A,)))
-    board.report("harper", A, REFUSED)
-    board.sight("harper", Sighting((B,)))
-    board.report("harper", A, OK)
-    assert board.verdict("harper").state == "error"
-    assert board.age("harper") is None
-    board.expect(["research"])
-    board.report("harper", B, OK)
-    board.sight("harper", Sighting((B,)))
-    assert board.agents == ("research",)
+def test_late_words_about_what_is_gone_are_ignored(agent_states: AgentStates) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
+    agent_states.add_result("harper", A, REFUSED)
+    agent_states.set_sighting("harper", Sighting((B,)))
+    agent_states.add_result("harper", A, OK)
+    assert agent_states.condition("harper").state == "error"
+    assert agent_states.age("harper") is None
+    agent_states.expect(["research"])
+    agent_states.add_result("harper", B, OK)
+    agent_states.set_sighting("harper", Sighting((B,)))
+    assert agent_states.agents == ("research",)
 
 
-async def test_age_is_that_of_the_replica_probed_longest_ago(board: Board, time) -> None:
-    assert board.age("harper") is None
-    board.sight("harper", Sighting((A, B)))
-    board.report("harper", A, OK)
+async def test_age_is_that_of_the_replica_probed_longest_ago(agent_states: AgentStates, time) -> None:
+    assert agent_states.age("harper") is None
+    agent_states.set_sighting("harper", Sighting((A, B)))
+    agent_states.add_result("harper", A, OK)
     await time.advance(3)
-    board.report("harper", B, OK)
+    agent_states.add_result("harper", B, OK)
     await time.advance(1)
-    assert board.age("harper") == 4
-    assert board.endpoints("harper") == (A, B)
+    assert agent_states.age("harper") == 4
+    assert agent_states.endpoints("harper") == (A, B)
 
 
-async def test_each_replica_with_what_it_said_and_when_it_was_last_well(board: Board, time) -> None:
-    board.sight("harper", Sighting((A, B)))
-    board.report("harper", A, OK)
+async def test_each_replica_with_what_it_said_and_when_it_was_last_well(agent_states: AgentStates, time) -> None:
+    agent_states.set_sighting("harper", Sighting((A, B)))
+    agent_states.add_result("harper", A, OK)
     first = time.now()
     await time.advance(5)
-    board.report("harper", A, REFUSED)
-    assert board.replicas("harper") == (Replica("10.0.0.1", REFUSED, time.now(), first), Replica("10.0.0.2"))
-    assert (board.result("harper", A), board.result("harper", B)) == (REFUSED, None)
-    assert board.result("gone", A) is None
+    agent_states.add_result("harper", A, REFUSED)
+    assert agent_states.replicas("harper") == (Replica("10.0.0.1", REFUSED, time.now(), first), Replica("10.0.0.2"))
+    assert (agent_states.result("harper", A), agent_states.result("harper", B)) == (REFUSED, None)
+    assert agent_states.result("gone", A) is None
 
 
-async def test_since_when_it_is_in_its_state(board: Board, time) -> None:
-    board.sight("harper", Sighting((A,)))
-    board.report("harper", A, REFUSED)
+async def test_since_when_it_is_in_its_state(agent_states: AgentStates, time) -> None:
+    agent_states.set_sighting("harper", Sighting((A,)))
+    agent_states.add_result("harper", A, REFUSED)
     since = time.now()
     await time.advance(5)
-    board.report("harper", A, Result("error", Reason("SelfReported", "another reason")))
-    assert board.since("harper") == since
-    board.report("harper", A, OK)
-    assert board.since("harper") == time.now()
+    agent_states.add_result("harper", A, Result("error", Reason("SelfReported", "another reason")))
+    assert agent_states.since("harper") == since
+    agent_states.add_result("harper", A, OK)
+    assert agent_states.since("harper") == time.now()
 
 
-def test_waiting_are_those_nothing_is_known_about(board: Board) -> None:
-    assert board.waiting == ("harper", "research")
-    board.sight("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
-    assert board.waiting == ("research",)
+def test_waiting_are_those_nothing_is_known_about(agent_states: AgentStates) -> None:
+    assert agent_states.waiting == ("harper", "research")
+    agent_states.set_sighting("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
+    assert agent_states.waiting == ("research",)
 
 
-def test_10000_injected_changes_are_heard_complete_and_in_order(board: Board, heard: Heard) -> None:
+def test_10000_injected_changes_are_heard_complete_and_in_order(agent_states: AgentStates, heard: Heard) -> None:
     """An independent recorder: what the last probe said is what was last heard, and nothing else was."""
     dice = random.Random(5)
-    board.sight("harper", Sighting((A,)))
+    agent_states.set_sighting("harper", Sighting((A,)))
     recorded, last = [], "unknown"
     for _ in range(10_000):
         state = dice.choice(["ok", "degraded", "error", "unauthenticated"])
-        board.report("harper", A, Result(state, Reason("SelfReported", "why")))
+        agent_states.add_result("harper", A, Result(state, Reason("SelfReported", "why")))
         if state != last:
             recorded.append((last, state))
         last = state

@@ -6,24 +6,24 @@ import pytest
 
 from pallas_contract.documents.reason import Reason, reported
 from pallas_registry.state.root_cause import Root, concerns, roots
-from pallas_registry.state.status import NOT_PROBED, Verdict
+from pallas_registry.state.status import NOT_PROBED, Condition
 
 DEPENDS = {
     "harper": ["tech_research", "engineering"],
     "tech_research": ["archive", "neo4j"],
     "engineering": ["archive"],
 }
-OK = Verdict("ok")
+OK = Condition("ok")
 
 
-def found(agent: str, **verdicts: Verdict) -> list[tuple[str, str]]:
-    all_of_them = dict.fromkeys(("harper", "tech_research", "engineering", "archive"), OK) | verdicts
+def found(agent: str, **conditions: Condition) -> list[tuple[str, str]]:
+    all_of_them = dict.fromkeys(("harper", "tech_research", "engineering", "archive"), OK) | conditions
     return [(root.agent, root.reason.message) for root in roots(agent, DEPENDS, all_of_them)]
 
 
-def says(message: str) -> Verdict:
+def says(message: str) -> Condition:
     """The state of an agent that says so of itself."""
-    return Verdict("degraded", reported(message, well=False))
+    return Condition("degraded", reported(message, well=False))
 
 
 def test_the_well_have_none() -> None:
@@ -45,24 +45,27 @@ def test_two_ways_to_one_cause_are_one() -> None:
         harper=says("Unreachable: tech_research, engineering"),
         tech_research=says("Unreachable: archive"),
         engineering=says("Unreachable: archive"),
-        archive=Verdict("error", Reason("ConnectionRefused", "connection refused")),
+        archive=Condition("error", Reason("ConnectionRefused", "connection refused")),
     ) == [("archive", "connection refused")]
 
 
 @pytest.mark.parametrize(
     ("reason", "other"),
     [
-        ("slow", Verdict("error", Reason("ConnectionRefused", "refused"))),  # both are unwell, and that proves nothing
+        (
+            "slow",
+            Condition("error", Reason("ConnectionRefused", "refused")),
+        ),  # both are unwell, and that proves nothing
         ("Unreachable: tech_research", OK),  # it names one that is well
         ("Unreachable: tech_research", NOT_PROBED),
     ],
 )
-def test_without_proof_the_agent_itself(reason: str, other: Verdict) -> None:
+def test_without_proof_the_agent_itself(reason: str, other: Condition) -> None:
     assert found("harper", harper=says(reason), tech_research=other) == [("harper", reason)]
 
 
 def test_a_cause_without_words_has_its_state() -> None:
-    assert roots("a", {}, {"a": Verdict("error")}) == (Root("a", Reason("Ok", "error")),)
+    assert roots("a", {}, {"a": Condition("error")}) == (Root("a", Reason("Ok", "error")),)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +80,15 @@ def test_a_cause_without_words_has_its_state() -> None:
     ],
 )
 def test_nobody_is_blamed_for_a_word_in_a_message(reason: Reason, name: str) -> None:
-    verdicts = {"harper": Verdict("error", reason), name: says("Unreachable: neo4j")}
-    assert roots("harper", {"harper": [name], name: []}, verdicts) == (Root("harper", reason),)
+    conditions = {"harper": Condition("error", reason), name: says("Unreachable: neo4j")}
+    assert roots("harper", {"harper": [name], name: []}, conditions) == (Root("harper", reason),)
 
 
 @pytest.mark.parametrize("name", ["connection", "tools", "llm", "name"])
 def test_whoever_is_on_the_list_is_blamed_whatever_its_name(name: str) -> None:
     refused = Reason("ConnectionRefused", "connection refused")
-    verdicts = {"harper": says(f"Unreachable: {name}"), name: Verdict("error", refused)}
-    assert roots("harper", {"harper": [name], name: []}, verdicts) == (Root(name, refused),)
+    conditions = {"harper": says(f"Unreachable: {name}"), name: Condition("error", refused)}
+    assert roots("harper", {"harper": [name], name: []}, conditions) == (Root(name, refused),)
 
 
 @pytest.mark.parametrize(("named", "other"), [("tech-research", True), ("tech_research", True), ("research", False)])

@@ -8,7 +8,7 @@ from pallas_contract.documents.reason import OK as WELL
 from pallas_contract.documents.reason import Code, Reason
 from pallas_contract.probe.probe import LEGACY, MODERN, Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.state.status import Verdict, judge
+from pallas_registry.state.status import Condition, judge
 
 A, B, C = (Endpoint("http://tech-research:8080/mcp", f"10.0.0.{number}") for number in (1, 2, 3))
 OK = Result("ok", era=MODERN, name="tech-research", version="1.0")
@@ -23,13 +23,13 @@ def of(**more) -> Result:
     return Result(**{"state": "ok", "era": MODERN, "name": "tech-research", "version": "1.0", **more})
 
 
-def judged(*results: Result, problem: Reason = WELL) -> Verdict | None:
+def judged(*results: Result, problem: Reason = WELL) -> Condition | None:
     endpoints = (A, B, C)[: len(results)]
     return judge("tech_research", Sighting(endpoints, problem), dict(zip(endpoints, results, strict=True)))
 
 
-def degraded(code: Code, message: str, *about: str) -> Verdict:
-    return Verdict("degraded", Reason(code, message, about))
+def degraded(code: Code, message: str, *about: str) -> Condition:
+    return Condition("degraded", Reason(code, message, about))
 
 
 CASES = {
@@ -49,14 +49,14 @@ CASES = {
             "10.0.0.2",
         ),
     ),
-    "tools not known everywhere": ([of(tools={"a": "1"}), of()], Verdict("ok")),
-    "the same tools": ([of(tools={"a": "1"}), of(tools={"a": "1"})], Verdict("ok")),
-    "one ok": ([OK], Verdict("ok")),
-    "one ok with a remark": ([of(reason=NO_TOOL)], Verdict("ok", NO_TOOL)),
-    "one error": ([REFUSED], Verdict("error", REFUSED.reason)),
-    "one degraded": ([of(state="degraded", reason=SLOW)], Verdict("degraded", SLOW)),
-    "one closed": ([CLOSED], Verdict("unauthenticated", CLOSED.reason)),
-    "all ok": ([OK, OK], Verdict("ok")),
+    "tools not known everywhere": ([of(tools={"a": "1"}), of()], Condition("ok")),
+    "the same tools": ([of(tools={"a": "1"}), of(tools={"a": "1"})], Condition("ok")),
+    "one ok": ([OK], Condition("ok")),
+    "one ok with a remark": ([of(reason=NO_TOOL)], Condition("ok", NO_TOOL)),
+    "one error": ([REFUSED], Condition("error", REFUSED.reason)),
+    "one degraded": ([of(state="degraded", reason=SLOW)], Condition("degraded", SLOW)),
+    "one closed": ([CLOSED], Condition("unauthenticated", CLOSED.reason)),
+    "all ok": ([OK, OK], Condition("ok")),
     "one of two bad": (
         [OK, REFUSED],
         degraded("ReplicaUnavailable", "1 of 2 replicas: 10.0.0.2: connection refused", "10.0.0.2"),
@@ -70,10 +70,10 @@ CASES = {
             "10.0.0.3",
         ),
     ),
-    "all bad alike": ([REFUSED, REFUSED], Verdict("error", REFUSED.reason)),
+    "all bad alike": ([REFUSED, REFUSED], Condition("error", REFUSED.reason)),
     "all bad each its way": (
         [HUNG, REFUSED],
-        Verdict(
+        Condition(
             "error",
             Reason(
                 "ConnectionRefused",
@@ -103,7 +103,7 @@ CASES = {
         [OK, of(state="degraded", reason=Reason("Unreachable", "Unreachable: neo4j", ("neo4j",)))],
         degraded("Unreachable", "10.0.0.2: Unreachable: neo4j", "10.0.0.2", "neo4j"),
     ),
-    "degraded without a reason": ([of(state="degraded")], Verdict("degraded")),
+    "degraded without a reason": ([of(state="degraded")], Condition("degraded")),
     "versions differ": (
         [OK, of(version="1.1"), OK],
         degraded(
@@ -123,36 +123,36 @@ CASES = {
             "10.0.0.1",
         ),
     ),
-    "one says no version": ([OK, of(version="")], Verdict("ok")),
+    "one says no version": ([OK, of(version="")], Condition("ok")),
     "another's name": ([of(name="engineering")], degraded("NameMismatch", "answers as engineering")),
-    "its name as in the file": ([of(name="tech_research")], Verdict("ok")),
-    "no name": ([of(name="")], Verdict("ok")),
+    "its name as in the file": ([of(name="tech_research")], Condition("ok")),
+    "no name": ([of(name="")], Condition("ok")),
     "another's name and ill": (
         [of(state="error", reason=SLOW, name="engineering")],
-        Verdict("error", SLOW),
+        Condition("error", SLOW),
     ),
 }
 
 
-@pytest.mark.parametrize(("results", "verdict"), CASES.values(), ids=CASES)
-def test_verdict(results: list[Result], verdict: Verdict) -> None:
-    assert judged(*results) == verdict
+@pytest.mark.parametrize(("results", "condition"), CASES.values(), ids=CASES)
+def test_verdict(results: list[Result], condition: Condition) -> None:
+    assert judged(*results) == condition
 
 
 def test_addresses_that_may_be_old_are_marked() -> None:
-    assert judged(OK, problem=Reason("NameUnresolved", "old addresses")) == Verdict(
+    assert judged(OK, problem=Reason("NameUnresolved", "old addresses")) == Condition(
         "ok", Reason("NameUnresolved", "old addresses")
     )
-    assert judged(REFUSED, problem=Reason("NameUnresolved", "old addresses")) == Verdict(
+    assert judged(REFUSED, problem=Reason("NameUnresolved", "old addresses")) == Condition(
         "error", Reason("ConnectionRefused", "connection refused; old addresses")
     )
 
 
 def test_a_name_that_is_gone_is_an_error_a_resolver_that_fails_is_not() -> None:
-    assert judge("a", Sighting(problem=Reason("NameNotFound", "name not found")), {}) == Verdict(
+    assert judge("a", Sighting(problem=Reason("NameNotFound", "name not found")), {}) == Condition(
         "error", Reason("NameNotFound", "name not found")
     )
-    assert judge("a", Sighting(problem=Reason("NameUnresolved", "no DNS"), unsure=True), {}) == Verdict(
+    assert judge("a", Sighting(problem=Reason("NameUnresolved", "no DNS"), unsure=True), {}) == Condition(
         "unknown", Reason("NameUnresolved", "no DNS")
     )
 
@@ -162,4 +162,4 @@ def test_an_address_that_was_not_probed_says_nothing() -> None:
 
 
 def test_a_replica_that_was_not_probed_yet_does_not_count() -> None:
-    assert judge("tech_research", Sighting((A, B)), {A: OK}) == Verdict("ok")
+    assert judge("tech_research", Sighting((A, B)), {A: OK}) == Condition("ok")

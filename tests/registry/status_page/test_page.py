@@ -14,7 +14,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import FleetReading
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import History
 from pallas_registry.status_page import overview
 from pallas_registry.status_page import page as status_page_page
@@ -28,12 +28,16 @@ class World:
     def __init__(self, loaded: FleetReading, time) -> None:
         self.loaded, self.time, self.config_ok = loaded, time, True
         self.history = History()
-        self.board = Board(clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None)
-        self.board.expect(list(loaded.fleet.agents))
+        self.agent_states = AgentStates(
+            clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None
+        )
+        self.agent_states.expect(list(loaded.fleet.agents))
 
     def view(self) -> overview.Overview:
         now = self.time.now()
-        return overview.gather(self.loaded, "container", self.board, self.history, now=now, config_ok=self.config_ok)
+        return overview.gather(
+            self.loaded, "container", self.agent_states, self.history, now=now, config_ok=self.config_ok
+        )
 
     def text(self) -> str:
         """What a reader without JavaScript reads, spaces made equal."""
@@ -60,17 +64,19 @@ UNREACHABLE = Reason("Unreachable", "root: unreachable", ("root",))
 
 
 def trouble(world: World) -> None:
-    world.board.sight("harper", Sighting((A, B)))
-    world.board.sight("tech_research", Sighting((R,)))
-    world.board.report("harper", A, Result("ok", OK, "2026-07-28", 0.003, "harper", "1.0.0"))
-    world.board.report(
+    world.agent_states.set_sighting("harper", Sighting((A, B)))
+    world.agent_states.set_sighting("tech_research", Sighting((R,)))
+    world.agent_states.add_result("harper", A, Result("ok", OK, "2026-07-28", 0.003, "harper", "1.0.0"))
+    world.agent_states.add_result(
         "harper",
         B,
         Result(
             "degraded", Reason("Unreachable", "Unreachable: tech_research", ("tech_research",)), "2026-07-28", 0.003
         ),
     )
-    world.board.report("tech_research", R, Result("error", Reason("ConnectionRefused", "connection refused")))
+    world.agent_states.add_result(
+        "tech_research", R, Result("error", Reason("ConnectionRefused", "connection refused"))
+    )
 
 
 async def test_everything_about_an_agent(world: World) -> None:
@@ -114,8 +120,8 @@ def test_a_broken_file_is_said_at_the_top(world: World) -> None:
 def test_a_service_that_is_named_is_marked(world: World) -> None:
     loaded = fleet_file.load(Path(__file__).parents[3] / "examples" / "02-pallas" / "agents.yaml")
     world = World(loaded, world.time)
-    world.board.sight("research", Sighting((R,)))
-    world.board.report(
+    world.agent_states.set_sighting("research", Sighting((R,)))
+    world.agent_states.add_result(
         "research", R, Result("degraded", Reason("Unreachable", "Unreachable: neo4j_cypher", ("neo4j_cypher",)))
     )
     nodes = {node.name: node for node in world.view().nodes}
@@ -128,9 +134,11 @@ def test_nothing_becomes_html(world: World) -> None:
     agent = fleet.agents["harper"].model_copy(update={"title": EVIL, "description": EVIL})
     loaded = FleetReading(replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None)
     world = World(loaded, world.time)
-    world.board.sight("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
-    world.board.report(
-        "harper", world.board.endpoints("harper")[0], Result("error", Reason("SelfReported", EVIL), EVIL, 0, EVIL, EVIL)
+    world.agent_states.set_sighting("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
+    world.agent_states.add_result(
+        "harper",
+        world.agent_states.endpoints("harper")[0],
+        Result("error", Reason("SelfReported", EVIL), EVIL, 0, EVIL, EVIL),
     )
     page = status_page_page.render(world.view())
     assert page.count("<script") == 1, "its own"
@@ -151,9 +159,9 @@ def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
     world = World(FleetReading(replace(world.loaded.fleet, agents=agents), None), world.time)
     for name in agents:
         where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
-        world.board.sight(name, Sighting((where,)))
+        world.agent_states.set_sighting(name, Sighting((where,)))
         blames = 0 < int(name[1:] or 0) <= 100 if name != "root" else False
-        world.board.report(
+        world.agent_states.add_result(
             name,
             where,
             Result("error", UNREACHABLE if blames else Reason("ConnectionRefused", "connection refused")),

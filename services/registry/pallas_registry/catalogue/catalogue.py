@@ -16,7 +16,7 @@ from pallas_registry.catalogue.registry_api import ServerEntry, ServerList
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 
 PATH = "/.well-known/mcp/server.json"
 CARDS = "/server-cards/"
@@ -38,7 +38,7 @@ class _Facts:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     facts: _Facts
-    verdict: Verdict
+    condition: Condition
     published: datetime
     dated: datetime
     """The `updatedAt` of the seed's document."""
@@ -76,13 +76,13 @@ class Catalogue:
         return self._documents.get(path)
 
     def publish(
-        self, reading: FleetReading, verdict: Callable[[str], Verdict], registered: Sequence[Registration] = ()
+        self, reading: FleetReading, condition: Callable[[str], Condition], registered: Sequence[Registration] = ()
     ) -> None:
         """Bring the documents up to date. An entry that says the same as before keeps its `updatedAt`."""
         reread = reading is not self._reading or registered is not self._registered
         if reread:
             self._read(reading, registered)
-        entries = {agent: self._entry(agent, facts, verdict(agent)) for agent, facts in self._facts.items()}
+        entries = {agent: self._entry(agent, facts, condition(agent)) for agent, facts in self._facts.items()}
         if reread:
             self._bury(entries)
         # an entry that says the same is the same object: then there is nothing to publish
@@ -117,40 +117,40 @@ class Catalogue:
             **{path: Document(_dump(card), server_card.CARD_TYPE, cache=BRIEFLY) for path, card in made.items()},
         }
 
-    def _entry(self, agent: str, facts: _Facts, verdict: Verdict) -> _Entry:
+    def _entry(self, agent: str, facts: _Facts, condition: Condition) -> _Entry:
         before = self._entries.get(agent)
         now = self._now()
-        if before is not None and (before.facts, before.verdict) == (facts, verdict):
+        if before is not None and (before.facts, before.condition) == (facts, condition):
             return before
         same = before is not None and before.facts.strict["version"] == facts.strict["version"]
         published = before.published if before is not None and same else now
         judged = before is not None and before.judged
-        dated = now if judged or facts.registration else self._first_dated(verdict)
+        dated = now if judged or facts.registration else self._first_dated(condition)
         if before is not None:
             # readers take a time that goes back for an old copy
             dated = max(dated, before.dated)
         body = _dump(
             server_json.entry(
-                facts.server, dated, state=verdict.state, reason=verdict.reason, registration=facts.registration
+                facts.server, dated, state=condition.state, reason=condition.reason, registration=facts.registration
             )
         )
-        judged = judged or verdict.state != "unknown"
+        judged = judged or condition.state != "unknown"
         return _Entry(
             facts=facts,
-            verdict=verdict,
+            condition=condition,
             published=published,
             dated=dated,
             judged=judged,
             body=body,
-            listing=_server_entry(facts, verdict, published=published, updated=now),
+            listing=_server_entry(facts, condition, published=published, updated=now),
         )
 
-    def _first_dated(self, verdict: Verdict) -> datetime:
+    def _first_dated(self, condition: Condition) -> datetime:
         """Return the time of the file for an agent that is well at first sight: it has been, as far as anyone knows.
 
         So a registry that is started again serves the bytes of the one before.
         """
-        well = verdict.state in ("ok", "unknown")
+        well = condition.state in ("ok", "unknown")
         written = self._reading.written if self._reading else None
         return written if well and written else self._now()
 
@@ -161,7 +161,7 @@ class Catalogue:
         for entry in self._entries.values():
             if entry.listing.name not in present:
                 deleted = _server_entry(
-                    entry.facts, entry.verdict, published=entry.published, updated=now, lifecycle="deleted"
+                    entry.facts, entry.condition, published=entry.published, updated=now, lifecycle="deleted"
                 )
                 self._removed[deleted.name] = deleted
         removed = [entry for entry in self._removed.values() if entry.name not in present][-KEEP_REMOVED:]
@@ -170,7 +170,7 @@ class Catalogue:
 
 def _server_entry(
     facts: _Facts,
-    verdict: Verdict,
+    condition: Condition,
     *,
     published: datetime,
     updated: datetime,
@@ -183,7 +183,7 @@ def _server_entry(
         published=published,
         updated=updated,
         changed=published if lifecycle == "active" else updated,
-        health=(verdict.state, verdict.reason),
+        health=(condition.state, condition.reason),
         lifecycle=lifecycle,
         registration=facts.registration,
     )

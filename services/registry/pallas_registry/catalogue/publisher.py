@@ -11,7 +11,7 @@ from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import History
 from pallas_registry.timing import wait_for
 
@@ -28,7 +28,7 @@ class Publisher:
     def __init__(
         self,
         catalogue: Catalogue,
-        board: Board,
+        agent_states: AgentStates,
         history: History,
         *,
         updated: asyncio.Event,
@@ -40,7 +40,7 @@ class Publisher:
         """Take the parts. `updated` is set when documents would differ; `static` are those that never do, by path."""
         self.catalogue = catalogue
         self._updated = updated
-        self._board = board
+        self._agent_states = agent_states
         self._history = history
         self._documents = static
         self._reading = reading
@@ -65,11 +65,13 @@ class Publisher:
     def publish(self) -> None:
         """Make the documents anew, then wake those who follow the changes."""
         reading = self._reading()
-        self.catalogue.publish(reading, self._board.verdict, self._registrations())
+        self.catalogue.publish(reading, self._agent_states.condition, self._registrations())
         # targets are where agents are, not how they are: most changes leave them as they were
-        if self._moves != self._board.moves:
-            self._moves = self._board.moves
-            targets = prometheus_sd.document(reading.fleet.name, self._board.agents, self._board.endpoints)
+        if self._moves != self._agent_states.moves:
+            self._moves = self._agent_states.moves
+            targets = prometheus_sd.document(
+                reading.fleet.name, self._agent_states.agents, self._agent_states.endpoints
+            )
             self._documents[prometheus_sd.PATH] = targets
         self._history.ring()
 
@@ -81,7 +83,7 @@ class Publisher:
         """
         while True:
             await self._updated.wait()
-            while self._board.waiting and (remaining := self._hold_until - self._clock()) > 0:
+            while self._agent_states.waiting and (remaining := self._hold_until - self._clock()) > 0:
                 self._updated.clear()
                 await wait_for(self._updated, remaining, self._sleep)
             self._updated.clear()

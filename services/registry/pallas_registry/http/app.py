@@ -25,7 +25,7 @@ from pallas_registry.mcp import jsonrpc
 from pallas_registry.mcp import server as mcp_server
 from pallas_registry.probing.recheck import Busy
 from pallas_registry.serving.documents import Document, Find, Prebuilt
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 from pallas_registry.status_page import page as status_page_page
 
 DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
@@ -48,7 +48,7 @@ class Backend:
     waiting: Waiting
     page: Callable[[], bytes]
     streams: Streams
-    recheck: Callable[[str], Awaitable[Verdict]]
+    recheck: Callable[[str], Awaitable[Condition]]
     mcp: Callable[[Mapping[str, str], bytes], Awaitable[jsonrpc.Response]]
     hosts: Callable[[], Collection[str]]
 
@@ -134,14 +134,14 @@ def _people(app: FastAPI, backend: Backend) -> None:
         if "text/event-stream" in request.headers.get("accept", ""):  # an agent that registered with this as its URL
             raise HTTPException(403, "rechecks are not for MCP")
         try:
-            verdict = await backend.recheck(agent)
+            condition = await backend.recheck(agent)
         except KeyError:
             raise HTTPException(404, "there is no such agent") from None
         except Busy as busy:
             raise HTTPException(429, str(busy), {"retry-after": str(busy.seconds)}) from None
         if "text/html" in request.headers.get("accept", ""):  # a form, without JavaScript
             return Response(status_code=303, headers={"location": f"../../#agent-{agent}"})
-        return JSONResponse({"agent": agent, **server_json.state_fields(verdict.state, verdict.reason)})
+        return JSONResponse({"agent": agent, **server_json.state_fields(condition.state, condition.reason)})
 
 
 def _agents(app: FastAPI, backend: Backend) -> None:

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import GAUGE, State
-from pallas_registry.state.agents import Board
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import Change
 
 _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
@@ -40,14 +40,14 @@ class Metrics:
 
     def __init__(
         self,
-        board: Board,
+        agent_states: AgentStates,
         *,
         config_ok: Callable[[], bool],
         lost: Callable[[], float] = float,
         silences: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`silences` has the seconds since each registered agent was last heard of; `lost` is `Pulse.lost`."""
-        self._board = board
+        """`silences` has the seconds since each registered agent was last heard of; `lost` is `StallClock.lost`."""
+        self._agent_states = agent_states
         self._config_ok = config_ok
         self._lost = lost
         self._silences = silences
@@ -86,7 +86,7 @@ class Metrics:
         """
         encode, content_type = choose_encoder(accept)
         snapshot = _Snapshot(list(self.collect()))
-        if len(self._board.agents) <= MANY:
+        if len(self._agent_states.agents) <= MANY:
             return encode(snapshot), content_type
         # encoding is pure Python and would hold up the probes of a large fleet
         return await asyncio.to_thread(encode, snapshot), content_type
@@ -122,22 +122,22 @@ class Metrics:
         age = GaugeMetricFamily(
             "pallas_registry_last_probe_age_seconds", "Since the replica probed longest ago.", labels=["agent"]
         )
-        for agent in self._board.agents:
-            verdict = self._board.verdict(agent)
-            health.add_metric([agent], GAUGE[verdict.state])
-            reason.add_metric([agent, verdict.reason.code], 1)
-            replicas.add_metric([agent], len(self._board.endpoints(agent)))
-            seconds = self._board.age(agent)
+        for agent in self._agent_states.agents:
+            condition = self._agent_states.condition(agent)
+            health.add_metric([agent], GAUGE[condition.state])
+            reason.add_metric([agent, condition.reason.code], 1)
+            replicas.add_metric([agent], len(self._agent_states.endpoints(agent)))
+            seconds = self._agent_states.age(agent)
             if seconds is not None:
                 age.add_metric([agent], seconds)
         undeclared = GaugeMetricFamily(
             "pallas_registry_undeclared_addresses", "Addresses in the fleet's DNS domain that are no agent's."
         )
-        undeclared.add_metric([], len(self._board.undeclared))
+        undeclared.add_metric([], len(self._agent_states.undeclared))
         yield from (health, reason, replicas, age, undeclared)
 
     def _states(self) -> Metric:
-        states = Counter(self._board.verdict(agent).state for agent in self._board.agents)
+        states = Counter(self._agent_states.condition(agent).state for agent in self._agent_states.agents)
         family = GaugeMetricFamily("pallas_registry_agents", "Agents by state.", labels=["status"])
         for state in get_args(State):
             family.add_metric([state], states[state])
@@ -159,7 +159,7 @@ class Metrics:
             "pallas_agent_state_changes", "Changes of an agent's state.", labels=["agent", "old", "new"]
         )
         # the series of an agent that is gone would be exposed for ever
-        present = set(self._board.agents)
+        present = set(self._agent_states.agents)
         for (agent, old, new), count in sorted(self._changes.items()):
             if agent in present:
                 family.add_metric([agent, old, new], count)

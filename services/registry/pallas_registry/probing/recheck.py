@@ -38,9 +38,14 @@ class Recheck:
         spacing: float = SPACING,
     ) -> None:
         """`endpoints` raises KeyError for an agent that is not in the file; `spacing` in seconds of `clock`."""
-        self._check, self._report, self._endpoints, self._before = check, report, endpoints, before
-        self._clock, self._spacing = clock, spacing
-        self._running, self._free_at = False, clock()
+        self._check = check
+        self._report = report
+        self._endpoints = endpoints
+        self._before = before
+        self._clock = clock
+        self._spacing = spacing
+        self._running = False
+        self._free_at = clock()
 
     async def __call__(self, agent: str) -> None:
         """Probe all replicas and report what they answer.
@@ -53,7 +58,8 @@ class Recheck:
         wait = self._free_at - self._clock()
         if self._running or wait > 0:
             raise Busy(max(1, ceil(wait)))
-        self._running, self._free_at = True, self._clock() + self._spacing
+        self._running = True
+        self._free_at = self._clock() + self._spacing
         slots = asyncio.Semaphore(CONCURRENCY)
 
         async def probe(endpoint: Endpoint) -> None:

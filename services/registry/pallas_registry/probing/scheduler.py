@@ -1,4 +1,4 @@
-"""When each replica is probed: every interval on the monotonic clock, spread out, never too many at once."""
+"""Probes of each replica: every interval on the monotonic clock, spread out, never too many at once."""
 
 from __future__ import annotations
 
@@ -54,21 +54,23 @@ class Prober:
         self, ask: Probe = probe.probe, *, sleep: Sleep = asyncio.sleep, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock` is the one that probes date their findings by."""
-        self._ask, self._sleep, self._clock = ask, sleep, clock
+        self._ask = ask
+        self._sleep = sleep
+        self._clock = clock
 
     async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
-        """The finding now, after `before`. Never raises: not for what the endpoint does, nor for what a probe does.
+        """Return the result now, after `before`. Never raises, whatever the endpoint or a probe does.
 
         An error is believed after two quick confirmations, so one lost packet flips nothing; where the last finding
         was an error already there is nothing to flip, and a dead fleet is not probed three times as often.
         """
-        found = await self._find(endpoint, before)
-        same = before is not None and found.version in ("", before.version)
-        if before is None or not same or found.listed is not None:
-            return found
-        return replace(found, tools=before.tools, listed=before.listed)
+        result = await self._confirmed(endpoint, before)
+        same = before is not None and result.version in ("", before.version)
+        if before is None or not same or result.listed is not None:
+            return result
+        return replace(result, tools=before.tools, listed=before.listed)
 
-    async def _find(self, endpoint: Endpoint, before: Result | None) -> Result:
+    async def _confirmed(self, endpoint: Endpoint, before: Result | None) -> Result:
         listed = before.listed if before else None
         due = listed is None or self._clock() - listed >= TOOLS_EVERY
         target = Target(endpoint.url, endpoint.ip, deep=True, tools=due, ours=True)
@@ -84,7 +86,7 @@ class Prober:
         return first
 
     async def _once(self, target: Target, era: str, timeout: float) -> Result:
-        """One probe. One that raises met an answer nobody had thought of: no reason to stop watching all others."""
+        """Probe once. A probe that raises met an answer nobody had thought of: no reason to stop watching others."""
         try:
             result = await self._ask(target, era=era, timeout=timeout)
         except Exception as error:
@@ -100,7 +102,7 @@ Check = Callable[[Endpoint, Result | None], Awaitable[Result]]
 
 
 class Scheduler:
-    """Keeps one watch per endpoint of each followed agent."""
+    """The watches: one per endpoint of each followed agent."""
 
     def __init__(
         self,
@@ -122,10 +124,17 @@ class Scheduler:
         `before` is asked ahead of each probe, for a recheck may have found something since. `late` hears by
         how many seconds each probe misses the moment it was due.
         """
-        self._check, self._report, self._spawn = check, report, spawn
-        self._interval, self._clock, self._sleep, self._late = interval, clock, sleep, late
-        self._slots, self._places = asyncio.Semaphore(concurrency), asyncio.Semaphore(most)
-        self._young, self._before = young, before
+        self._check = check
+        self._report = report
+        self._spawn = spawn
+        self._interval = interval
+        self._clock = clock
+        self._sleep = sleep
+        self._late = late
+        self._slots = asyncio.Semaphore(concurrency)
+        self._connections = asyncio.Semaphore(most)
+        self._young = young
+        self._before = before
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
 
     def follow(self, agent: str, endpoints: Sequence[Endpoint]) -> None:
@@ -164,11 +173,11 @@ class Scheduler:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """A place among the probes under way; a slot among those that have hardly begun, given back after a while.
+        """Hold a connection among the probes under way, and for a while a slot among those that have hardly begun.
 
-        Silent agents fill up places for seconds; with slots only, a few dozen of them would delay the probes of all.
+        Silent agents fill up connections for seconds; with slots only, a few dozen would delay the probes of all.
         """
-        async with self._places:
+        async with self._connections:
             await self._slots.acquire()
             slot = ExitStack()
             slot.callback(self._slots.release)
@@ -181,11 +190,11 @@ class Scheduler:
 
 
 def phase(agent: str, endpoint: Endpoint) -> float:
-    """Which part of the interval, above 0 and at most 1, this endpoint takes: the same in every run."""
+    """Return the part of the interval, above 0 and at most 1, that this endpoint takes: the same in every run."""
     return (crc32(f"{agent} {endpoint.url} {endpoint.ip}".encode()) + 1) / 2**32
 
 
 def next_due(due: float, step: float, interval: float, now: float) -> float:
-    """The next round after `due`. Rounds that were missed (a paused machine) are left out, not made up for."""
+    """Return the time of the next round after `due`. Missed ones (a paused machine) are not made up for."""
     due += step
     return due if due > now else now + interval - (now - due) % interval

@@ -1,4 +1,4 @@
-"""How late the registry itself is, so that a process without a processor does not call its agents silent.
+"""The lateness of the registry itself, so that a process without a processor does not call its agents silent.
 
 Deadlines by the clock pass while a process is stopped or starved, and an answer that came meanwhile is read after them.
 So what waits for others here is forgiven the time in which the process did not run. A loop that is merely busy runs: it
@@ -26,8 +26,8 @@ _KEPT = 256
 """Stalls that are remembered."""
 
 
-class Pulse:
-    """Beats four times a second, or later; until `start` no time is lost.
+class StallClock:
+    """A clock that beats four times a second, or later; until `start` no time is lost.
 
     `cpu` is the seconds of processor that this process has had: time in which it had one is not lost.
     """
@@ -35,8 +35,11 @@ class Pulse:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, cpu: Callable[[], float] = time.process_time
     ) -> None:
-        self._clock, self._cpu = clock, cpu
-        self._lost, self._last, self._used = 0.0, float("inf"), 0.0
+        self._clock = clock
+        self._cpu = cpu
+        self._lost = 0.0
+        self._last = float("inf")
+        self._used = 0.0
         self._stalls: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def start(self) -> None:
@@ -53,19 +56,20 @@ class Pulse:
         if late := self._late(now):
             self._lost += late
             self._stalls.append((now, late))
-        self._last, self._used = now, self._cpu()
+        self._last = now
+        self._used = self._cpu()
 
     @property
     def lost(self) -> float:
-        """Seconds since the start in which the event loop should have run and did not."""
+        """Return the seconds since the start in which the event loop should have run and did not."""
         return self._lost + self._late(self._clock())
 
     def clock(self) -> float:
-        """Monotonic seconds without those that were lost."""
+        """Return monotonic seconds without those that were lost."""
         return self._clock() - self.lost
 
     def forgiven(self, since: float) -> float:
-        """Seconds that do not count of a wait that goes on since then: its longest stalls, at most `STALLS` of them."""
+        """Return the seconds that do not count of a wait since then: its longest stalls, at most `STALLS` of them."""
         now = self._clock()
         stalls = [(ended, late) for ended, late in self._stalls if ended > since]
         if late := self._late(now):
@@ -79,7 +83,7 @@ class Pulse:
         return max(0.0, min(late, now - self._last - (self._cpu() - self._used) - TOLERANCE))
 
     def timeout(self, seconds: float) -> _Timeout:
-        """As `asyncio.timeout`, but for what is forgiven; and what has come when it is over is read first."""
+        """Return an `asyncio.timeout` that forgives stalls and reads what has come before it ends."""
         return _Timeout(self.forgiven, self._clock, seconds)
 
 
@@ -89,13 +93,16 @@ class _Timeout:
     __slots__ = ("_began", "_bound", "_clock", "_due", "_forgiven", "_loop", "_seconds", "_timer")
 
     def __init__(self, forgiven: Callable[[float], float], clock: Callable[[], float], seconds: float) -> None:
-        self._forgiven, self._clock, self._seconds = forgiven, clock, seconds
-        self._began, self._bound = clock(), asyncio.timeout(None)
+        self._forgiven = forgiven
+        self._clock = clock
+        self._seconds = seconds
+        self._began = clock()
+        self._bound = asyncio.timeout(None)
 
     async def __aenter__(self) -> None:
         self._loop = asyncio.get_running_loop()
         await self._bound.__aenter__()
-        self._wait(self._left())
+        self._wait(self._remaining())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -103,7 +110,7 @@ class _Timeout:
         self._timer.cancel()
         await self._bound.__aexit__(kind, error, trace)
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         return self._began + self._seconds + self._forgiven(self._began) - self._clock()
 
     def _wait(self, seconds: float) -> None:
@@ -111,9 +118,9 @@ class _Timeout:
         self._timer = self._loop.call_later(seconds, self._ring)
 
     def _ring(self) -> None:
-        left = self._left()
-        if left > 0:
-            self._wait(left)
+        remaining = self._remaining()
+        if remaining > 0:
+            self._wait(remaining)
         elif self._loop.time() > self._due + TOLERANCE:
             self._timer = self._loop.call_later(TURN, self._end)
         else:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pallas_contract.documents.health import State, timestamp
 from pallas_contract.documents.reason import Reason, reported
 from pallas_registry.registration.messages import Heartbeat, Register
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 
 DEGRADED_AFTER = 2
 ERROR_AFTER = 4
@@ -19,7 +19,7 @@ EXPIRES_AT_LEAST = 3600.0
 """Intervals, and seconds, of silence until a registration ends."""
 
 
-WELL = Verdict("ok")
+WELL = Condition("ok")
 Forgiven = Callable[[float], float]
 
 
@@ -45,7 +45,7 @@ class _Entry:
     """Seconds of the monotonic clock: the last sign of life, or else the start of this registry."""
     at: datetime | None = None
     """The time of the last sign of life; None since the registry started."""
-    says: Verdict = WELL
+    says: Condition = WELL
 
 
 def expiry(interval: float) -> float:
@@ -104,27 +104,27 @@ class Leases:
         entry.signal = self._clock()
         entry.at = self._now()
         if heartbeat.status in ("active", "ok"):
-            entry.says = Verdict("ok", reported(heartbeat.message, well=True))
+            entry.says = Condition("ok", reported(heartbeat.message, well=True))
         else:
             state: State = "degraded" if heartbeat.status == "degraded" else "error"
-            entry.says = Verdict(state, reported(heartbeat.message or f"says {heartbeat.status}", well=False))
+            entry.says = Condition(state, reported(heartbeat.message or f"says {heartbeat.status}", well=False))
 
     def remove(self, agent: str) -> None:
         del self._entries[agent]
         self._renew()
 
-    def verdict(self, agent: str) -> Verdict:
+    def condition(self, agent: str) -> Condition:
         """Return what the agent's own word is worth now. The reason stays the same while the silence lasts."""
         entry = self._entries[agent]
         missed = self.silence(agent) / entry.registration.params.heartbeat_interval
         silent = Reason("Silent", f"no heartbeat since {timestamp(entry.at or self._started)}")
         if missed >= ERROR_AFTER:
-            return Verdict("error", silent)
+            return Condition("error", silent)
         if missed >= DEGRADED_AFTER:
-            return Verdict("degraded", silent)
+            return Condition("degraded", silent)
         # after a restart nothing was heard of it, and its silence is not long yet: neither well nor lost
         if entry.at is None:
-            return Verdict("unknown", Reason("NotHeardYet", "not heard of since the registry started"))
+            return Condition("unknown", Reason("NotHeardYet", "not heard of since the registry started"))
         return entry.says
 
     def expired(self) -> list[Registration]:

@@ -1,4 +1,4 @@
-"""The effects of registering, heartbeats, silence and leaving: on the leases, the store and the board."""
+"""The effects of registering, heartbeats, silence and leaving: on the leases, the store and the agent_states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pallas_registry.registration.leases import Forgiven, Leases, Registration, 
 from pallas_registry.registration.messages import Heartbeat, Register
 from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import RegistrationStore
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 from pallas_service.sqlite_file import CannotStore
 
 TICK = 1.0
@@ -31,25 +31,25 @@ _log = structlog.get_logger()
 
 
 class RegistrationObserver(Protocol):
-    """The part of state.agents.Board that hears of registered agents."""
+    """The part of state.agents.AgentStates that hears of registered agents."""
 
-    def sight(self, agent: str, sighting: Sighting | None) -> None: ...
+    def set_sighting(self, agent: str, sighting: Sighting | None) -> None: ...
 
-    def vouch(self, agent: str, verdict: Verdict) -> None: ...
+    def set_reported(self, agent: str, condition: Condition) -> None: ...
 
-    def dismiss(self, agent: str, reason: Reason) -> None: ...
+    def remove(self, agent: str, reason: Reason) -> None: ...
 
 
 class Registrar:
     """The registrations, in the store and in the leases.
 
-    `members` hears when it is others who are registered, before the board is told of the newcomer.
+    `members` hears when it is others who are registered, before the agent_states is told of the newcomer.
     """
 
     def __init__(
         self,
         store: RegistrationStore,
-        board: RegistrationObserver,
+        agent_states: RegistrationObserver,
         members: Callable[[], None],
         *,
         clock: Callable[[], float],
@@ -57,7 +57,7 @@ class Registrar:
         forgiven: Forgiven = none_forgiven,
     ) -> None:
         self._store = store
-        self._board = board
+        self._agent_states = agent_states
         self._members = members
         self._now = now
         self.leases = Leases(clock=clock, now=now, forgiven=forgiven)
@@ -93,7 +93,7 @@ class Registrar:
                 self._end(registration.agent, _ended(reason))
 
     def announce(self) -> None:
-        """Tell the board of everybody who is registered, and of whom it is to see the addresses."""
+        """Tell the model of everybody who is registered, and of whom it is to see the addresses."""
         for registration in self.leases.all:
             self._announce(registration.agent)
 
@@ -117,7 +117,7 @@ class Registrar:
                 raise
             self.leases.put(registration)
         self._members()
-        # at another URL what the board knows of its addresses is worth nothing
+        # at another URL what the agent_states knows of its addresses is worth nothing
         if before and before.params.url != params.url:
             self._probed.pop(params.agent_id, None)
         self._announce(params.agent_id)
@@ -149,7 +149,7 @@ class Registrar:
         if registration is None:
             raise _unregistered(heartbeat.agent_id)
         self.leases.beat(heartbeat)
-        self._board.vouch(heartbeat.agent_id, self.leases.verdict(heartbeat.agent_id))
+        self._agent_states.set_reported(heartbeat.agent_id, self.leases.condition(heartbeat.agent_id))
         return registration
 
     async def tick(self) -> None:
@@ -162,7 +162,7 @@ class Registrar:
         if expired:
             self._members()
         for registration in self.leases.all:
-            self._board.vouch(registration.agent, self.leases.verdict(registration.agent))
+            self._agent_states.set_reported(registration.agent, self.leases.condition(registration.agent))
         async with self._turn:
             if gone := sorted(self._to_forget):
                 try:
@@ -201,18 +201,18 @@ class Registrar:
             raise Refusal(400, errors.INVALID_PARAMS, "Invalid params", {"problems": [problem]})
 
     def _announce(self, agent: str) -> None:
-        """Tell the board; what it knows of the addresses stays, unless the agent begins or ends to be probed."""
+        """Tell the model; what it knows of the addresses stays, unless the agent begins or ends to be probed."""
         probed = bool(self.url(agent))
         if self._probed.get(agent) is not probed:
             self._probed[agent] = probed
-            self._board.sight(agent, NOT_LOOKED_UP if probed else None)
-        self._board.vouch(agent, self.leases.verdict(agent))
+            self._agent_states.set_sighting(agent, NOT_LOOKED_UP if probed else None)
+        self._agent_states.set_reported(agent, self.leases.condition(agent))
 
     def _end(self, agent: str, reason: Reason) -> None:
         self._to_forget.add(agent)
         self._probed.pop(agent, None)
         self.leases.remove(agent)
-        self._board.dismiss(agent, reason)
+        self._agent_states.remove(agent, reason)
         _log.info("registration ended", agent=agent, reason=reason.message)
 
 

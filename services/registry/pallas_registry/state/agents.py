@@ -1,4 +1,4 @@
-"""The live model: which agents are expected, where they were seen, what they answered, and what follows from it."""
+"""The live model: which agents are expected, their addresses, their answers, and what follows from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.history import Change
-from pallas_registry.state.status import NOT_PROBED, Verdict, judge, together
+from pallas_registry.state.status import NOT_PROBED, Condition, judge, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class _Entry:
     sighting: Sighting | None = None
     replicas: dict[Endpoint, Replica] = field(default_factory=dict)
     probed: dict[Endpoint, float] = field(default_factory=dict)
-    found: Verdict = NOT_PROBED
-    """What probes say."""
-    said: Verdict | None = None
-    """What the agent's own heartbeats say; None for an agent of the file, which sends none."""
-    verdict: Verdict = NOT_PROBED
+    probes: Condition = NOT_PROBED
+    """As probes have it."""
+    reported: Condition | None = None
+    """As the agent's own heartbeats have it; None for an agent of the file, which sends none."""
+    condition: Condition = NOT_PROBED
 
     @property
     def results(self) -> dict[Endpoint, Result]:
-        return {endpoint: seen.result for endpoint, seen in self.replicas.items() if seen.result is not None}
+        return {endpoint: replica.result for endpoint, replica in self.replicas.items() if replica.result is not None}
 
 
-class Board:
-    """Facts go in, verdicts come out. Only the file removes an agent; a failed probe never does.
+class AgentStates:
+    """The conditions of all agents. Only the file removes an agent of the file; a failed probe never does.
 
     Not thread-safe: everything happens on the event loop.
     """
@@ -56,10 +56,12 @@ class Board:
     ) -> None:
         """`clock` is monotonic seconds; `on_change` hears each change of state, `on_update` whatever else is different.
 
-        That is a verdict (a reason, say) or where the replicas are, not the finding of each probe.
+        That is a condition (a reason, say) or where the replicas are, not the finding of each probe.
         """
-        self._clock, self._now = clock, now
-        self._on_change, self._on_update = on_change, on_update
+        self._clock = clock
+        self._now = now
+        self._on_change = on_change
+        self._on_update = on_update
         self._entries: dict[str, _Entry] = {}
         self.agents: tuple[str, ...] = ()
         """The agents in the order of the file, then those that registered."""
@@ -69,41 +71,46 @@ class Board:
         """Addresses that discovery found beside those of the agents in the file."""
 
     def __contains__(self, agent: str) -> bool:
-        """Whether it is expected."""
+        """Return whether it is expected."""
         return agent in self._entries
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Agents of the file nothing is known about yet."""
         return tuple(
-            agent for agent, entry in self._entries.items() if entry.verdict.state == "unknown" and entry.said is None
+            agent
+            for agent, entry in self._entries.items()
+            if entry.condition.state == "unknown" and entry.reported is None
         )
 
-    def verdict(self, agent: str) -> Verdict:
-        """Raises KeyError when `agent` is not expected."""
-        return self._entries[agent].verdict
+    def condition(self, agent: str) -> Condition:
+        """Return state and reason of `agent`. Raises KeyError when it is not expected."""
+        return self._entries[agent].condition
 
     def endpoints(self, agent: str) -> tuple[Endpoint, ...]:
+        """Return the endpoints that discovery found last."""
+        """Return the endpoints that discovery found last."""
+        """Return the endpoints that discovery found last."""
         sighting = self._entries[agent].sighting
         return sighting.endpoints if sighting else ()
 
     def replicas(self, agent: str) -> tuple[Replica, ...]:
-        """One for each endpoint, in the order of discovery."""
+        """Return one for each endpoint, in the order of discovery."""
         entry = self._entries[agent]
         return tuple(entry.replicas.get(endpoint) or Replica(endpoint.label) for endpoint in self.endpoints(agent))
 
     def result(self, agent: str, endpoint: Endpoint) -> Result | None:
-        """The last finding of this endpoint; None as well when it or the agent is no longer there."""
+        """Return the last result of this endpoint; None as well when it or the agent is no longer there."""
         entry = self._entries.get(agent)
-        seen = entry.replicas.get(endpoint) if entry else None
-        return seen.result if seen else None
+        replica = entry.replicas.get(endpoint) if entry else None
+        return replica.result if replica else None
 
     def since(self, agent: str) -> datetime:
-        """When the agent came into the state it is in."""
+        """Return the time at which the agent came into the state it is in."""
         return self._entries[agent].since
 
     def age(self, agent: str) -> float | None:
-        """Seconds since the replica probed longest ago was probed; None before the first probe."""
+        """Return the seconds since the replica probed longest ago was probed; None before the first probe."""
         probed = self._entries[agent].probed.values()
         return self._clock() - min(probed) if probed else None
 
@@ -114,8 +121,8 @@ class Board:
         self.moves += 1
         self._on_update()
 
-    def sight(self, agent: str, sighting: Sighting | None) -> None:
-        """Discovery's word; None where nobody looks. What endpoints answered that are gone is forgotten."""
+    def set_sighting(self, agent: str, sighting: Sighting | None) -> None:
+        """Take over the answer of discovery; None where nobody looks. Results of lost endpoints are dropped."""
         entry = self._entries.get(agent)
         if entry is None or (sighting is not None and sighting == entry.sighting):
             return
@@ -129,47 +136,49 @@ class Board:
             self._on_update()
         self._judge(agent, entry)
 
-    def vouch(self, agent: str, said: Verdict) -> None:
-        """The word of an agent that registered, or what its silence is worth: the worse of it and of probes counts."""
+    def set_reported(self, agent: str, reported: Condition) -> None:
+        """Take over what an agent that registered reports, or its silence: the worse of it and of probes counts."""
         entry = self._entries[agent]
-        entry.said = said
+        entry.reported = reported
         self._judge(agent, entry)
 
-    def dismiss(self, agent: str, reason: Reason) -> None:
-        """An agent that was registered is no longer: a change to unknown unless it was that, then it is forgotten."""
+    def remove(self, agent: str, reason: Reason) -> None:
+        """Forget an agent that is no longer registered, after a change to unknown unless it was that."""
         entry = self._entries.pop(agent, None)
         self.agents = tuple(self._entries)
         self.moves += 1
-        if entry is not None and entry.verdict.state != "unknown":
-            self._on_change(Change(agent, entry.verdict.state, "unknown", reason, self._now()))
+        if entry is not None and entry.condition.state != "unknown":
+            self._on_change(Change(agent, entry.condition.state, "unknown", reason, self._now()))
         self._on_update()
 
-    def beside(self, addresses: tuple[str, ...]) -> None:
-        """Discovery's word about who is there and in no file: shown, never trusted."""
+    def set_undeclared(self, addresses: tuple[str, ...]) -> None:
+        """Take over the addresses that are there and in no file: published, never trusted."""
         if addresses != self.undeclared:
             self.undeclared = addresses
             self._on_update()
 
-    def report(self, agent: str, endpoint: Endpoint, result: Result) -> None:
-        """A probe's word; ignored when the agent or the endpoint has gone since the probe began."""
+    def add_result(self, agent: str, endpoint: Endpoint, result: Result) -> None:
+        """Take over the result of a probe; ignored when the agent or the endpoint has gone since the probe began."""
         entry = self._entries.get(agent)
         if entry is None or entry.sighting is None or endpoint not in entry.sighting.endpoints:
             return
-        now, before = self._now(), entry.replicas.get(endpoint)
+        now = self._now()
+        before = entry.replicas.get(endpoint)
         well = now if result.state == "ok" else before.well if before else None
         entry.replicas[endpoint] = Replica(endpoint.label, result, now, well)
         entry.probed[endpoint] = self._clock()
         self._judge(agent, entry)
 
     def _judge(self, agent: str, entry: _Entry) -> None:
-        registered, old, new = entry.said is not None, entry.verdict, entry.said
+        old = entry.condition
+        new = entry.reported
         if entry.sighting is not None:
             # a container that comes back elsewhere keeps its state until it has answered
-            entry.found = judge(None if registered else agent, entry.sighting, entry.results) or entry.found
-            new = together(entry.said, entry.found) if entry.said is not None else entry.found
+            entry.probes = judge(None if entry.reported else agent, entry.sighting, entry.results) or entry.probes
+            new = together(entry.reported, entry.probes) if entry.reported is not None else entry.probes
         if new is None or new == old:
             return
-        entry.verdict = new
+        entry.condition = new
         if new.state != old.state:
             entry.since = self._now()
             self._on_change(Change(agent, old.state, new.state, new.reason, entry.since))

@@ -25,8 +25,8 @@ class Change:
     at: datetime
 
     def as_dict(self) -> dict[str, str]:
-        said = {"time": timestamp(self.at), "agent": self.agent, "old": self.old, "new": self.new}
-        return said | {"reason": self.reason.message, "code": self.reason.code}
+        event = {"time": timestamp(self.at), "agent": self.agent, "old": self.old, "new": self.new}
+        return event | {"reason": self.reason.message, "code": self.reason.code}
 
 
 @dataclass(frozen=True, slots=True)

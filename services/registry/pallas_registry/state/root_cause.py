@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pallas_contract import names
 from pallas_contract.documents.reason import Reason
-from pallas_registry.state.status import Verdict
+from pallas_registry.state.status import Condition
 
 _WELL = frozenset({"ok", "unknown"})
 
@@ -20,23 +20,23 @@ class Root:
     reason: Reason
 
 
-def roots(agent: str, depends: Mapping[str, Collection[str]], verdicts: Mapping[str, Verdict]) -> tuple[Root, ...]:
+def roots(agent: str, depends: Mapping[str, Collection[str]], conditions: Mapping[str, Condition]) -> tuple[Root, ...]:
     """Return the root causes of the state of `agent`, itself if no other is to blame; none when it is well.
 
     Another agent is blamed only when it is unwell *and* the reason is about it: that both are unwell proves nothing.
     `depends` maps each agent to the names it depends on and has no cycle (validate.graph_rules).
     """
-    verdict = verdicts[agent]
-    if verdict.state in _WELL:
+    condition = conditions[agent]
+    if condition.state in _WELL:
         return ()
     blamed = [
         other
         for other in depends.get(agent, ())
-        if other in verdicts and verdicts[other].state not in _WELL and concerns(verdict.reason, other)
+        if other in conditions and conditions[other].state not in _WELL and concerns(condition.reason, other)
     ]
     if not blamed:
-        return (Root(agent, replace(verdict.reason, message=verdict.reason.message or verdict.state)),)
-    return tuple(sorted({root for other in blamed for root in roots(other, depends, verdicts)}))
+        return (Root(agent, replace(condition.reason, message=condition.reason.message or condition.state)),)
+    return tuple(sorted({root for other in blamed for root in roots(other, depends, conditions)}))
 
 
 def concerns(reason: Reason, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""From what the replicas of one agent answered to what the fleet is told about it. Pure."""
+"""The condition of an agent, from the answers of its replicas. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pallas_registry.discovery.sighting import Endpoint, Sighting
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """State of an agent and the reason for it; its message is empty when all is well."""
+class Condition:
+    """The state of an agent and the reason for it, as in Kubernetes; its message is empty when all is well."""
 
     state: State
     reason: Reason = OK
 
 
-NOT_PROBED = Verdict("unknown", Reason("NotProbedYet", "not probed yet"))
+NOT_PROBED = Condition("unknown", Reason("NotProbedYet", "not probed yet"))
 _SOME = 3
 """Tools named one by one where replicas differ; a reason is read by people."""
 
@@ -28,23 +28,23 @@ _SOME = 3
 WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unknown", "ok")
 
 
-def together(one: Verdict, other: Verdict) -> Verdict:
-    """The worse of two verdicts about the same agent, with the reasons of both that are not well."""
+def together(one: Condition, other: Condition) -> Condition:
+    """Return the worse of two conditions of the same agent, with the reasons of both that are not well."""
     if one.state == other.state == "ok":
-        return Verdict("ok", one.reason if one.reason.message else other.reason)
-    worse, better = sorted((one, other), key=lambda each: WORST_FIRST.index(each.state))
-    return Verdict(worse.state, joined(verdict.reason for verdict in (worse, better) if verdict.state != "ok"))
+        return Condition("ok", one.reason if one.reason.message else other.reason)
+    worse, better = sorted((one, other), key=lambda condition: WORST_FIRST.index(condition.state))
+    return Condition(worse.state, joined(condition.reason for condition in (worse, better) if condition.state != "ok"))
 
 
-def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Verdict | None:
-    """One verdict over all replicas; None where there is an address and no answer yet, so nothing new to say.
+def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Condition | None:
+    """Return one condition over all replicas; None where there is an address and no answer yet, so nothing new to say.
 
     `results` holds the last finding of each endpoint probed so far. `agent` is the name it must answer with; None where
     any will do.
     """
     if not sighting.endpoints:
         # a resolver that fails says nothing about the agent; a name that is gone does
-        return Verdict("unknown" if sighting.unsure else "error", sighting.problem)
+        return Condition("unknown" if sighting.unsure else "error", sighting.problem)
     answers = {
         endpoint.label: _identified(agent, results[endpoint]) if agent else results[endpoint]
         for endpoint in sighting.endpoints
@@ -52,30 +52,30 @@ def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Resu
     }
     if not answers:
         return None
-    verdict = _over(answers)
+    condition = _over(answers)
     if sighting.missing.message:
-        verdict = together(verdict, Verdict("degraded", sighting.missing))
-    return Verdict(verdict.state, joined((verdict.reason, sighting.problem)))
+        condition = together(condition, Condition("degraded", sighting.missing))
+    return Condition(condition.state, joined((condition.reason, sighting.problem)))
 
 
 def _identified(agent: str, result: Result) -> Result:
-    """An agent that answers under another name may be another agent: DNS can lag behind, a port can be taken."""
+    """Return the result as degraded under another name: DNS can lag behind, a port can be taken."""
     if result.state in ("ok", "degraded") and result.name not in ("", agent, names.slug(agent)):
         return replace(result, state="degraded", reason=Reason("NameMismatch", f"answers as {result.name}"))
     return result
 
 
-def _over(results: Mapping[str, Result]) -> Verdict:
-    """All replicas in the same bad state are that state; some of them, or a difference between them, is degraded."""
+def _over(results: Mapping[str, Result]) -> Condition:
+    """Return the state that all replicas share; some in a bad one, or a difference between them, is degraded."""
     if len(results) == 1:
         (only,) = results.values()
-        return Verdict(only.state, only.reason)
+        return Condition(only.state, only.reason)
     by_state: dict[State, dict[str, Reason]] = {}
     for label, result in results.items():
         by_state.setdefault(result.state, {})[label] = result.reason
     if len(by_state) == 1 and "ok" not in by_state and "degraded" not in by_state:
         ((state, reasons),) = by_state.items()
-        return Verdict(state, _by_replica(reasons, len(results)))
+        return Condition(state, _by_replica(reasons, len(results)))
     problems = [
         _unavailable(reasons, len(results)) for state, reasons in by_state.items() if state not in ("ok", "degraded")
     ]
@@ -84,9 +84,9 @@ def _over(results: Mapping[str, Result]) -> Verdict:
     problems.append(_skew("era", {label: result.era for label, result in results.items()}))
     problems.append(_tool_skew({label: result.tools for label, result in results.items() if result.tools is not None}))
     if "degraded" in by_state or any(problem.message for problem in problems):
-        return Verdict("degraded", joined(problems))
+        return Condition("degraded", joined(problems))
     notes = {label: reason for label, reason in by_state["ok"].items() if reason.message}
-    return Verdict("ok", _by_replica(notes, len(results)))
+    return Condition("ok", _by_replica(notes, len(results)))
 
 
 def _unavailable(reasons: Mapping[str, Reason], replicas: int) -> Reason:

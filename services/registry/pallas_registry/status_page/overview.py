@@ -14,10 +14,10 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.launch import addresses
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Leases, Registration
-from pallas_registry.state.agents import Board, Replica
+from pallas_registry.state.agents import AgentStates, Replica
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.root_cause import Root, concerns, roots
-from pallas_registry.state.status import WORST_FIRST, Verdict
+from pallas_registry.state.status import WORST_FIRST, Condition
 
 MOST_ROWS = 500
 """Agents on the page."""
@@ -96,7 +96,7 @@ class Overview:
 def gather(
     loaded: FleetReading,
     placement: addresses.Placement,
-    board: Board,
+    agent_states: AgentStates,
     history: History,
     *,
     now: datetime,
@@ -107,38 +107,38 @@ def gather(
     """Return the overview. Agents that are unwell come first, then the order of the file; `most` bounds the rows."""
     fleet = loaded.fleet
     registered = {registration.agent: registration for registration in (leases.all if leases else ())}
-    agents = [agent for agent in (*fleet.agents, *registered) if agent in board]
-    verdicts = {agent: board.verdict(agent) for agent in agents}
+    agents = [agent for agent in (*fleet.agents, *registered) if agent in agent_states]
+    conditions = {agent: agent_states.condition(agent) for agent in agents}
     depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in agents if agent in fleet.agents}
-    causes = {agent: roots(agent, depends, verdicts) for agent in agents}
+    causes = {agent: roots(agent, depends, conditions) for agent in agents}
     troubles: dict[Root, list[str]] = {}
     for agent in agents:
         for root in causes[agent]:
             troubles.setdefault(root, []).append(agent)
     # a stable sort: agents of one state stay in the order of the file
-    ranked = sorted(agents, key=lambda agent: WORST_FIRST.index(verdicts[agent].state))
+    ranked = sorted(agents, key=lambda agent: WORST_FIRST.index(conditions[agent].state))
 
     # only for the rows that are shown, which `most` bounds
     def row(agent: str) -> Row:
         if leases is not None and agent in registered:
-            return _registered_row(registered[agent], board, causes[agent], signal=leases.last_signal(agent))
-        return _row(loaded, placement, board, agent=agent, causes=causes[agent])
+            return _registered_row(registered[agent], agent_states, causes[agent], signal=leases.last_signal(agent))
+        return _row(loaded, placement, agent_states, agent=agent, causes=causes[agent])
 
     rows = tuple(map(row, ranked[:most]))
-    nodes, edges = _graph(loaded, verdicts, depends, {root.agent for root in troubles})
+    nodes, edges = _graph(loaded, conditions, depends, {root.agent for root in troubles})
     # over all agents, also those that `most` leaves out of the rows
-    counted = Counter(verdict.state for verdict in verdicts.values())
+    counted = Counter(condition.state for condition in conditions.values())
     return Overview(
         fleet=fleet.name,
         version=fleet.version,
         model=loaded.capabilities.model if loaded.capabilities else "",
         now=now,
         config_ok=config_ok,
-        states={agent: verdict.state for agent, verdict in verdicts.items()},
+        states={agent: condition.state for agent, condition in conditions.items()},
         counts={state: counted[state] for state in get_args(State)},
         rows=rows,
         hidden=len(agents) - len(rows),
-        undeclared=board.undeclared,
+        undeclared=agent_states.undeclared,
         troubles={root: tuple(sufferers) for root, sufferers in troubles.items()},
         nodes=nodes,
         edges=edges,
@@ -147,7 +147,12 @@ def gather(
 
 
 def _row(
-    loaded: FleetReading, placement: addresses.Placement, board: Board, *, agent: str, causes: tuple[Root, ...]
+    loaded: FleetReading,
+    placement: addresses.Placement,
+    agent_states: AgentStates,
+    *,
+    agent: str,
+    causes: tuple[Root, ...],
 ) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
@@ -156,12 +161,12 @@ def _row(
         url=addresses.agent_url(loaded.fleet, agent, placement),
         roots=causes,
         depends_on=tuple(written.depends_on),
-        **_live_fields(board, agent),
+        **_live_fields(agent_states, agent),
     )
 
 
 def _registered_row(
-    registration: Registration, board: Board, causes: tuple[Root, ...], *, signal: datetime | None
+    registration: Registration, agent_states: AgentStates, causes: tuple[Root, ...], *, signal: datetime | None
 ) -> Row:
     params = registration.params
     return Row(
@@ -171,20 +176,20 @@ def _registered_row(
         roots=causes,
         depends_on=(),
         registered=Registered(tuple(params.capabilities.tools), params.heartbeat_interval, signal),
-        **_live_fields(board, registration.agent),
+        **_live_fields(agent_states, registration.agent),
     )
 
 
-def _live_fields(board: Board, agent: str) -> dict[str, Any]:
+def _live_fields(agent_states: AgentStates, agent: str) -> dict[str, Any]:
     """Return the fields of a row that come from the live model."""
-    verdict = board.verdict(agent)
-    replicas = board.replicas(agent)
+    condition = agent_states.condition(agent)
+    replicas = agent_states.replicas(agent)
     return {
         "agent": agent,
         "slug": names.slug(agent),
-        "state": verdict.state,
-        "reason": verdict.reason,
-        "since": board.since(agent),
+        "state": condition.state,
+        "reason": condition.reason,
+        "since": agent_states.since(agent),
         "probed": min((replica.probed for replica in replicas if replica.probed), default=None),
         "eras": tuple(sorted({replica.result.era for replica in replicas if replica.result and replica.result.era})),
         "replicas": replicas,
@@ -192,27 +197,27 @@ def _live_fields(board: Board, agent: str) -> dict[str, Any]:
 
 
 def _graph(
-    loaded: FleetReading, verdicts: Mapping[str, Verdict], depends: Mapping[str, tuple[str, ...]], causes: set[str]
+    loaded: FleetReading, conditions: Mapping[str, Condition], depends: Mapping[str, tuple[str, ...]], causes: set[str]
 ) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
     fleet = loaded.fleet
     agents = [
-        Node(agent, fleet.agents[agent].title, verdict.state, agent in causes)
-        for agent, verdict in verdicts.items()
+        Node(agent, fleet.agents[agent].title, condition.state, agent in causes)
+        for agent, condition in conditions.items()
         if agent in fleet.agents
     ]
-    # a companion service is not probed, so it has no verdict
+    # a companion service is not probed, so it has no condition
     edges = tuple(
         (agent, other)
         for agent, others in depends.items()
         for other in others
-        if other in verdicts or other in fleet.services
+        if other in conditions or other in fleet.services
     )
     # a companion service that nobody depends on would be a box without a line
     used = {other for _, other in edges}
     suspects = {
         other
         for agent, other in edges
-        if other in fleet.services and agent in causes and concerns(verdicts[agent].reason, other)
+        if other in fleet.services and agent in causes and concerns(conditions[agent].reason, other)
     }
     services = [
         Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
