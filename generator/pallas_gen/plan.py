@@ -80,7 +80,7 @@ class Workload(Program):
         return tuple(names.slug(name) for name in self.needs)
 
     def url_for_others(self) -> str:
-        """What a probe in another container asks."""
+        """Return the URL for a probe in another container."""
         return self.health_url.replace(addresses.LOOPBACK, self.host, 1)
 
 
@@ -98,7 +98,7 @@ class Plan:
     entries: tuple[str, ...]
 
     def workload(self, host: str) -> Workload:
-        """The workload at `host`.
+        """Return the workload at `host`.
 
         Raises:
             KeyError: there is none.
@@ -111,7 +111,7 @@ class Plan:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Who may call whom, as (caller, called), sorted; the registry reaches every agent besides."""
+        """Pairs (caller, called) of who may call whom, sorted; the registry reaches every agent besides."""
         return sorted((item.host, peer) for item in self.workloads for peer in item.calls if item.kind != "registry")
 
 
@@ -216,7 +216,7 @@ def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
 
 
 def _needs_egress(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) -> bool:
-    """Whether the agent's model, one of the configured MCP servers or the keys of its callers' tokens are outside.
+    """Return whether the agent's model, a configured MCP server or the keys of its callers' tokens are outside.
 
     Which servers a Python module uses is not known here, so every configured one counts.
     """

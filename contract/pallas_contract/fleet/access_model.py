@@ -21,7 +21,7 @@ PATTERNS = {
 
 
 def _https(text: str) -> str:
-    """Keys and their issuer are what all trust rests on: only this machine is asked without TLS."""
+    """Require https: all trust rests on the issuer and its keys. Only this machine is asked without TLS."""
     parts = urlsplit(text)
     if parts.scheme == "https" and parts.hostname:
         return text

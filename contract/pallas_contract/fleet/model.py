@@ -34,7 +34,7 @@ def _importable(module: str) -> str:
 
 
 def _is_reach(text: str) -> str:
-    """A host name, an address or a network; nothing that is link-local, where clouds have their metadata services."""
+    """Require a host name, an address or a network, none link-local: there clouds have their metadata services."""
     try:
         network = ip_network(text)
     except ValueError:
@@ -112,8 +112,8 @@ class Icon(_Written):
 
 
 def _edges(value: object) -> object:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return {item: Need() for item in value}
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return {name: Need() for name in value}
     return value
 
 

@@ -41,11 +41,11 @@ class Source:
     marks: Mapping[Path_, tuple[int, int]] = field(repr=False)
 
     def where(self, *path: str | int) -> Where:
-        """The place of `path`, or of its nearest ancestor that is in the file."""
-        known = path
-        while known and known not in self.marks:
-            known = known[:-1]
-        line, column = self.marks.get(known, (0, 0))
+        """Return the place of `path`, or of its nearest ancestor that is in the file."""
+        ancestor = path
+        while ancestor and ancestor not in self.marks:
+            ancestor = ancestor[:-1]
+        line, column = self.marks.get(ancestor, (0, 0))
         return Where(self.name, line, column, ".".join(map(str, path)))
 
     def problem(self, *path: str | int, message: str, hint: str = "", level: Level = "error") -> Problem:
@@ -147,9 +147,9 @@ def _walk(
         raise Refused([Problem(Where(name, *here), f"nested deeper than {MAX_DEPTH} levels")])
     marks.setdefault(path, here)
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, value in node.value:
-            yield from _check_key(key, path, name, seen)
+            yield from _check_key(key, path, name, keys)
             marks.setdefault((*path, key.value), (key.start_mark.line + 1, key.start_mark.column + 1))
             yield from _walk(value, (*path, key.value), name, marks, budget)
     elif isinstance(node, yaml.SequenceNode):
@@ -159,13 +159,13 @@ def _walk(
         yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT)
 
 
-def _check_key(key: Any, path: Path_, name: str, seen: set[str]) -> Iterator[Problem]:
+def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Problem]:
     field_name = ".".join(map(str, (*path, key.value if isinstance(key, yaml.ScalarNode) else "?")))
     where = Where(name, key.start_mark.line + 1, key.start_mark.column + 1, field_name)
     if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
         raise Refused([Problem(where, "keys must be text", "YAML reads this key as another type: put it in quotes")])
     if _IN_NO_TEXT.search(key.value):
         raise Refused([Problem(Where(name, where.line, where.column), _NO_TEXT)])
-    if key.value in seen:
+    if key.value in keys:
         yield Problem(where, "this key is given twice", "remove one of the two")
-    seen.add(key.value)
+    keys.add(key.value)

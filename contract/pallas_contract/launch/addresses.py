@@ -37,19 +37,19 @@ def placement(environ: Mapping[str, str]) -> Placement:
 
 
 def authority(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
-    """`host:port` under which the rest of the fleet reaches an agent or service."""
+    """Return `host:port`, under which the rest of the fleet reaches an agent or service."""
     if placement == "container":
         return f"{names.slug(name)}:{names.CONTAINER_PORT}"
     return f"{local_address(fleet, name)}:{_port(fleet, name)}"
 
 
 def mcp_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
-    """MCP endpoint of an agent or MCP service inside the fleet."""
+    """Return the MCP endpoint of an agent or MCP service inside the fleet."""
     return f"http://{authority(fleet, name, placement)}{names.MCP_PATH}"
 
 
 def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
-    """What a probe on the same host asks: the MCP endpoint, or the model list of an OpenAI-compatible service."""
+    """Return the URL for a probe on the same host: the MCP endpoint, or the models of an OpenAI-compatible service."""
     at = f"{LOOPBACK}:{names.CONTAINER_PORT}" if placement == "container" else authority(fleet, name, placement)
     service = fleet.services.get(name)
     path = MODELS_PATH if service and service.provides == "openai" else names.MCP_PATH
@@ -57,7 +57,7 @@ def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
 
 
 def registry_health_url(fleet: ResolvedFleet, placement: Placement) -> str:
-    """Return what a probe on the same host asks the registry."""
+    """Return the URL for a probe of the registry on the same host."""
     at = f"{LOOPBACK}:{names.CONTAINER_PORT if placement == 'container' else fleet.registry_port}"
     return f"http://{at}{names.READY_PATH}"
 
@@ -67,7 +67,7 @@ def _port(fleet: ResolvedFleet, name: str) -> int:
 
 
 def local_address(fleet: ResolvedFleet, name: str) -> str:
-    """Loopback, unless a process listens on one particular other address."""
+    """Return loopback, unless a process listens on one particular other address."""
     return _reached_at(fleet.agents[name].publish if name in fleet.agents else None)
 
 
@@ -78,17 +78,17 @@ def _reached_at(publish: bool | str | None) -> str:
 
 
 def public_url(fleet: ResolvedFleet, host_name: str, port: int) -> str:
-    """Where clients outside of the fleet reach what is published, without a path of its own."""
+    """Return the URL of what is published for clients outside of the fleet, without a path of its own."""
     return fleet.public_url.replace("{name}", host_name) if fleet.public_url else f"http://{fleet.host}:{port}"
 
 
 def bind_address(publish: bool | str | None) -> str:
-    """The host address a port is published on, or a process listens on."""
+    """Return the host address a port is published on, or a process listens on."""
     return publish if isinstance(publish, str) else LOOPBACK
 
 
 def registry_hosts(fleet: ResolvedFleet) -> list[str]:
-    """`allowed_hosts` of the registry."""
+    """Return `allowed_hosts` of the registry."""
     publish = fleet.registry.publish
     return allowed_hosts(fleet, names.REGISTRY, _reached_at(publish), published=bool(publish))
 
@@ -96,7 +96,7 @@ def registry_hosts(fleet: ResolvedFleet) -> list[str]:
 def allowed_hosts(
     fleet: ResolvedFleet, host_name: str, address: str = LOOPBACK, *, published: bool = False
 ) -> list[str]:
-    """Host headers an endpoint accepts: its DNS name, its addresses, and the hosts people reach it by; any port."""
+    """Return the Host headers an endpoint accepts: its DNS name, its addresses, and its public names; any port."""
     outside = urlsplit(public_url(fleet, host_name, 0)).hostname if published and fleet.public_url else None
     hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host, outside or fleet.host})
     return [pattern for host in hosts for pattern in (host, f"{host}:*")]
@@ -110,7 +110,7 @@ def bind(port: int, publish: bool | str | None, placement: Placement) -> str:
 
 
 def agent_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str | None:
-    """Where a client outside the fleet's network reaches an agent; None when it is not published.
+    """Return the URL of an agent for clients outside the fleet's network; None when it is not published.
 
     Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
     something stands before them that has an address of its own.

@@ -8,24 +8,24 @@ from pallas_contract.launch import addresses
 
 
 def protected(fleet: ResolvedFleet, name: str) -> bool:
-    """Whether agent `name` asks its callers for a token."""
-    own = fleet.agents[name].access
-    return bool(own.tokens or own.jwt)
+    """Return whether agent `name` asks its callers for a token."""
+    access = fleet.agents[name].access
+    return bool(access.tokens or access.jwt)
 
 
 def resource(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> str:
-    """The URL that stands for an agent in tokens and metadata (RFC 8707, RFC 9728): where it is published."""
+    """Return the URL that stands for an agent in tokens and metadata (RFC 8707, RFC 9728): where it is published."""
     return addresses.agent_url(fleet, name, placement) or addresses.mcp_url(fleet, name, placement)
 
 
 def audience(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> str:
-    """The `aud` that a token for agent `name` has."""
+    """Return the `aud` that a token for agent `name` has."""
     jwt = fleet.agents[name].access.jwt
     return (jwt.audience if jwt else None) or resource(fleet, name, placement)
 
 
 def presented(fleet: ResolvedFleet, caller: str) -> dict[str, SecretFile]:
-    """The tokens that agent `caller` presents, by the agent it presents them to: those with its own name on them.
+    """Return the tokens that agent `caller` presents, by the agent it calls: those listed there under its name.
 
     One that gets the token of the caller's caller gets no other: it must not do for a stranger what it does for us.
     """

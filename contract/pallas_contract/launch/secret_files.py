@@ -41,17 +41,17 @@ def of_agent(fleet: ResolvedFleet, name: str) -> tuple[Secret, ...]:
     """Return the secrets of agent `name`: its variables, the tokens it accepts and presents, and an issuer's keys."""
     agent, written = fleet.agents[name], fleet.written.agents[name]
     inherited = {key: ("defaults",) for key in agent.secrets if key not in written.secrets}
-    found = [*_variables(agent.secrets, ("agents", name), inherited)]
+    secrets = [*_variables(agent.secrets, ("agents", name), inherited)]
     for caller, secret in agent.access.tokens.items():
         path = (*credentials.token_owner(fleet, name, caller), "tokens", caller, "file")
-        found.append(Secret(names.token_file(caller), secret.file, path))
+        secrets.append(Secret(names.token_file(caller), secret.file, path))
     if agent.access.jwt and agent.access.jwt.jwks_file:
         path = (*credentials.jwt_owner(fleet, name), "jwt", "jwks_file")
-        found.append(Secret(names.KEYS_FILE, agent.access.jwt.jwks_file, path))
+        secrets.append(Secret(names.KEYS_FILE, agent.access.jwt.jwks_file, path))
     for peer, secret in credentials.presented(fleet, name).items():
         path = (*credentials.token_owner(fleet, peer, name), "tokens", name, "file")
-        found.append(Secret(names.call_token(peer), secret.file, path))
-    return _unique(found)
+        secrets.append(Secret(names.call_token(peer), secret.file, path))
+    return _unique(secrets)
 
 
 def of_service(fleet: ResolvedFleet, name: str) -> tuple[Secret, ...]:

@@ -26,5 +26,5 @@ def waves(fleet: ResolvedFleet) -> list[list[str]]:
 
 
 def subagents(fleet: ResolvedFleet) -> set[str]:
-    """Agents that another agent depends on (seed 001, Startup Sequence)."""
+    """Return the agents that another agent depends on (seed 001, Startup Sequence)."""
     return {peer for agent in fleet.agents.values() for peer in agent.depends_on if peer in fleet.agents}

@@ -20,7 +20,7 @@ from pallas_contract.problems import Problem
 
 
 def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Every rule over `access` that `fleet` breaks."""
+    """Yield a problem per rule over `access` that `fleet` breaks."""
     if "access" in tree.data and not (fleet.written.access.tokens or fleet.written.access.jwt):
         hint = "add `tokens: {NAME: {file: secrets/NAME.txt}}` or `jwt: {issuer: ..., jwks_url: ...}`, or remove it"
         yield tree.problem("access", message="has neither `tokens` nor `jwt`: nobody could be let in", hint=hint)
@@ -33,7 +33,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _audiences(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Sections of `jwt` whose tokens an agent of another fleet would take too: one problem for each.
+    """Yield a problem per section `jwt` whose tokens an agent of another fleet would take too.
 
     Every target is looked at, so that a fleet is refused on the laptop if it will be where it is installed.
     """
@@ -67,7 +67,7 @@ _OWN = re.compile(
 
 
 def _this_machine(host: str) -> bool:
-    """Whether every machine means itself, or what it runs on, by that name or address."""
+    """Return whether every machine means itself, or what it runs on, by that name or address."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -79,27 +79,27 @@ def _this_machine(host: str) -> bool:
 
 
 def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) -> Iterator[Problem]:
-    """Names in `access.forward` of agent `name` that it calls nothing by.
+    """Yield a problem per name in `access.forward` of agent `name` that it calls nothing by.
 
     One of the fleet's own names is only called as a dependency: no network and no URL leads there otherwise.
     """
     peers = program.peers(fleet, name, "container").keys()
     for index, server in enumerate(fleet.agents[name].access.forward):
-        place = ("agents", name, "access", "forward", index)
+        path = ("agents", name, "access", "forward", index)
         if server in config.commands and not fleet.is_member(server):
             hint = "remove it here: the program gets no token"
-            yield tree.problem(*place, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
+            yield tree.problem(*path, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
         elif server not in peers and (fleet.is_member(server) or server not in config.servers):
             hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
             if fleet.is_member(server):
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
                 if config.servers.get(server):
                     hint += f"; a server outside of the fleet needs another name in {names.CONFIG_FILE}"
-            yield tree.problem(*place, message=f"`{name}` calls no server `{server}`", hint=hint)
+            yield tree.problem(*path, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 
 def _section(path: tuple[str, ...], own: Access, tree: Source) -> Iterator[Problem]:
-    """What is wrong with one section on its own."""
+    """Yield the problems of one section on its own."""
     if own.jwt and (own.jwt.jwks_url is None) == (own.jwt.jwks_file is None):
         said = "needs" if own.jwt.jwks_url is None else "has both"
         hint = "one place where the issuer's keys are"
@@ -116,16 +116,16 @@ def _or(said: str) -> str:
 
 
 def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
-    """What does not go together in one agent."""
+    """Yield the problems between the settings of one agent."""
     written = fleet.written.agents[name].access
     agent = fleet.agents[name]
-    place = ("agents", name, "access")
+    path = ("agents", name, "access")
     if written.anonymous and (written.tokens or written.jwt):
-        yield tree.problem(*place, "anonymous", message="lets everybody in, and there are callers to be checked")
+        yield tree.problem(*path, "anonymous", message="lets everybody in, and there are callers to be checked")
     if written.forward and not credentials.protected(fleet, name):
         hint = "only a token that was checked goes on: add `tokens` or `jwt`"
         yield tree.problem(
-            *place, "forward", message="there is no token to forward: this agent asks for none", hint=hint
+            *path, "forward", message="there is no token to forward: this agent asks for none", hint=hint
         )
     if agent.access.jwt and agent.access.jwt.jwks_url and agent.egress is False:
         hint = "name the keys in `jwks_file`, or remove `egress: false`"
@@ -135,7 +135,7 @@ def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
 
 
 def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
-    """Declared calls that would be refused."""
+    """Yield a problem per declared call that would be refused."""
     listed = tree.data["agents"][name].get("depends_on")
     forward = set(fleet.agents[name].access.forward)
     own = credentials.presented(fleet, name)

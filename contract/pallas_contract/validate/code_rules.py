@@ -12,16 +12,16 @@ from pallas_contract.problems import Problem
 
 
 def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
-    """Modules and cards that are not in the project folder; `elsewhere` says of a module that it is installed."""
+    """Yield a problem per module or card not in the project folder. `elsewhere` tells whether a module is installed."""
     modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
     modules += [("services", name, service.module) for name, service in fleet.services.items()]
     for kind, name, module in modules:
-        place = module.replace(".", "/")
-        there = os.path.isfile(folder / f"{place}.py") or os.path.isdir(
-            folder / place
+        relative = module.replace(".", "/")
+        there = os.path.isfile(folder / f"{relative}.py") or os.path.isdir(
+            folder / relative
         )  # unlike Path's, they never raise
         if not there and not elsewhere(module):
-            hint = f"create {place}.py beside {tree.name}, or name an `image` that holds the module"
+            hint = f"create {relative}.py beside {tree.name}, or name an `image` that holds the module"
             yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
     for name, agent in fleet.agents.items():
         if agent.card and not os.path.isfile(folder / agent.card):

@@ -14,7 +14,7 @@ from pallas_contract.validate.suggestions import Suggestions
 
 
 def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Every cross-agent rule that `fleet` breaks, placed in `tree`."""
+    """Yield a problem per cross-agent rule that `fleet` breaks, placed in `tree`."""
     yield from _names(fleet, tree)
     yield from _ports(fleet, tree)
     yield from _edges(fleet, tree)
@@ -65,12 +65,12 @@ def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for name, agent in fleet.agents.items():
         listed = tree.data["agents"][name].get("depends_on")
         for index, peer in enumerate(agent.depends_on):
-            place = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
+            path = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
             if peer == name:
-                yield tree.problem(*place, message=f"`{name}` depends on itself", hint="remove it")
+                yield tree.problem(*path, message=f"`{name}` depends on itself", hint="remove it")
             elif not fleet.is_member(peer):
                 hint = suggestions.hint(peer, members)
-                yield tree.problem(*place, message=f"there is no agent or service `{peer}`", hint=hint)
+                yield tree.problem(*path, message=f"there is no agent or service `{peer}`", hint=hint)
 
 
 def _cycles(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:

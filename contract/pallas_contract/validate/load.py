@@ -116,7 +116,7 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
 
 
 def _got(path: tuple[str | int, ...], value: Any) -> str:
-    """What stood there, unless it may be somebody's secret."""
+    """Return the refused value as an end of the message, unless it may be somebody's secret."""
     if _PRIVATE & set(path) or isinstance(value, Mapping | list):
         return ""
     text = repr(value)
@@ -135,7 +135,7 @@ def _known_keys(path: tuple[str | int, ...]) -> list[str]:
 
 
 def _plain(annotation: Any) -> Any:
-    """The model or container behind `X | None` and the like."""
+    """Return the model or container behind `X | None` and the like."""
     if get_origin(annotation) in (Union, UnionType):
         options = [_plain(option) for option in get_args(annotation)]
         return next((option for option in options if _is_model(option) or get_origin(option)), annotation)

@@ -13,12 +13,12 @@ _AT = ("registry", "registration", "tokens")
 
 
 def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Every rule about tokens that `fleet` breaks, placed in `tree`."""
-    chosen = fleet.registry.registration
-    if chosen is None:
+    """Yield a problem per rule about tokens that `fleet` breaks, placed in `tree`."""
+    registration = fleet.registry.registration
+    if registration is None:
         return
     files: dict[str, str] = {}
-    for name, token in chosen.tokens.items():
+    for name, token in registration.tokens.items():
         other = files.setdefault(token.file, name)
         if other != name:
             message = f"is the same file as that of `{other}`"
@@ -29,7 +29,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def taken(fleet: ResolvedFleet, agent: str) -> str:
-    """Why no agent outside of the file can be called `agent`; empty when one can."""
+    """Return the reason why no agent outside of the file can be called `agent`; empty when one can."""
     slug = names.slug(agent)
     if not names.is_name(agent):
         return f"`{agent[: names.MAX_NAME]}` cannot be an agent's name"

@@ -30,13 +30,13 @@ class Arrangement:
         return f"keys of the issuer: {self.keys.problem}" if self.keys and self.keys.problem else ""
 
     def background(self) -> list[Coroutine[Any, Any, None]]:
-        """What has to run as long as the gate is there."""
+        """Return what has to run as long as the gate is there."""
         return [self.keys.run()] if self.keys else []
 
 
 def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | None) -> Arrangement:
-    """The gate of the agent. `tokens` maps caller -> token, `keys_file` is where `jwks_file` is to be found."""
-    own = settings.agent.access
+    """Return the gate of the agent. `tokens` maps caller -> token, `keys_file` is where `jwks_file` is to be found."""
+    access = settings.agent.access
     if not credentials.protected(settings.fleet, settings.name):
         return Arrangement()
     # 5 MB of PyJWT and cryptography, for those who need them
@@ -44,13 +44,13 @@ def arrange(settings: Settings, tokens: Mapping[str, str], keys_file: Path | Non
 
     resource = credentials.resource(settings.fleet, settings.name, settings.placement)
     static = StaticTokens(tokens)
-    if own.jwt is None:
+    if access.jwt is None:
         return Arrangement(Gate(Verifier(static), resource))
-    keys = _keys(own.jwt, keys_file)
+    keys = _keys(access.jwt, keys_file)
     audience = credentials.audience(settings.fleet, settings.name, settings.placement)
-    trust = Trust(own.jwt.issuer, audience, tuple(own.jwt.algorithms), keys)
-    scopes = tuple(own.jwt.scopes)
-    return Arrangement(Gate(Verifier(static, trust, scopes), resource, own.jwt.issuer, scopes), keys)
+    trust = Trust(access.jwt.issuer, audience, tuple(access.jwt.algorithms), keys)
+    scopes = tuple(access.jwt.scopes)
+    return Arrangement(Gate(Verifier(static, trust, scopes), resource, access.jwt.issuer, scopes), keys)
 
 
 def _keys(jwt: Jwt, keys_file: Path | None) -> Keys:

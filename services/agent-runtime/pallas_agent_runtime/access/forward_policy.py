@@ -8,7 +8,7 @@ from pallas_service.access.caller import Caller
 
 
 def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool:
-    """MCP forbids to pass tokens through: one goes on only where `server` is listed and among its audiences.
+    """Return whether the caller's token may go on to `server`: MCP forbids it unless that is among the audiences.
 
     A JWT must name the server in its `aud`: an agent by its audience, any other by `url`. A static token has no
     audience; it is meant for the agents that accept it from the same caller. An agent is one that is called under its

@@ -19,28 +19,28 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def read(fleet: ResolvedFleet, tree: Source, name: str, project: Path, secrets: Path) -> dict[str, str]:
-    """Caller -> token, for all that agent `name` accepts: from `secrets` (a folder) or the files agents.yaml names.
+    """Return caller -> token for all that agent `name` accepts, from `secrets` (a folder) or where agents.yaml says.
 
     Raises:
         Refused: one is missing or cannot be a token; never with its content.
     """
     written = {secret.target: secret for secret in secret_files.of_agent(fleet, name)}
-    out: dict[str, str] = {}
-    found: list[Problem] = []
+    tokens: dict[str, str] = {}
+    problems: list[Problem] = []
     for caller in fleet.agents[name].access.tokens:
         secret = written[names.token_file(caller)]
         token, wrong = _read(environment.locate(secret.target, secret.file, project, secrets))
-        if not wrong and token in out.values():
+        if not wrong and token in tokens.values():
             wrong = "is also the token of another caller", "give each caller its own"
         if wrong:
-            found.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
-        out[caller] = token
-    refuse_errors(found)
-    return out
+            problems.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
+        tokens[caller] = token
+    refuse_errors(problems)
+    return tokens
 
 
 def _read(path: Path) -> tuple[str, tuple[str, str] | None]:
-    """The token in the file, and what is wrong with it in words and what helps."""
+    """Return the token in the file; else why it is none and what helps."""
     make = f"for example `openssl rand -hex 32 > {path.name}`"
     if not path.is_file():
         return "", ("does not exist", f"create it, {make}")

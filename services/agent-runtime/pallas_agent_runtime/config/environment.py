@@ -39,7 +39,7 @@ def fill(
 
 
 def secret_files(folder: Path) -> dict[str, str]:
-    """Key -> value of every file in `folder` whose name is an environment key; one trailing newline is not part of it.
+    """Return key -> value of every file in `folder` that has the name of a variable, without one trailing newline.
 
     Raises:
         Refused: one of them cannot be read.
@@ -51,7 +51,7 @@ def secret_files(folder: Path) -> dict[str, str]:
 
 
 def dotenv(project: Path, secrets: Path) -> dict[str, str]:
-    """The variables of `.env`; references inside a value are left to the reader of the value.
+    """Return the variables of `.env`; references inside a value are left to the reader of the value.
 
     Raises:
         Refused: the file is there and cannot be read.
@@ -64,7 +64,7 @@ def dotenv(project: Path, secrets: Path) -> dict[str, str]:
 
 
 def choose(file_name: str, project: Path, secrets: Path) -> Path | None:
-    """The file of that name in the secrets folder, else in the project's.
+    """Return the file of that name in the secrets folder, else in the project's.
 
     A container masks the project's copy with /dev/null, which is no regular file.
     """
@@ -72,7 +72,7 @@ def choose(file_name: str, project: Path, secrets: Path) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a secret file.
+    """Return the text of a secret file.
 
     Raises:
         Refused: it cannot be read, naming the file and the user that tried.
@@ -118,5 +118,5 @@ def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
 
 
 def value(text: str) -> str:
-    """What a secret file says: one trailing newline is not part of it."""
+    """Return the value in the text of a secret file: one trailing newline is not part of it."""
     return text.removesuffix("\n").removesuffix("\r")

@@ -11,19 +11,19 @@ Path_ = tuple[str | int, ...]
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
-    """`text` as fast-agent will read it; a variable that is unset and has no default stays as it is written."""
+    """Return `text` as fast-agent will read it; a variable that is unset and has no default stays as it is written."""
     return VARIABLE.sub(lambda match: environ.get(match["name"], match["default"] or match[0]), text)
 
 
 def canonical(text: str) -> str:
-    """The shell's `${NAME:-default}` as fast-agent's `${NAME:default}`, which would keep the hyphen."""
+    """Return the shell's `${NAME:-default}` as fast-agent's `${NAME:default}`, which would keep the hyphen."""
     return VARIABLE.sub(
         lambda match: match[0] if match["default"] is None else f"${{{match['name']}:{match['default']}}}", text
     )
 
 
 def unset(tree: Any, environ: Mapping[str, str], path: Path_ = ()) -> Iterator[tuple[Path_, str]]:
-    """Path and variable of every text in `tree` that needs a variable which is neither set nor has a default."""
+    """Yield path and variable of every text in `tree` that needs a variable which is neither set nor has a default."""
     if isinstance(tree, Mapping):
         for key, value in tree.items():
             yield from unset(value, environ, (*path, key))
@@ -37,7 +37,7 @@ def unset(tree: Any, environ: Mapping[str, str], path: Path_ = ()) -> Iterator[t
 
 
 def without(tree: Any, paths: frozenset[Path_], path: Path_ = ()) -> Any:
-    """A copy of `tree` without the values at `paths`, every text made `canonical`."""
+    """Return a copy of `tree` without the values at `paths`, every text made `canonical`."""
     if isinstance(tree, Mapping):
         kept = ((key, value) for key, value in tree.items() if (*path, key) not in paths)
         return {key: without(value, paths, (*path, key)) for key, value in kept}

@@ -82,7 +82,7 @@ class Settings:
 
 
 def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
-    """Is `name` an agent of the fleet?
+    """Refuse a `name` that is no agent of the fleet.
 
     Raises:
         Refused: it is not, with the nearest one that is.
@@ -94,7 +94,7 @@ def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
 
 
 def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, environ: Mapping[str, str]) -> Settings:
-    """The settings of agent `name`; what `environ` does not say is as on one machine (seed 001, Running Pallas).
+    """Return the settings of agent `name`; what `environ` does not say is as on one machine (seed 001, Running Pallas).
 
     Raises:
         Refused: an environment variable is malformed.
@@ -128,7 +128,7 @@ def _placement(environ: Mapping[str, str]) -> addresses.Placement:
 
 
 def address(text: str) -> tuple[str, int]:
-    """`host:port` as two values; an IPv6 host is written in brackets.
+    """Return `host:port` as two values; an IPv6 host is written in brackets.
 
     Raises:
         Refused: it is neither.

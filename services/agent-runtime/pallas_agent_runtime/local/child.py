@@ -31,7 +31,7 @@ class Child(Protocol):
     def pid(self) -> int: ...
 
     async def wait(self) -> int:
-        """Exit code once it has ended and its output was heard; negative is the signal that ended it."""
+        """Return the exit code once it has ended and its output was heard; negative is the signal that ended it."""
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM)."""
@@ -111,7 +111,7 @@ class _Process:
 
 
 def dies_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
-    """What a child does between fork and exec so that the kernel signals it when `parent` dies; Linux only.
+    """Return what a child does between fork and exec, for the kernel to signal it when `parent` dies; Linux only.
 
     Members get SIGKILL, because then nobody is left to insist.
     """
@@ -139,7 +139,7 @@ async def _listen(output: RawIOBase, heard: Heard) -> None:
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """The lines of `stream`; one longer than 64 KiB comes in pieces."""
+    """Yield the lines of `stream`; one longer than 64 KiB comes in pieces."""
     rest = b""
     while chunk := await stream.read(_LONGEST_LINE):
         *whole, rest = (rest + chunk).split(b"\n")

@@ -38,15 +38,15 @@ class Screen:
         self._colours = {name: Style.parse(_COLOURS[i % len(_COLOURS)]) for i, name in enumerate(names)}
 
     def heard(self, name: str, line: str) -> None:
-        """A line that member `name` wrote."""
+        """Print a line that member `name` wrote."""
         self._print(self._prefix(name, " | ") + Text.from_ansi(line))
 
     def tell(self, name: str, text: str, level: Level = "info") -> None:
-        """What the supervisor has to say about `name`; further lines of `text` are indented."""
+        """Print a message of the supervisor about `name`; further lines of `text` are indented."""
         self._print(self._prefix(name, " : ") + Text(text, _LEVELS[level]))
 
     def table(self, keepers: Iterable[Keeper]) -> None:
-        """Name, state, address, process and start-up time of every member."""
+        """Print name, state, address, process and start-up time of every member."""
         numbers = (Column(title, justify="right") for title in ("pid", "started in"))
         table = Table("name", "state", Column("url", overflow="fold"), *numbers, box=box.SIMPLE_HEAD)
         for keeper in keepers:

@@ -15,7 +15,7 @@ Obstacle = Callable[[str, int], str]
 
 
 def obstacle(address: str, port: int) -> str:
-    """Try it: bind and let go."""
+    """Return why nobody can listen there: bind and let go."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # As servers do: connections of an earlier run that still linger do not count, somebody listening does.
@@ -28,12 +28,12 @@ def obstacle(address: str, port: int) -> str:
 
 
 def problems(members: Iterable[Member], tree: Source, obstacle: Obstacle = obstacle) -> list[Problem]:
-    """One problem per port that cannot be had, at its place in agents.yaml."""
-    found = []
+    """Return a problem per port that cannot be had, at its place in agents.yaml."""
+    busy = []
     for member in members:
         address, _, port = member.env[names.ENV_BIND].rpartition(":")
         if reason := obstacle(address.strip("[]"), int(port)):
             message = f"{member.name} cannot listen on {address}:{port}: {reason}"
             hint = f"stop what listens there (`ss -ltnp sport = :{port}` shows it), or change the port"
-            found.append(tree.problem(*member.place, message=message, hint=hint))
-    return sorted(found)
+            busy.append(tree.problem(*member.place, message=message, hint=hint))
+    return sorted(busy)

@@ -37,7 +37,7 @@ class Member(Program):
 
 
 def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[str, str]) -> list[Member]:
-    """The members of `fleet` in start order; `config` is the absolute path of agents.yaml.
+    """Return the members of `fleet` in start order; `config` is the absolute path of agents.yaml.
 
     Raises:
         Refused: a secret file cannot be read.
@@ -56,7 +56,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
     secrets, problems = _secrets(fleet, tree, folder)
     refuse_errors(problems)
     stages = _stages(fleet)
-    found = []
+    members = []
     for program in programs(fleet, "local"):
         env = {**base, **program.env, **(code if program.kind == "service" else {}), **secrets.get(program.name, {})}
         if run:
@@ -64,8 +64,8 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
         port = int(program.env[names.ENV_BIND].rpartition(":")[2])
         values = program.values() | {"command": (sys.executable, *program.command), "env": env}
         url = f"http://{fleet.host}:{port}{_path(fleet, program)}"
-        found.append(Member(**values, stage=stages.get(program.name, 0), cwd=folder, url=url))
-    return sorted(found, key=lambda member: member.stage)
+        members.append(Member(**values, stage=stages.get(program.name, 0), cwd=folder, url=url))
+    return sorted(members, key=lambda member: member.stage)
 
 
 def _path(fleet: ResolvedFleet, program: Program) -> str:
@@ -77,7 +77,7 @@ def _path(fleet: ResolvedFleet, program: Program) -> str:
 
 
 def _stages(fleet: ResolvedFleet) -> dict[str, int]:
-    """Sub-agents by the waves of their dependencies, top-level agents after all of them (seed 001)."""
+    """Return agent -> stage: sub-agents by the waves of their dependencies, top-level agents last (seed 001)."""
     waves = start_order.waves(fleet)
     below = start_order.subagents(fleet)
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave}

@@ -47,10 +47,10 @@ class Reporter(Protocol):
     """Where a keeper tells what happens."""
 
     def heard(self, name: str, line: str) -> None:
-        """A line of output of member `name`."""
+        """Report a line of output of member `name`."""
 
     def tell(self, name: str, text: str, level: Level = "info") -> None:
-        """A change in the state of member `name`."""
+        """Report a change in the state of member `name`."""
 
 
 class Keeper:
@@ -111,7 +111,7 @@ class Keeper:
             self._child.kill()
 
     async def _live(self) -> str:
-        """One life from start to exit; returns how it ended."""
+        """Run one life from start to exit; return how it ended."""
         answer: asyncio.Task[None] | None = None
         try:
             async with self._slots:
@@ -148,9 +148,9 @@ class Keeper:
             leaving.cancel()
         if not done:
             self.state = "late"
-            said = "".join(f"\n  {line}" for line in self._tail) or " nothing"
+            output = "".join(f"\n  {line}" for line in self._tail) or " nothing"
             waited = f"not ready after {self._timing.ready:g} s ({self._missing})"
-            self._tell(f"{waited}; the fleet goes on without it. It said last:{said}", "error")
+            self._tell(f"{waited}; the fleet goes on without it. It said last:{output}", "error")
 
     async def _until_ready(self) -> None:
         first = self.start_seconds is None
@@ -164,7 +164,7 @@ class Keeper:
         self.settled.set()
 
     async def _end(self) -> None:
-        """Reached with a running child only when cancelled: ask it to end, and stay until it has."""
+        """Ask a running child to end, and stay until it has; there is one only after a cancellation."""
         if self._child:
             self._child.terminate()
             await self._child.wait()

@@ -45,10 +45,10 @@ def main(config: Path) -> int:
 def _run(config: Path, environ: Mapping[str, str]) -> int:
     try:
         fleet, tree, warnings = load.load(config)
-        declared, said = fastagent.load(config.parent)
+        declared, notes = fastagent.load(config.parent)
         absent = code_rules.missing(fleet, tree, config.parent, installed)
-        astray = [found for name in fleet.agents for found in access_rules.not_called(fleet, name, declared, tree)]
-        warnings += refuse_errors([*said, *replicas(fleet, tree), *absent, *astray])
+        astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
+        warnings += refuse_errors([*notes, *replicas(fleet, tree), *absent, *astray])
         fleet_members = members(fleet, tree, config, environ)
     except Refused as refused:
         _complain(refused.problems)
@@ -69,12 +69,12 @@ def _run(config: Path, environ: Mapping[str, str]) -> int:
 
 
 def installed(module: str) -> bool:
-    """Whether the package of `module` is importable without the project folder."""
+    """Return whether the package of `module` is importable without the project folder."""
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
 def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Agents that ask for several replicas: on one machine they have one port, so one process."""
+    """Yield a warning per agent with several replicas: on one machine they have one port, so one process."""
     for name, agent in fleet.agents.items():
         if agent.replicas > 1:
             message = f"{agent.replicas} replicas share one port: as processes one of them runs"
@@ -82,7 +82,7 @@ def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def missing_parts(parts: Iterable[str], find: Callable[[str], object] = importlib.util.find_spec) -> str:
-    """Those of the modules `parts` that are not installed, in words."""
+    """Return those of the modules `parts` that are not installed, in words."""
     return ", ".join(f"no module {part}" for part in parts if find(part) is None)
 
 
@@ -125,7 +125,7 @@ class Supervisor:
         self._stop, self._now = asyncio.Event(), asyncio.Event()
 
     def stop(self) -> None:
-        """The first call asks all to end, the second one kills them."""
+        """Ask all to end; a second call kills them."""
         if self._stop.is_set():
             self._now.set()
         else:
@@ -150,7 +150,7 @@ class Supervisor:
         return KILLED if self._now.is_set() else OK
 
     async def _announce(self) -> None:
-        """The table, once every member is up or was given up waiting for."""
+        """Print the table once every member is up or was given up waiting for."""
         for keeper in self.keepers.values():
             await keeper.settled.wait()
         self._screen.table(self.keepers.values())
@@ -172,8 +172,8 @@ class Supervisor:
                 task.cancel()
             await _first(self._now.wait(), asyncio.wait(ending), timeout=self._grace / len(stages))
         await _first(self._now.wait(), asyncio.wait(tasks.values()), timeout=deadline - _time())
-        left = [name for name, task in tasks.items() if not task.done()]
-        for name in left:
+        running = [name for name, task in tasks.items() if not task.done()]
+        for name in running:
             self._screen.tell(name, "did not end: killed", "warning")
             self.keepers[name].kill()
         await asyncio.wait(tasks.values())
@@ -184,7 +184,7 @@ def _time() -> float:
 
 
 async def _first(*waits: Coroutine[Any, Any, Any], timeout: float | None = None) -> None:
-    """Until the first of `waits` is over, or `timeout` seconds have passed; the others are given up."""
+    """Wait until the first of `waits` is over, or `timeout` seconds have passed; the others are given up."""
     tasks = [asyncio.create_task(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
