@@ -1,4 +1,4 @@
-"""The loops of the service; each goes on until it is cancelled, and raises what it cannot handle."""
+"""The loops of the service; each goes on until it is cancelled, whatever a round of it raises."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pallas_registry.catalogue.publisher import Publisher
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.resolver import Resolver
 from pallas_registry.discovery.sighting import Discovery, Sighting
-from pallas_registry.fleet_file import POLL_SECONDS, FleetWatcher
+from pallas_registry.fleet_file import POLL_SECONDS, FleetReading, FleetWatcher
 from pallas_registry.monitor import Monitor
 from pallas_registry.probing.scheduler import Scheduler
 from pallas_registry.registration.reach import UrlDiscovery
 from pallas_registry.registration.registrar import TICK, Registrar
-from pallas_registry.timing import Sleep, wait_for
+from pallas_registry.timing import Sleep, surviving, wait_for
 
 _log = structlog.get_logger()
 
@@ -28,22 +28,28 @@ async def follow_file(
     while True:
         await sleep(POLL_SECONDS)
         try:
-            reading = await asyncio.to_thread(watcher.poll)
+            if reading := await asyncio.to_thread(watcher.poll):
+                _use(reading, monitor, publisher, scheduler)
         except Refused as refused:
             problems = [str(problem) for problem in refused.problems]
-            _log.error("fleet file refused, the earlier one stays in use", problems=problems)
+            defect = refused.__cause__  # ours, where there is one: then the log has to say where
+            _log.error("fleet file refused, the earlier one stays in use", problems=problems, exc_info=defect)
             monitor.history.ring()
-            continue
-        if reading is None:
-            continue
-        before = set(monitor.agent_states.agents)
-        publisher.hold()
-        monitor.apply(reading)
-        # before discovery looks again: an agent that is gone is not probed once more
-        scheduler.retain(monitor.agent_states.agents)
-        monitor.agents_changed.set()
-        after = set(monitor.agent_states.agents)
-        _log.info("fleet file read again", added=sorted(after - before), removed=sorted(before - after))
+        except Exception:
+            watcher.ok = False
+            _log.exception("fleet file read, but not in use")
+            monitor.history.ring()
+
+
+def _use(reading: FleetReading, monitor: Monitor, publisher: Publisher, scheduler: Scheduler) -> None:
+    before = set(monitor.agent_states.agents)
+    publisher.hold()
+    monitor.apply(reading)
+    # before discovery looks again: an agent that is gone is not probed once more
+    scheduler.retain(monitor.agent_states.agents)
+    monitor.agents_changed.set()
+    after = set(monitor.agent_states.agents)
+    _log.info("fleet file read again", added=sorted(after - before), removed=sorted(before - after))
 
 
 async def discover(discovery: Discovery, monitor: Monitor, scheduler: Scheduler, *, sleep: Sleep) -> None:
@@ -56,8 +62,9 @@ async def discover(discovery: Discovery, monitor: Monitor, scheduler: Scheduler,
 
     while True:
         monitor.agents_changed.clear()
-        await discovery.sweep(tuple(monitor.reading.fleet.agents), on_sighting)
-        monitor.note_undeclared(discovery.undeclared)
+        with surviving("discovery"):
+            await discovery.sweep(tuple(monitor.reading.fleet.agents), on_sighting)
+            monitor.note_undeclared(discovery.undeclared)
         await wait_for(monitor.agents_changed, monitor.reading.fleet.registry.probe_interval, sleep)
 
 
@@ -76,14 +83,16 @@ async def discover_registered(dependencies: Dependencies, monitor: Monitor, sche
 
     while True:
         monitor.registrations_changed.clear()
-        urls = registrar.urls
-        scheduler.retain(tuple(urls))
-        await url_discovery.sweep(urls, registrar.reach, on_sighting)
+        with surviving("discovery of registered agents"):
+            urls = registrar.urls
+            scheduler.retain(tuple(urls))
+            await url_discovery.sweep(urls, registrar.reach, on_sighting)
         await wait_for(monitor.registrations_changed, monitor.reading.fleet.registry.probe_interval, sleep)
 
 
 async def watch_leases(registrar: Registrar, *, sleep: Sleep) -> None:
     """Draw the conclusions from silence, once a second."""
     while True:
-        await registrar.tick()
+        with surviving("leases"):
+            await registrar.tick()
         await sleep(TICK)

@@ -1,9 +1,14 @@
-"""Waiting, with the clock and the sleep that were handed in."""
+"""Waiting, with the clock and the sleep that were handed in, and going on after a round that failed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+
+import structlog
+
+_log = structlog.get_logger()
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -17,3 +22,15 @@ async def wait_for(event: asyncio.Event, seconds: float, sleep: Sleep) -> None:
     finally:
         pause.cancel()
         wake.cancel()
+
+
+@contextlib.contextmanager
+def surviving(loop: str) -> Iterator[None]:
+    """Log what a round of `loop` raises, whatever that is: no input ends a running registry.
+
+    Where every round fails, states grow old, and their age is what the alert PallasRegistryStale looks at.
+    """
+    try:
+        yield
+    except Exception:
+        _log.exception("a round failed, the next one follows", loop=loop)

@@ -154,3 +154,14 @@ async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen
         assert checks.age(checks.outcomes["openai"]) == 3.0
         assert (await checks.refresh(checked[1])).ok
         assert checks.active_failure == ""
+
+
+async def test_a_check_that_raises_is_a_reason_and_ends_nothing() -> None:
+    """No answer of a provider ends an agent, also none that nobody has thought of."""
+
+    async def check(provider: ProviderTarget) -> str:
+        raise ZeroDivisionError
+
+    checks = Preflight([ProviderTarget("openai", "openai", "https://api.example", "sk-x", active=True)], check)
+    assert (await checks.refresh(checks._providers[0])).reason == "the check failed by itself: ZeroDivisionError"
+    assert checks.active_failure == "openai: the check failed by itself: ZeroDivisionError"

@@ -88,7 +88,7 @@ class SqliteStore[M]:
             return
         try:
             await self._thread.run(self._try)
-        except sqlite3.Error as error:
+        except Exception as error:
             self.problem = str(error)
         else:
             self.problem = ""

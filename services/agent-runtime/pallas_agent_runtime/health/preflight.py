@@ -135,7 +135,11 @@ class Preflight:
 
     async def refresh(self, provider: ProviderTarget) -> Outcome:
         """Check one provider now; a change of its state is logged once."""
-        reason = await self._check(provider)
+        try:
+            reason = await self._check(provider)
+        except Exception as error:  # whatever a provider answers, the agent goes on and says that it is not well
+            reason = f"the check failed by itself: {type(error).__name__}"
+            log.exception("preflight_failed", provider=provider.name)
         before = self.outcomes.get(provider.name)
         if before is None or before.reason != reason:
             event = log.warning if reason else log.info

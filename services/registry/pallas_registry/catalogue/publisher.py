@@ -13,7 +13,7 @@ from pallas_registry.registration.leases import Registration
 from pallas_registry.serving.documents import Document
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import History
-from pallas_registry.timing import wait_for
+from pallas_registry.timing import surviving, wait_for
 
 AT_ONCE = 0.01
 """Seconds that making the documents may take without a pause after it."""
@@ -88,7 +88,8 @@ class Publisher:
                 await wait_for(self._updated, remaining, self._sleep)
             self._updated.clear()
             began = self._clock()
-            self.publish()
+            with surviving("documents"):
+                self.publish()
             # the measured time and not the number of agents: machines differ more than fleets
             elapsed = self._clock() - began
             if elapsed > AT_ONCE:

@@ -17,6 +17,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
 from pallas_registry.discovery.sighting import Endpoint
+from pallas_registry.timing import surviving
 
 CONCURRENCY = 64
 """Probes under way that have hardly begun: more at once would only wait for each other."""
@@ -160,7 +161,8 @@ class Scheduler:
             async with self._turn():
                 self._late(max(0.0, self._clock() - due))
                 result = await self._check(endpoint, self._before(agent, endpoint))
-            self._report(agent, endpoint, result)
+            with surviving("probes"):
+                self._report(agent, endpoint, result)
             now = self._clock()
             starting = starting and result.state == "error" and now - started < STARTING
             if starting:
