@@ -91,7 +91,7 @@ class Surface:
             log.warning("call_refused", tool=params.name, reason=str(refused), era=ctx.protocol_version)
             return _text(str(refused), failed=True)
         spans.about(task)
-        with delegation.carried(task), bound_contextvars(task=task.id, depth=task.depth, path=task.way):
+        with delegation.carried(task), bound_contextvars(task=task.id, depth=task.depth, path=task.route):
             return await self._timed(ctx, params.name, arguments, task)
 
     async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
@@ -123,7 +123,7 @@ class Surface:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise TooFar(f"no answer before the task's deadline: {task.way}") from None
+            raise TooFar(f"no answer before the task's deadline: {task.route}") from None
 
     def _health(self, arguments: dict[str, Any]) -> t.CallToolResult:
         if arguments:

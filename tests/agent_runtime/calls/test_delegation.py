@@ -28,7 +28,7 @@ def installed() -> Iterator[None]:
 def test_a_call_from_outside_begins_a_task() -> None:
     one, other = delegation.arrived(None, "x/a"), delegation.arrived({}, "x/a")
     assert one.id != other.id
-    assert (one.depth, one.path, one.way) == (0, ("x/a",), "x/a")
+    assert (one.depth, one.path, one.route) == (0, ("x/a",), "x/a")
     assert delegation.LONGEST - 1 < one.remaining <= delegation.LONGEST
 
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, key, surplus, whose
+from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, key, owner, surplus
 
 
 @dataclass
@@ -130,7 +130,7 @@ async def test_names_that_nobody_verified_share_one_share_the_oldest_going_first
 def test_a_key_is_its_callers_own() -> None:
     keys = {key("h", "a", verified=True), key("h", "b", verified=True), key("h", "a"), key("h", "b"), key("ah", "")}
     assert len(keys) == 5
-    assert len({whose(known) for known in keys}) == 3
+    assert len({owner(known) for known in keys}) == 3
 
 
 def test_above_their_share_who_has_most_conversations_loses_the_oldest_and_then_all_do() -> None:

@@ -34,7 +34,7 @@ SERVER = SpanKind.SERVER
     ],
 )
 def test_the_standard_variables_switch_it_on_and_off(environ: dict[str, str], wanted: bool) -> None:
-    assert telemetry.wanted(environ) is wanted
+    assert telemetry.enabled(environ) is wanted
 
 
 def finished(choose: Any, name: str, kind: SpanKind, said: dict[str, Any], *, failure: str = "") -> ReadableSpan:

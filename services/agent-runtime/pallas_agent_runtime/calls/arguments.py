@@ -55,7 +55,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a caller asks. `handle` names the conversation, None when the caller named none."""
+    """A question to the agent. `handle` names the conversation, None when the caller named none."""
 
     text: str
     images: tuple[Image, ...] = ()
@@ -84,29 +84,30 @@ def parse(arguments: Mapping[str, Any], limit: int) -> Question:
 
 
 def _check_size(question: Question, limit: int) -> None:
-    """Names the field with which it became too much."""
+    """Refuse the field with which it becomes too much, by name."""
     text = len(question.text.encode("utf-8", "surrogatepass"))
-    places = [("message", text), *((f"images[{i}].data", len(image.data)) for i, image in enumerate(question.images))]
+    sizes = [("message", text), *((f"images[{i}].data", len(image.data)) for i, image in enumerate(question.images))]
     total = 0
-    for place, size in places:
+    for path, size in sizes:
         total += size
         if total > limit:
-            raise BadArgument(f"{place}: too large; message and images may have {limit} bytes together")
+            raise BadArgument(f"{path}: too large; message and images may have {limit} bytes together")
 
 
-def _image(image: Any, place: str) -> Image:
+def _image(image: Any, path: str) -> Image:
     if not isinstance(image, Mapping):
-        raise BadArgument(f"{place}: must be an object with data and mime_type, not {_kind(image)}")
-    _only(image, ("data", "mime_type"), f"{place}.")
-    data, mime_type = _text(image, "data", f"{place}."), _text(image, "mime_type", f"{place}.")
+        raise BadArgument(f"{path}: must be an object with data and mime_type, not {_kind(image)}")
+    _only(image, ("data", "mime_type"), f"{path}.")
+    data = _text(image, "data", f"{path}.")
+    mime_type = _text(image, "mime_type", f"{path}.")
     if mime_type not in MIME_TYPES:
-        raise BadArgument(f"{place}.mime_type: must be one of {', '.join(MIME_TYPES)}")
+        raise BadArgument(f"{path}.mime_type: must be one of {', '.join(MIME_TYPES)}")
     try:
         decoded = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise BadArgument(f"{place}.data: is not base64") from None
-    if not decoded:
-        raise BadArgument(f"{place}.data: is empty")
+        raise BadArgument(f"{path}.data: is not base64") from None
+    if not decoded:  # the empty text is valid base64
+        raise BadArgument(f"{path}.data: is empty")
     return Image(data, mime_type)
 
 
@@ -123,10 +124,10 @@ def _text(holder: Mapping[str, Any], name: str, prefix: str) -> str:
     return value
 
 
-def _only(holder: Mapping[str, Any], known: Any, prefix: str) -> None:
+def _only(holder: Mapping[str, Any], allowed: Any, prefix: str) -> None:
     for name in holder:
-        if name not in known:
-            raise BadArgument(f"{prefix}{name[:80]}: unknown argument; known: {', '.join(known)}")
+        if name not in allowed:
+            raise BadArgument(f"{prefix}{name[:80]}: unknown argument; known: {', '.join(allowed)}")
 
 
 def _kind(value: Any) -> str:

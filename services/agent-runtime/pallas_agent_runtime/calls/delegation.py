@@ -30,7 +30,10 @@ from opentelemetry.propagators.textmap import (
 
 from pallas_contract import names
 
-ID, DEPTH, PATH, SECONDS = names.META_TASK, names.META_DEPTH, names.META_PATH, names.META_SECONDS
+ID = names.META_TASK
+DEPTH = names.META_DEPTH
+PATH = names.META_PATH
+SECONDS = names.META_SECONDS
 LONGEST = 3600.0
 """Seconds that a task may take at most, and those of one whose caller does not say."""
 MAX_PATH = 64
@@ -51,7 +54,7 @@ class BadTask(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an agent knows of the task a call is part of. `path` ends with the agent itself, `deadline` is monotonic."""
+    """The task a call is part of, as its agent sees it. `path` ends with the agent itself, `deadline` is monotonic."""
 
     id: str
     path: tuple[str, ...]
@@ -59,7 +62,7 @@ class Task:
 
     @property
     def depth(self) -> int:
-        """How many agents passed it on: 0 for a call from outside."""
+        """The number of agents that passed it on: 0 for a call from outside."""
         return len(self.path) - 1
 
     @property
@@ -68,36 +71,37 @@ class Task:
         return max(0.0, self.deadline - time.monotonic())
 
     @property
-    def way(self) -> str:
+    def route(self) -> str:
+        """The path for people."""
         return " -> ".join(self.path)
 
     def check(self, max_depth: int) -> None:
-        """May it go on here?
+        """Refuse a task that may not go on here.
 
         Raises:
             TooFar: this agent was there before, or more than `max_depth` agents are on the way.
         """
         if self.path[-1] in self.path[:-1]:
-            raise TooFar(f"delegation goes in a circle: {self.way}")
+            raise TooFar(f"delegation goes in a circle: {self.route}")
         if len(self.path) > max_depth:
-            raise TooFar(f"delegation is more than {max_depth} agents deep: {self.way}")
+            raise TooFar(f"delegation is more than {max_depth} agents deep: {self.route}")
 
 
 _current: ContextVar[Task | None] = ContextVar("pallas_task", default=None)
 
 
-def arrived(meta: Mapping[str, Any] | None, own: str) -> Task:
-    """The task of a call to agent `own` (its registry name); a call that carries none begins one.
+def arrived(meta: Mapping[str, Any] | None, agent: str) -> Task:
+    """Return the task of a call to `agent` (its registry name); a call that carries none begins one.
 
     Raises:
         BadTask: what the call carries is malformed.
     """
     meta = meta or {}
-    return Task(_id(meta), (*_path(meta), own), time.monotonic() + _seconds(meta))
+    return Task(_id(meta), (*_path(meta), agent), time.monotonic() + _seconds(meta))
 
 
 def depth(meta: Mapping[str, Any] | None) -> int:
-    """How many agents passed a call on, for the metrics; 0 also where that is not to be read."""
+    """Return how many agents passed a call on, for the metrics; 0 also where that is not to be read."""
     try:
         return len(_path(meta or {}))
     except BadTask:
@@ -106,7 +110,7 @@ def depth(meta: Mapping[str, Any] | None) -> int:
 
 @contextmanager
 def carried(task: Task) -> Iterator[None]:
-    """Every MCP request sent inside, also from tasks begun there, carries `task`."""
+    """Send `task` along with every MCP request made inside, also from tasks begun there."""
     token = _current.set(task)
     try:
         yield
@@ -120,7 +124,7 @@ on by its id, which is all that joins its parts."""
 
 
 class _Getter(Getter[CarrierT]):
-    """Reads what `inner` reads, without what is not ours."""
+    """A getter of what `inner` reads, without what is not ours."""
 
     def __init__(self, inner: Getter[CarrierT]) -> None:
         self._inner = inner
@@ -133,7 +137,7 @@ class _Getter(Getter[CarrierT]):
 
 
 class _Propagator(TextMapPropagator):
-    """Writes the current task into what is sent, after `first`. Reading it is for `arrived`, which can refuse."""
+    """A propagator of the current task, after `first`. Reading it is for `arrived`, which can refuse."""
 
     def __init__(self, first: TextMapPropagator) -> None:
         self._first = first
@@ -144,19 +148,19 @@ class _Propagator(TextMapPropagator):
         self._first.inject(carrier, context, setter)
         task = _current.get()
         if task is not None:
-            said = {
+            entries = {
                 ID: task.id,
                 DEPTH: str(len(task.path)),
                 PATH: ",".join(task.path),
                 SECONDS: f"{task.remaining:.3f}",
             }
-            for key, value in said.items():
+            for key, value in entries.items():
                 setter.set(carrier, key, value)
 
     def extract(
         self, carrier: CarrierT, context: Context | None = None, getter: Getter[CarrierT] = default_getter
     ) -> Context:
-        """What `first` finds; a trace in `_meta` that is not even text, on which it trips, is no trace."""
+        """Return what `first` finds; a trace in `_meta` that is not even text, on which it trips, is no trace."""
         try:
             return self._first.extract(carrier, context, _Getter(getter))
         except Exception:
@@ -182,7 +186,7 @@ def _seconds(meta: Mapping[str, Any]) -> float:
 
 
 def _path(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """The agents before this one; their number must be the depth that came with them."""
+    """Return the agents before this one; their number must be the depth that came with them."""
     path = meta.get(PATH)
     if path is None:
         return ()

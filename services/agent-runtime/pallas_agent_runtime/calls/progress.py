@@ -24,7 +24,7 @@ class Progress:
     """One call's progress. It has the methods of fast-agent's `ToolExecutionHandler` protocol.
 
     `renamed` maps fast-agent's name of an agent to the fleet's; `subagents` are the servers that are agents, whose
-    tools the seed labels `{server}/{server}__{tool}`. `lent` are servers whose tools are functions to fast-agent.
+    tools the seed labels `{server}/{server}__{tool}`. `forwarded` are servers whose tools are functions to fast-agent.
     """
 
     def __init__(
@@ -32,9 +32,12 @@ class Progress:
         report: Report,
         renamed: dict[str, str],
         subagents: frozenset[str],
-        lent: frozenset[str] = frozenset(),
+        forwarded: frozenset[str] = frozenset(),
     ) -> None:
-        self._report, self._renamed, self._subagents, self._lent = report, renamed, subagents, lent
+        self._report = report
+        self._renamed = renamed
+        self._subagents = subagents
+        self._forwarded = forwarded
         self._count = 0
         self._calls: dict[str, tuple[str, str]] = {}
 
@@ -43,8 +46,9 @@ class Progress:
     ) -> str:
         call = tool_use_id or uuid.uuid4().hex
         server, _, tool = tool_name.partition("__")
-        if server_name == _FUNCTIONS and server in self._lent:
-            server_name, tool_name = server, tool
+        if server_name == _FUNCTIONS and server in self._forwarded:
+            server_name = server
+            tool_name = tool
         self._calls[call] = (server_name, tool_name)
         if tool_name != _LOOP:
             await self._send(f"{self._label(server_name, tool_name)}: started")
@@ -62,7 +66,7 @@ class Progress:
             await self.passed_on(progress, total, message)
 
     async def passed_on(self, progress: float, total: float | None, message: str | None) -> None:
-        """A line of the called agent itself; the numbers are this call's own, what is finished there is so here."""
+        """Send a line of the called agent; the numbers are this call's own, what is finished there is so here."""
         if message:
             await self._send(message, finished=total is not None and progress >= total)
 
@@ -91,7 +95,10 @@ class Progress:
         return f"{server}/{server}__{tool}" if server in self._subagents else f"{server}/{tool}"
 
     async def _send(self, message: str, *, finished: bool = False) -> None:
-        """`total` equals `progress` on what is finished (seed 000, Rendering Guidance); the value never repeats."""
+        """Send one line. `total` equals `progress` on what is finished (seed 000, Rendering Guidance).
+
+        The value never repeats.
+        """
         self._count += 1
         try:
             await self._report(float(self._count), float(self._count) if finished else None, message)

@@ -32,7 +32,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS conversations_used ON conversations (agent,
 _LOAD = "SELECT transcript FROM conversations WHERE agent = ? AND key = ? AND used >= ?"
 _SAVE = "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, ?)"
 _FORGET_OLD = "DELETE FROM conversations WHERE agent = ? AND used < ?"
-_KEPT = "SELECT key, length(transcript) FROM conversations WHERE agent = ? AND key != ? ORDER BY used, key"
+_OTHERS = "SELECT key, length(transcript) FROM conversations WHERE agent = ? AND key != ? ORDER BY used, key"
 """Of a BLOB SQLite knows the length without reading it, of a TEXT it does not."""
 _FORGET = "DELETE FROM conversations WHERE agent = ? AND key = ?"
 
@@ -50,14 +50,20 @@ class SqliteStore[M]:
         agent: str,
         dump: Callable[[list[M]], str],
         parse: Callable[[str], list[M]],
+        *,
         limit: int = LIMIT,
         idle: float = IDLE,
         clock: Callable[[], float] = time.time,
         total: int = TOTAL,
     ) -> None:
         self._connection = connection
-        self._agent, self._dump, self._parse = agent, dump, parse
-        self._limit, self._idle, self._clock, self._total = limit, idle, clock, total
+        self._agent = agent
+        self._dump = dump
+        self._parse = parse
+        self._limit = limit
+        self._idle = idle
+        self._clock = clock
+        self._total = total
         self._thread = SqliteThread(connection, "conversations")
         self._missed = 0
         """Bytes of the transcript that could not be written last."""
@@ -105,20 +111,20 @@ class SqliteStore[M]:
             log.error("conversation_not_read", error=str(error))
             return {}
         try:
-            return {agent: self._parse(said) for agent, said in json.loads(row[0]).items()} if row else {}
+            return {agent: self._parse(text) for agent, text in json.loads(row[0]).items()} if row else {}
         except Exception as error:  # written by another version of the engine: it would never be readable again
             log.warning("conversation_not_readable", error=type(error).__name__)
             return {}
 
     def _save(self, key: str, transcript: Transcript[M]) -> None:
-        text = json.dumps({agent: self._dump(said) for agent, said in transcript.items()}).encode()
+        text = json.dumps({agent: self._dump(messages) for agent, messages in transcript.items()}).encode()
         self._missed = len(text)
         now = self._clock()
         with self._connection:  # of its own and first: where the disk is full, that is what makes room
             self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
-            kept = self._connection.execute(_KEPT, (self._agent, key)).fetchall()
-            gone = surplus([*kept, (key, len(text))], self._limit, self._total)
-            self._connection.executemany(_FORGET, [(self._agent, other) for other in gone])
+            others = self._connection.execute(_OTHERS, (self._agent, key)).fetchall()
+            expendable = surplus([*others, (key, len(text))], self._limit, self._total)
+            self._connection.executemany(_FORGET, [(self._agent, other) for other in expendable])
         with self._connection:
             self._connection.execute(_SAVE, (self._agent, key, now, text))
 
@@ -133,7 +139,7 @@ class SqliteStore[M]:
 def opened[M](
     path: Path, agent: str, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]]
 ) -> Iterator[SqliteStore[M]]:
-    """The store of `agent` in the file at `path`, which is made when it is not there.
+    """Yield the store of `agent` in the file at `path`, which is made when it is not there.
 
     Raises:
         CannotStore: it cannot be made, or is something else.

@@ -20,8 +20,8 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 PROTOCOL = "http/protobuf"
 
 
-def wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the standard variables name a collector and do not switch it off again."""
+def enabled(environ: Mapping[str, str]) -> bool:
+    """Return True where the standard variables name a collector and do not switch it off again."""
     off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporters = {part.strip() for part in (environ.get("OTEL_TRACES_EXPORTER") or "otlp").split(",")}
     return not off and "otlp" in exporters and any(environ.get(key) for key in _ENDPOINTS)
@@ -34,9 +34,9 @@ def recording(settings: Settings, provider: str, tools: frozenset[str], environ:
     `provider` is the prefix of the model, `tools` are the names of the agent's tools and prompts.
     """
     with ExitStack() as stack:
-        if wanted(environ):
-            asked = next((environ[key] for key in _PROTOCOLS if environ.get(key)), PROTOCOL)
-            if asked != PROTOCOL:
+        if enabled(environ):
+            protocol = next((environ[key] for key in _PROTOCOLS if environ.get(key)), PROTOCOL)
+            if protocol != PROTOCOL:
                 log.warning("telemetry", note=f"spans are sent by {PROTOCOL}, which is not the protocol asked for")
             try:
                 from pallas_agent_runtime.telemetry import export  # noqa: PLC0415

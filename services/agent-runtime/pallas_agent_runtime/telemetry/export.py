@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, override
 
 import structlog
 from opentelemetry import trace
@@ -43,7 +43,7 @@ _BEGINNINGS = frozenset({"tools/call", "prompts/get"})
 
 
 class Provider(TracerProvider):
-    """Makes no spans for fast-agent's own scopes; what runs inside them belongs to the span around them."""
+    """A tracer provider without spans for fast-agent's own scopes; work inside them belongs to the span around."""
 
     def get_tracer(self, instrumenting_module_name: str, *args: Any, **more: Any) -> trace.Tracer:
         if instrumenting_module_name.startswith(_UNNAMED):
@@ -52,11 +52,12 @@ class Provider(TracerProvider):
 
 
 class Calls(Sampler):
-    """A trace begins with a call or with the caller's own: not with a probe, of which there are many every second."""
+    """Sampler of traces that begin with a call or with the caller's own: not with a probe, of which there are many."""
 
     def __init__(self, then: Sampler) -> None:
         self._then = then
 
+    @override
     def should_sample(
         self,
         parent_context: Context | None,
@@ -67,8 +68,8 @@ class Calls(Sampler):
         links: Sequence[trace.Link] | None = None,
         trace_state: trace.TraceState | None = None,
     ) -> SamplingResult:
-        said = attributes or {}
-        begins = said.get("mcp.method.name") in _BEGINNINGS and said.get("gen_ai.tool.name") != health.TOOL
+        span = attributes or {}
+        begins = span.get("mcp.method.name") in _BEGINNINGS and span.get("gen_ai.tool.name") != health.TOOL
         if not begins and not trace.get_current_span(parent_context).get_span_context().is_valid:
             return SamplingResult(Decision.DROP)
         return self._then.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
@@ -78,10 +79,12 @@ class Calls(Sampler):
 
 
 class Exporter(SpanExporter):
-    """Sends what `choose` makes of each span; says once that the collector is lost, and once that it is back."""
+    """Exporter of what `choose` makes of each span; logs once that the collector is lost, and once that it is back."""
 
     def __init__(self, inner: SpanExporter, choose: Callable[[ReadableSpan], ReadableSpan]) -> None:
-        self._inner, self._choose, self._lost = inner, choose, False
+        self._inner = inner
+        self._choose = choose
+        self._lost = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:

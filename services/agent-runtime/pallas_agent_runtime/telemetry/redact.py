@@ -1,4 +1,4 @@
-"""What of a span may leave the process: names, numbers and ids of a known list, never what was said. Pure.
+"""Redaction of spans: names, numbers and ids of a known list leave the process, never what was said. Pure.
 
 The libraries that make spans are free to put prompts, arguments, headers and texts of errors into them, and some do.
 So what goes out is chosen here, by key, and not left to their settings.
@@ -38,7 +38,7 @@ _SENT = re.compile(r"MCP send \S+ (\S+)")
 
 
 def chooser(methods: frozenset[str], names: frozenset[str], *, content: bool) -> Callable[[ReadableSpan], ReadableSpan]:
-    """A function that makes of a span what may be sent.
+    """Return a function that makes of a span what may be sent.
 
     `methods` and `names` (of tools and prompts) are what the agent itself knows: of what callers send, only these are
     told apart. `content` lets prompts, arguments and answers through; texts of errors and headers never.
@@ -46,17 +46,17 @@ def chooser(methods: frozenset[str], names: frozenset[str], *, content: bool) ->
     allowed = _PLAIN | _CONTENT if content else _PLAIN
 
     def choose(span: ReadableSpan) -> ReadableSpan:
-        said = {key: _short(key, value) for key, value in (span.attributes or {}).items() if key in allowed}
+        attributes = {key: _short(key, value) for key, value in (span.attributes or {}).items() if key in allowed}
         if span.kind is SpanKind.SERVER:
-            _clamp(said, methods, names)
+            _clamp(attributes, methods, names)
         elif span.kind is SpanKind.CLIENT and (sent := _SENT.fullmatch(span.name)):
-            said |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": sent[1][:LONGEST]}
+            attributes |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": sent[1][:LONGEST]}
         return ReadableSpan(
-            name=_name(said),
+            name=_name(attributes),
             context=span.context,
             parent=span.parent,
             resource=span.resource,
-            attributes=said,
+            attributes=attributes,
             events=[_event(event) for event in span.events],
             kind=span.kind,
             status=Status(span.status.status_code),
@@ -68,15 +68,15 @@ def chooser(methods: frozenset[str], names: frozenset[str], *, content: bool) ->
     return choose
 
 
-def _clamp(said: dict[str, Any], methods: frozenset[str], names: frozenset[str]) -> None:
-    """What a caller can choose freely becomes one of a known set, or goes."""
-    if said.get("mcp.method.name") not in methods:
-        said["mcp.method.name"] = OTHER
+def _clamp(attributes: dict[str, Any], methods: frozenset[str], names: frozenset[str]) -> None:
+    """Replace what a caller can choose freely by one of a known set, or remove it."""
+    if attributes.get("mcp.method.name") not in methods:
+        attributes["mcp.method.name"] = OTHER
     for key in ("gen_ai.tool.name", "gen_ai.prompt.name"):
-        if key in said and said[key] not in names:
-            said[key] = OTHER
-    if not _ID.fullmatch(str(said.get("jsonrpc.request.id", ""))):
-        said.pop("jsonrpc.request.id", None)
+        if key in attributes and attributes[key] not in names:
+            attributes[key] = OTHER
+    if not _ID.fullmatch(str(attributes.get("jsonrpc.request.id", ""))):
+        attributes.pop("jsonrpc.request.id", None)
 
 
 def _short(key: str, value: Any) -> Any:
@@ -84,12 +84,12 @@ def _short(key: str, value: Any) -> Any:
 
 
 def _event(event: Event) -> Event:
-    kept: Mapping[str, Any] = {key: value for key, value in (event.attributes or {}).items() if key in _PLAIN}
-    return Event("exception" if event.name == "exception" else "event", kept, event.timestamp)
+    attributes: Mapping[str, Any] = {key: value for key, value in (event.attributes or {}).items() if key in _PLAIN}
+    return Event("exception" if event.name == "exception" else "event", attributes, event.timestamp)
 
 
-def _name(said: Mapping[str, Any]) -> str:
-    """Span names of the semantic conventions for MCP and GenAI: what is done, and with which tool, agent or model."""
-    done = said.get("mcp.method.name") or said.get("gen_ai.operation.name") or "internal"
+def _name(attributes: Mapping[str, Any]) -> str:
+    """Return the name by the conventions for MCP and GenAI: what is done, and with which tool, agent or model."""
+    action = attributes.get("mcp.method.name") or attributes.get("gen_ai.operation.name") or "internal"
     subjects = ("gen_ai.tool.name", "gen_ai.prompt.name", "gen_ai.agent.name", "gen_ai.request.model")
-    return " ".join([done, *[said[key] for key in subjects if key in said][:1]])
+    return " ".join([action, *[attributes[key] for key in subjects if key in attributes][:1]])
