@@ -37,6 +37,8 @@ class Prepared:
     """Every configured HTTP server by name, peers included."""
     oauth: frozenset[str]
     """Those at which fast-agent logs in by itself."""
+    programs: frozenset[str]
+    """The configured servers that the agent starts itself."""
     warnings: tuple[Problem, ...]
     keys_file: Path | None
     """Where the issuer's keys are, when they are in a file."""
@@ -76,6 +78,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         endpoints={
             name: Target(server.url, headers=server.headers, sse=server.sse) for name, server in servers.items()
         },
+        programs=fastagent_yaml.programs(built.data),
         oauth=frozenset(name for name, server in servers.items() if server.oauth),
         warnings=tuple(warnings),
         keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,

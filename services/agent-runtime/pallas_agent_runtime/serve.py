@@ -103,7 +103,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
             forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
             talks = Conversations(store, fast.weigh)
-            engine = fast.Engine(loaded, settings, talks, downstream.promising, forwarding)
+            programs = fast.Programs(loaded.servers & prepared.programs, downstream.program)
+            engine = fast.Engine(loaded, settings, talks, downstream.promising, programs, forwarding)
             async with engine.running():
                 await _answer(prepared, checked, engine, (fast.EngineFailed,), downstream, store, sockets, stop)
     except fast.EngineFailed as failure:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pallas_agent_runtime.engine.connect import attach
+from pallas_agent_runtime.engine.connect import Connections, Programs
 
 
 class Skipping(asyncio.SelectorEventLoop):
@@ -37,6 +38,7 @@ class App:
         self._seconds = seconds
         self._locks = {agent: asyncio.Lock() for agent in agents}
         self.attached: dict[str, list[str]] = {agent: [] for agent in agents}
+        self.calls: Counter[str] = Counter()
 
     def registered_agents(self) -> Any:
         without = SimpleNamespace(config=SimpleNamespace(servers=[]))
@@ -47,6 +49,7 @@ class App:
         return list(self.attached[agent])
 
     async def attach_mcp_server(self, agent: str, server: str) -> None:
+        self.calls[server] += 1
         async with self._locks[agent]:
             await asyncio.sleep(self._seconds[server])
             if server == "broken":
@@ -55,6 +58,10 @@ class App:
 
 
 HANGS = 3600.0
+
+
+async def attach(app: Any, forwarded: frozenset[str], choose: Any) -> None:
+    await Connections(app, forwarded, choose, Programs(frozenset(), lambda name, reason: None)).attach()
 
 
 @pytest.mark.parametrize(
@@ -83,3 +90,85 @@ def test_agents_do_not_wait_for_each_other_and_connect_only_what_they_miss() -> 
         runner.run(attach(app, frozenset({"forwarded"}), lambda names: sorted(set(names) - {"poor"})))
         assert app.attached == {"one": ["fine"], "two": ["fine"]}
         assert runner.get_loop().time() == pytest.approx(5.0)
+
+
+class Turns:
+    """An instance with programs, on the clock that is moved on; `reported` is what health was told of each."""
+
+    def __init__(self, seconds: dict[str, float], programs: set[str]) -> None:
+        self.reported: dict[str, str] = {}
+        self.app: Any = App(seconds)
+        self.programs = Programs(frozenset(programs), self.reported.__setitem__)
+        self.connections = Connections(self.app, frozenset(), sorted, self.programs)
+
+    async def seconds(self, turn: Any) -> float:
+        """How long something takes."""
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await turn
+        return loop.time() - before
+
+
+def run(test: Any) -> None:
+    with asyncio.Runner(loop_factory=Skipping) as runner:
+        runner.run(test)
+
+
+def test_a_slow_program_costs_no_turn_its_time_and_is_kept_once_it_is_there() -> None:
+    async def test() -> None:
+        turns = Turns({"slow": 7.0, "quick": 0.5, "http": 1.0}, {"slow", "quick"})
+        assert await turns.seconds(turns.connections.start_programs()) == pytest.approx(5.0)
+        assert turns.reported == {"quick": "", "slow": "not started yet"}
+        assert await turns.seconds(turns.connections.attach()) == 0.0  # fast-agent's lock is taken: no http yet
+        assert turns.app.attached["one"] == ["quick"]
+        await asyncio.sleep(3.0)
+        assert turns.reported == {"quick": "", "slow": ""}
+        assert await turns.seconds(turns.connections.attach()) == pytest.approx(1.0)
+        assert turns.app.attached["one"] == ["quick", "slow", "http"]
+        another = Connections(App({"slow": 7.0, "quick": 0.5}), frozenset(), sorted, turns.programs)  # type: ignore[arg-type]
+        assert await turns.seconds(another.attach()) == pytest.approx(0.5)
+        await another.close()
+
+    run(test())
+
+
+def test_a_program_that_fails_is_started_again_without_any_turn() -> None:
+    async def test() -> None:
+        turns = Turns({"broken": 1.0}, {"broken"})
+        assert await turns.seconds(turns.connections.start_programs()) == pytest.approx(1.0)
+        assert turns.reported == {"broken": "not started: OSError"}
+        assert await turns.seconds(turns.connections.attach()) == 0.0
+        await asyncio.sleep(31.0)
+        assert turns.app.calls["broken"] == 2
+        await turns.connections.close()
+
+    run(test())
+
+
+def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -> None:
+    async def test() -> None:
+        turns = Turns({"hangs": HANGS, "well": 0.5}, {"hangs", "well"})
+        assert await turns.seconds(turns.connections.start_programs()) == pytest.approx(5.0)
+        assert turns.reported == {"hangs": "not started yet", "well": "not started yet"}
+        await asyncio.sleep(120.0)
+        assert turns.reported == {"hangs": "not started: TimeoutError", "well": ""}
+        assert turns.app.attached["one"] == ["well"]
+        await turns.connections.close()
+        assert turns.reported == {"hangs": "", "well": ""}
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(test())
+
+
+def test_a_program_is_missing_while_any_instance_is_without_it() -> None:
+    reported: dict[str, str] = {}
+    programs = Programs(frozenset({"p"}), reported.__setitem__)
+    one, two = ((Connections(App({}), frozenset(), sorted, programs), "a") for _ in range(2))  # type: ignore[arg-type]
+    programs.late(one, "p", "first")
+    programs.late(two, "p", "second")
+    programs.started(one, "p", 7.0)
+    assert reported == {"p": "second"}
+    assert not programs.quick("p")
+    programs.started(two, "p", 1.0)
+    assert reported == {"p": ""}
+    assert programs.quick("p")

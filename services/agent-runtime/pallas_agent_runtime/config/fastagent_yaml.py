@@ -195,6 +195,16 @@ def http_servers(data: Mapping[str, Any], environ: Mapping[str, str]) -> dict[st
     return servers
 
 
+def programs(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the MCP servers that an agent starts itself."""
+    servers = data["mcp"]["servers"].items()
+    return frozenset(
+        name
+        for name, entry in servers
+        if fastagent.endpoint(entry) is None and ("command" in entry or "target" in entry)
+    )
+
+
 def _section(data: Data, key: str) -> Data:
     """`data[key]` as a mapping, created or replaced when it is anything else."""
     if not isinstance(data.get(key), dict):

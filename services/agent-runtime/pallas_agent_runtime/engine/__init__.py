@@ -11,6 +11,7 @@ fast-agent takes functions as. Nothing private, nothing patched.
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
+from pallas_agent_runtime.engine.connect import Programs
 from pallas_agent_runtime.engine.definition import Loaded, load, register_model, resolve_model, silence
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
@@ -20,6 +21,7 @@ __all__ = [
     "EngineFailed",
     "Forwarding",
     "Loaded",
+    "Programs",
     "from_json",
     "load",
     "register_model",

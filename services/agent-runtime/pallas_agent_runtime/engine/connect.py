@@ -1,9 +1,16 @@
-"""Connecting the MCP servers that an agent uses, before a turn and within one deadline."""
+"""Connecting the MCP servers of an instance: HTTP servers within a turn's deadline, programs in the background.
+
+A program is a server that the instance starts itself (stdio). It may have to be downloaded first (`npx`, `uvx`), which
+no turn waits for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -13,37 +20,163 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT = 5.0
 """Seconds to connect what is missing before a turn goes on without it, all servers together."""
+START_LIMIT = 120.0
+"""Seconds for a program to start; the others of its agent are not connected meanwhile."""
+RETRY = 30.0
+"""Seconds after a failed start before the next one."""
+
+NOT_STARTED = "not started yet"
 
 Choose = Callable[[Iterable[str]], list[str]]
 """Those of some servers that are worth trying, the most promising first."""
+Report = Callable[[str, str], None]
+"""Takes a program, and the reason why some instance is without it; empty when none is."""
+_Use = tuple["Connections", str]
+"""An agent of an instance."""
 
 
-async def attach(app: AgentApp, forwarded: frozenset[str], choose: Choose) -> None:
-    """Connect the servers the agents use but for `forwarded`; one that is down is tried again on a later turn.
+class Programs:
+    """The programs of all instances: which of them are late, and which are not worth waiting for."""
 
-    Outside any caller's context: a connection made inside it would carry that caller's credentials to the next.
+    def __init__(self, names: frozenset[str], report: Report) -> None:
+        self.names = names
+        self._report = report
+        self._slow: set[str] = set()
+        self._late: dict[str, dict[_Use, str]] = {}
+        # Connections made in a caller's context would carry its credentials to the next one.
+        self.context = contextvars.copy_context()
+
+    def quick(self, name: str) -> bool:
+        """Return whether a turn may wait for its start: it never took longer than `TIMEOUT`, as far as is known."""
+        return name not in self._slow
+
+    def late(self, use: _Use, name: str, reason: str) -> None:
+        self._slow.add(name)
+        self._late.setdefault(name, {})[use] = reason
+        self._report(name, reason)
+
+    def started(self, use: _Use, name: str, seconds: float) -> None:
+        if seconds <= TIMEOUT:
+            self._slow.discard(name)
+        self.forget(use, name)
+
+    def forget(self, use: _Use, name: str) -> None:
+        """Count an instance no longer; the program is there once no instance is without it."""
+        uses = self._late.get(name, {})
+        uses.pop(use, None)
+        self._report(name, next(iter(uses.values()), ""))
+
+
+@dataclass(slots=True, eq=False)
+class _Start:
+    """A program on its way to an agent: tried again and again until it is there."""
+
+    settled: asyncio.Future[None]
+    """Done once it is there, has failed, or is late: nobody waits for it any longer."""
+    task: asyncio.Task[None] | None = None
+
+    def settle(self) -> None:
+        if not self.settled.done():
+            self.settled.set_result(None)
+
+
+class Connections:
+    """The servers of one instance, connected where they are missing; `choose` says which HTTP servers to try now.
+
+    `forwarded` are connected elsewhere, for one turn each.
     """
-    registered: Any = app.registered_agents()
-    users = {name: set(agent.config.servers) - forwarded for name, agent in registered.items() if agent.config.servers}
-    end = asyncio.get_running_loop().time() + TIMEOUT
-    await asyncio.gather(*(_attach_missing(app, agent, wanted, choose, end) for agent, wanted in users.items()))
 
+    def __init__(self, app: AgentApp, forwarded: frozenset[str], choose: Choose, programs: Programs) -> None:
+        self._app, self._forwarded, self._choose, self._programs = app, forwarded, choose, programs
+        self._starts: dict[tuple[str, str], _Start] = {}
+        # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-async def _attach_missing(app: AgentApp, agent: str, wanted: set[str], choose: Choose, end: float) -> None:
-    """One after the other, as fast-agent does under a lock in any case.
+    async def attach(self) -> None:
+        """Connect the servers the agents use; one that is down is tried again on a later turn."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + TIMEOUT
+        await asyncio.gather(*(self._attach_missing(agent, names, end) for agent, names in self._users().items()))
 
-    Each has its share of the time that is left: one that hangs takes none of the next one's.
-    """
-    attached = await app.list_attached_mcp_servers(agent)  # which can be asked of those that use servers only
-    tried = choose(wanted - set(attached))
-    for left, server in zip(range(len(tried), 0, -1), tried, strict=True):
-        now = asyncio.get_running_loop().time()
-        await _attach_one(app, agent, server, now + (end - now) / left)
+    async def start_programs(self) -> None:
+        """Begin to start the programs, and wait for them as long as any turn would."""
+        end = asyncio.get_running_loop().time() + TIMEOUT
+        await asyncio.gather(*(self._start_missing(agent, names, end) for agent, names in self._users().items()))
 
+    async def close(self) -> None:
+        """End the starts under way: fast-agent closes no instance before."""
+        starts, self._starts = self._starts, {}
+        tasks = [start.task for start in starts.values() if start.task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for agent, name in starts:
+            self._programs.forget((self, agent), name)
 
-async def _attach_one(app: AgentApp, agent: str, server: str, end: float) -> None:
-    try:
-        async with asyncio.timeout_at(end):
-            await app.attach_mcp_server(agent, server)
-    except Exception as error:
-        log.warning("server_not_attached", server=server, error=type(error).__name__)
+    def _users(self) -> dict[str, set[str]]:
+        registered: Any = self._app.registered_agents()
+        return {name: set(agent.config.servers) for name, agent in registered.items() if agent.config.servers}
+
+    async def _attach_missing(self, agent: str, names: set[str], end: float) -> None:
+        """Connect one after the other, as fast-agent does under a lock in any case.
+
+        Each has its share of the time that is left: one that hangs takes none of the next one's.
+        """
+        if not self._locks[agent].locked():  # fast-agent's own would make the turn wait for the program
+            attached = await self._app.list_attached_mcp_servers(agent)  # to be asked of those that use servers only
+            chosen = self._choose(names - self._forwarded - self._programs.names - set(attached))
+            for share, server in zip(range(len(chosen), 0, -1), chosen, strict=True):
+                now = asyncio.get_running_loop().time()
+                await self._attach(agent, server, now + (end - now) / share)
+        await self._start_missing(agent, names, end)
+
+    async def _attach(self, agent: str, server: str, end: float) -> None:
+        try:
+            async with asyncio.timeout_at(end):
+                await self._app.attach_mcp_server(agent, server)
+        except Exception as error:
+            log.warning("server_not_attached", server=server, error=type(error).__name__)
+
+    async def _start_missing(self, agent: str, names: set[str], end: float) -> None:
+        """Start what is missing, the quick ones first, and wait for these until `end`."""
+        programs = names & self._programs.names
+        if not programs:
+            return
+        loop = asyncio.get_running_loop()
+        missing = programs - set(await self._app.list_attached_mcp_servers(agent))
+        for name in sorted(missing, key=lambda name: (not self._programs.quick(name), name)):
+            if (agent, name) not in self._starts:
+                start = self._starts[agent, name] = _Start(loop.create_future())
+                start.task = loop.create_task(self._start(agent, name, start), context=self._programs.context.copy())
+        starts = [self._starts[agent, name].settled for name in missing if self._programs.quick(name)]
+        if starts:
+            await asyncio.wait(starts, timeout=max(0.0, end - loop.time()))
+
+    async def _start(self, agent: str, name: str, start: _Start) -> None:
+        while not await self._started(agent, name, start):  # noqa: ASYNC110 - it is tried, not waited for
+            await asyncio.sleep(RETRY)
+        self._starts.pop((agent, name), None)
+
+    async def _started(self, agent: str, name: str, start: _Start) -> bool:
+        """Start a program once, within `START_LIMIT`."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        use = (self, agent)
+
+        def late() -> None:
+            self._programs.late(use, name, NOT_STARTED)
+            start.settle()
+
+        timer = loop.call_later(TIMEOUT, late)
+        try:
+            async with self._locks[agent], asyncio.timeout(START_LIMIT):
+                await self._app.attach_mcp_server(agent, name)
+        except Exception as error:
+            self._programs.late(use, name, f"not started: {type(error).__name__}")
+            return False
+        else:
+            self._programs.started(use, name, loop.time() - begun)
+            return True
+        finally:
+            timer.cancel()
+            start.settle()

@@ -19,7 +19,7 @@ from pallas_agent_runtime.calls.arguments import Question
 from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
-from pallas_agent_runtime.engine import connect
+from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.message_copy import kept
@@ -50,6 +50,7 @@ class _Answer:
 @dataclass(slots=True)
 class _Instance:
     session: HarnessSession
+    connections: Connections
     turns: int = 0
 
 
@@ -58,7 +59,7 @@ class Engine:
 
     So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
     conversation as it was. `choose` says which servers to connect to now, in which order; `forwarding` are those that
-    are called as the caller.
+    are called as the caller, `programs` those that an instance starts itself.
     """
 
     def __init__(
@@ -66,15 +67,17 @@ class Engine:
         loaded: Loaded,
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
-        choose: connect.Choose,
+        choose: Choose,
+        programs: Programs,
         forwarding: Forwarding,
         limit: int = LIMIT,
     ) -> None:
         self._loaded, self._settings, self._conversations = loaded, settings, conversations
-        self._choose, self._forwarding = choose, forwarding
+        self._choose, self._programs, self._forwarding = choose, programs, forwarding
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
+        self._connections: set[Connections] = set()
         self._accepting, self._aborting = True, False
 
     @property
@@ -91,12 +94,14 @@ class Engine:
         """
         try:
             async with self._loaded.app.harness() as self._harness:
-                async with self._pool.one():
-                    pass
                 try:
+                    async with self._pool.one() as instance:
+                        await instance.connections.start_programs()
                     yield
                 finally:
                     await self.abort()
+                    # fast-agent would wait for a start under way before it closes an instance
+                    await asyncio.gather(*(connections.close() for connections in self._connections))
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
 
@@ -147,7 +152,7 @@ class Engine:
             own = agents[self._loaded.target]
             if unseen := _unseen(own, agents, question):
                 return _Answer(unseen, failed=True)
-            await connect.attach(app, self._forwarding.servers, self._choose)
+            await instance.connections.attach()
             for name, messages in transcript.items():
                 if name in agents:
                     _resume(agents[name], messages)
@@ -170,7 +175,10 @@ class Engine:
     async def _make(self) -> _Instance:
         if self._harness is None:
             raise EngineFailed("the engine is not running")
-        return _Instance(await self._harness.session(f"pool-{uuid.uuid4().hex}", agent_name=self._loaded.target))
+        session = await self._harness.session(f"pool-{uuid.uuid4().hex}", agent_name=self._loaded.target)
+        connections = Connections(session.agent_app, self._forwarding.servers, self._choose, self._programs)
+        self._connections.add(connections)
+        return _Instance(session, connections)
 
     async def _clean(self, instance: _Instance) -> bool:
         for name in instance.session.agent_app.registered_agents():  # `clear` is for one agent, not for the application
@@ -179,6 +187,8 @@ class Engine:
         return instance.turns < TURNS
 
     async def _discard(self, instance: _Instance) -> None:
+        await instance.connections.close()
+        self._connections.discard(instance.connections)
         with suppress(Exception):  # it is broken already; what matters is that it is not lent again
             await instance.session.delete()
 

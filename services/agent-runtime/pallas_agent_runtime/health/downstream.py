@@ -86,6 +86,17 @@ class Downstream:
         await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
         self.refreshed = datetime.now(UTC)
 
+    def program(self, name: str, reason: str) -> None:
+        """Take note of a server that the agent starts itself, which no probe reaches.
+
+        `reason` is empty once it is there.
+        """
+        result = Result("error", Reason("ConnectionFailed", reason)) if reason else Result("ok")
+        before = self.seen.get(name)
+        if before is None or before.result.reason != result.reason:
+            self._log(name, result)
+        self.seen[name] = Seen(result, self._clock())
+
     async def _refresh(self, name: str, target: Target) -> None:
         before = self.seen.get(name)
         era = before.result.era if before else ""
@@ -95,9 +106,12 @@ class Downstream:
             again = await self._ask(target, era, probe.patience(before.result))
             result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
-            event = log.info if result.reachable else log.warning
-            event("downstream", server=name, state=result.state, reason=result.reason.message)
+            self._log(name, result)
         self.seen[name] = Seen(result, self._clock())
+
+    def _log(self, name: str, result: Result) -> None:
+        event = log.info if result.reachable else log.warning
+        event("downstream", server=name, state=result.state, reason=result.reason.message)
 
     async def _ask(self, target: Target, era: str, timeout: float) -> Result:
         try:

@@ -1,0 +1,97 @@
+"""A server that the agent starts itself and that needs longer than any turn would wait: started once, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from mcp import Client
+
+pytestmark = pytest.mark.slow
+
+SLOW = """
+import asyncio, pathlib, sys, time
+
+folder = pathlib.Path(sys.argv[1])
+with (folder / "starts").open("a") as starts:
+    starts.write("started\\n")
+time.sleep(7)
+while not (folder / "go").exists():
+    time.sleep(0.05)
+
+import mcp_types as t
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+
+async def tools(ctx, params):
+    schema = {"type": "object", "properties": {"message": {"type": "string"}}}
+    return t.ListToolsResult(tools=[t.Tool(name="search", description="x", input_schema=schema)])
+
+
+async def call(ctx, params):
+    text = f"found {params.arguments['message']}"
+    return t.CallToolResult(content=[t.TextContent(type="text", text=text)])
+
+
+async def main():
+    server = Server("slow", on_list_tools=tools, on_call_tool=call)
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
+
+
+asyncio.run(main())
+"""
+
+
+async def ask(agents: Any, message: str) -> str:
+    async with Client(agents.url("scout")) as client:
+        result = await client.call_tool("scout", {"message": message})
+    (block,) = result.content
+    text: str = block.text
+    return text
+
+
+async def test_a_program_of_seven_seconds_is_started_once_and_kept(toolkit: Any, parts: Any, tmp_path: Any) -> None:
+    """It also waits for a file, so that the turns before it is there do not depend on how fast the machine is."""
+    program = {"command": sys.executable, "args": ["slow.py", "."]}
+    files = {
+        "agents.yaml": {
+            "name": "s",
+            "registry_port": toolkit.free_port(),
+            "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
+        },
+        "scout.md": "---\ntype: agent\nname: scout\nservers: [slow]\n---\nYou are Scout.\n",
+        "slow.py": SLOW,
+        "fastagent.config.yaml": {"default_model": "openai.m", "mcp": {"servers": {"slow": program}}},
+    }
+    with ExitStack() as stack:
+        model = stack.enter_context(parts.modelling(toolkit))
+        files[".env"] = f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n"
+        agents = stack.enter_context(toolkit.running(toolkit.write_files(tmp_path, files), "scout"))
+
+        async def until(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+            def page() -> dict[str, Any] | None:
+                answer: dict[str, Any] = json.loads(agents.get("scout", "/healthz")[1])
+                return answer if condition(answer) else None
+
+            answer: dict[str, Any] = await asyncio.to_thread(toolkit.until, page)
+            return answer
+
+        page = await until(lambda page: "slow" in page["downstream"])
+        assert page["status"] == "degraded"
+        assert page["message"].split("; ")[0] == "Unreachable: slow"  # a busy machine may say more, of its model
+        assert page["downstream"]["slow"]["reason"] == "not started yet"
+        for _ in range(2):
+            assert (await ask(agents, "use slow__search x")).startswith("got Tool 'slow__search' is not available.")
+        (tmp_path / "go").touch()
+        await until(lambda page: page["status"] == "ok")
+        for _ in range(2):
+            assert await ask(agents, "use slow__search x") == "got found x"
+        assert (tmp_path / "starts").read_text() == "started\n"
+        assert agents.end("scout") == 0
