@@ -147,10 +147,12 @@ def serve_model(model: Model) -> Iterator[Model]:
         model.url = f"http://127.0.0.1:{server.server_port}/v1"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield model
-        model.released.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield model
+        finally:  # a thread that goes on would keep pytest from ending after a test that failed
+            model.released.set()
+            server.shutdown()
+            thread.join()
 
 
 # --- servers in this process ---
@@ -163,9 +165,11 @@ def serving(app: ASGIApp) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 # --- processes ---
