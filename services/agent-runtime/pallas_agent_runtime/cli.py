@@ -15,11 +15,12 @@ from pallas_contract import __version__, names
 from pallas_contract.fleet import source
 from pallas_contract.problems import Problem, Refused
 
-EXIT_INPUT, EXIT_WORLD = 2, 1
+EXIT_WORLD = 1
+EXIT_INPUT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code. 2 is a mistake in the user's files, 1 a trouble of the world, 0 a clean end."""
+    """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0."""
     options = _parser().parse_args(arguments)
     path = _file(options.config, os.environ)
     try:
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return int(supervisor.main(path))
     except Refused as refused:
-        _tell(refused.problems)
+        _print(refused.problems)
         return EXIT_INPUT
     except KeyboardInterrupt:
         return 0
@@ -43,7 +44,7 @@ def _agent(path: Path, name: str) -> int:
 
     prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
     log_levels.configure(prepared.settings.fleet.name, name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
-    _tell(prepared.warnings)
+    _print(prepared.warnings)
     for note in prepared.config.notes:
         structlog.get_logger(__name__).warning("configuration", note=note)
     try:
@@ -92,6 +93,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tell(problems: Iterable[Problem]) -> None:
+def _print(problems: Iterable[Problem]) -> None:
     for problem in problems:
         sys.stderr.write(f"{problem}\n")

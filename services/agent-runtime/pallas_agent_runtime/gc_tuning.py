@@ -1,4 +1,4 @@
-"""How often Python looks for garbage that refers to itself."""
+"""The pace of Python's garbage collector: seldom while modules are imported, as usual afterwards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ _USUAL = gc.get_threshold()
 
 
 def seldom() -> None:
-    """While modules are imported: they make a million objects and hardly any garbage, and to look for it every 2,000
-    objects is a seventh of the start.
+    """Collect seldom, while modules are imported.
+
+    They make a million objects and hardly any garbage, and a look for it every 2,000 objects is a seventh of the start.
     """
     gc.set_threshold(50_000)
 
 
 def as_usual() -> None:
-    """From now on; what is there stays, and is not gone through again and again while turns are answered."""
+    """Collect as usual from now on; what is there stays, and no turn waits for a look through it."""
     gc.freeze()
     gc.set_threshold(*_USUAL)

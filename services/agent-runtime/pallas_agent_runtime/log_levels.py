@@ -1,4 +1,4 @@
-"""Which lines an agent logs. What callers say never gets there: only names, numbers and reasons do."""
+"""Log levels of an agent. What callers say never gets into its lines: only names, numbers and reasons do."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
 
 
 class Agent(Protocol):
-    """What the surface needs of the engine."""
+    """The engine, as far as the surface needs it."""
 
     async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str: ...
     async def history(self, key: str) -> list[t.PromptMessage]: ...
@@ -50,13 +50,15 @@ class Surface:
     def __init__(
         self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
     ) -> None:
-        self._settings, self._agent, self._current = settings, agent, current
+        self._settings = settings
+        self._agent = agent
+        self._current = current
         self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
         self.tools = tools(settings)
         self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
     def server(self, observer: ServerMiddleware[Any]) -> Server[Any]:
-        """The MCP server. Its name is what the registry expects, its version the fleet's; `observer` sees it all."""
+        """Return the server. Its name is what the registry expects, its version the fleet's; `observer` sees it all."""
         settings = self._settings
         prompts: dict[str, Any] = {}
         if settings.remembers:
@@ -97,9 +99,11 @@ class Surface:
     async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
         started = time.perf_counter()
         try:
-            text, failed = await self._ask(ctx, arguments, task), False
+            text = await self._ask(ctx, arguments, task)
+            failed = False
         except self._failures as failure:
-            text, failed = str(failure), True
+            text = str(failure)
+            failed = True
         except (HungUp, asyncio.CancelledError):
             _log(ctx, "call_cancelled", tool, started, failed=True)
             raise
@@ -109,17 +113,17 @@ class Surface:
         return _text(text, failed=failed)
 
     async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
-        """The agent's answer within the time the task has left, retries of the model included."""
+        """Return the agent's answer within the time the task has left, retries of the model included."""
         task.check(self._settings.max_depth)
         question = calls_arguments.parse(arguments, self._settings.max_body)
         key = self._key(ctx, question.handle)
-        wanted = ctx.meta is not None and ctx.meta.get("progress_token") is not None
-        report = ctx.session.report_progress if wanted else None
+        has_token = ctx.meta is not None and ctx.meta.get("progress_token") is not None
+        report = ctx.session.report_progress if has_token else None
         try:
             async with asyncio.timeout(task.remaining) as limit:
                 with spans.turn(self._settings.name):
-                    asked = self._agent.ask(question, key, report, caller(ctx.request))
-                    return await attended(ctx.request, asked)
+                    answer = self._agent.ask(question, key, report, caller(ctx.request))
+                    return await attended(ctx.request, answer)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -142,7 +146,7 @@ class Surface:
         return t.GetPromptResult(messages=await self._agent.history(key) if key else [])
 
     def _key(self, ctx: Context, handle: str | None) -> str | None:
-        """The conversation of a call: the named one, else the transport session's, else none.
+        """Return the key of a call's conversation: the named one, else the transport session's, else none.
 
         An agent keeps one session for all whom it asks for something, so what it passes on is in no conversation of
         that session; and a call of the stateless era is in no session, whatever its headers say.
@@ -154,16 +158,17 @@ class Surface:
         if not self._settings.remembers:
             return None
         headers = ctx.request.headers if ctx.request is not None else {}
-        verified, bearer = caller(ctx.request), _BEARER.fullmatch(headers.get("authorization", ""))
-        whose = f"verified:{verified.identity}" if verified else f"shown:{bearer[1]}" if bearer else ""
-        own = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not delegation.depth(ctx.meta)
-        session = headers.get("mcp-session-id") if own else None
+        verified = caller(ctx.request)
+        bearer = _BEARER.fullmatch(headers.get("authorization", ""))
+        owner = f"verified:{verified.identity}" if verified else f"shown:{bearer[1]}" if bearer else ""
+        in_session = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not delegation.depth(ctx.meta)
+        session = headers.get("mcp-session-id") if in_session else None
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
-        return store.key(named, whose, verified is not None) if named else None
+        return store.key(named, owner, verified is not None) if named else None
 
 
 def tools(settings: Settings) -> list[t.Tool]:
-    """`send_message`, one named after the agent with the same arguments, and `get_health` (seeds 000 and 001).
+    """Return `send_message`, one named after the agent with the same arguments, and `get_health` (seeds 000, 001).
 
     An agent whose name is one of the other two has no tool of its own.
     """
@@ -174,7 +179,7 @@ def tools(settings: Settings) -> list[t.Tool]:
 
 
 def offered(settings: Settings) -> frozenset[str]:
-    """Names of the tools and of the prompt: all that a caller can sensibly name."""
+    """Return the names of the tools and of the prompt: all that a caller can sensibly name."""
     return frozenset({*(tool.name for tool in tools(settings)), history_prompt(settings).name})
 
 
@@ -202,10 +207,11 @@ def history_prompt(settings: Settings) -> t.Prompt:
 
 
 def _log(ctx: Context, event: str, tool: str, started: float, *, failed: bool) -> None:
-    """The line at the end of a call: which tool, how long, and for whom where that is known."""
-    seconds, who = round(time.perf_counter() - started, 3), caller(ctx.request)
-    whose = {"caller": who.name[:80]} if who else {}
-    log.info(event, tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **whose)
+    """Log the end of a call: which tool, how long, and for whom where that is known."""
+    seconds = round(time.perf_counter() - started, 3)
+    verified = caller(ctx.request)
+    fields = {"caller": verified.name[:80]} if verified else {}
+    log.info(event, tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **fields)
 
 
 def _text(value: str, *, failed: bool = False) -> t.CallToolResult:

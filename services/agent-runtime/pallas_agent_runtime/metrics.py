@@ -32,10 +32,12 @@ METHODS = frozenset(
 
 
 class Metrics:
-    """What `/metrics` says. It is also a middleware of the MCP server, which times every message."""
+    """The metrics behind `/metrics`, and a middleware of the MCP server, which times every message."""
 
     def __init__(self, agent: str, tools: Iterable[str], clock: Callable[[], float] = time.perf_counter) -> None:
-        self._agent, self._tools, self._clock = agent, frozenset(tools), clock
+        self._agent = agent
+        self._tools = frozenset(tools)
+        self._clock = clock
         self.registry = CollectorRegistry()
         self._seconds = Histogram(
             "mcp_server_operation_duration_seconds",
@@ -67,7 +69,8 @@ class Metrics:
         self.registry.register(_Sessions(opened, ended, refused))
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        started, call = self._clock(), ctx.method == "tools/call"
+        started = self._clock()
+        call = ctx.method == "tools/call"
         error = "cancelled"  # what is left when neither a result nor an exception of the handler is seen
         self._count(call, 1)
         if call and self._tool(ctx) not in (TOOL, OTHER):
@@ -110,7 +113,9 @@ class _Sessions(Collector):
     """Sessions of the handshake era."""
 
     def __init__(self, opened: Callable[[], int], ended: Callable[[], int], refused: Callable[[], int]) -> None:
-        self._opened, self._ended, self._refused = opened, ended, refused
+        self._opened = opened
+        self._ended = ended
+        self._refused = refused
 
     def collect(self) -> Iterable[Metric]:
         yield GaugeMetricFamily("pallas_sessions", "Open sessions of the handshake era.", value=self._opened())
@@ -124,14 +129,17 @@ class _State(Collector):
     """Health, downstream servers and providers as they are when asked."""
 
     def __init__(self, agent: str, current: Callable[[], Health], downstream: Downstream, preflight: Preflight) -> None:
-        self._agent, self._current, self._downstream, self._preflight = agent, current, downstream, preflight
+        self._agent = agent
+        self._current = current
+        self._downstream = downstream
+        self._preflight = preflight
 
     def collect(self) -> Iterable[Metric]:
         health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error.", labels=["agent"])
         health.add_metric([self._agent], GAUGE[self._current().status])
         up = GaugeMetricFamily("pallas_downstream_up", "Whether a server it uses answers.", labels=["server"])
-        for name, seen in self._downstream.seen.items():
-            up.add_metric([name], float(seen.result.reachable))
+        for name, probe in self._downstream.seen.items():
+            up.add_metric([name], float(probe.result.reachable))
         llm = GaugeMetricFamily("pallas_llm_preflight_ok", "Whether a provider can be used.", labels=["provider"])
         for name, outcome in self._preflight.outcomes.items():
             llm.add_metric([name], float(outcome.ok))

@@ -58,19 +58,19 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     environment.fill(fleet, tree, name, project, environ, secrets)
     declared, problems = fastagent.load(project)
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
-    own = settings.resolve(fleet, tree, name, project, environ)
+    resolved = settings.resolve(fleet, tree, name, project, environ)
     built = fastagent_yaml.build(
         _tree(project / names.CONFIG_FILE),
         _tree(environment.choose(names.SECRETS_FILE, project, secrets)),
         declared.provider,
-        own.peers,
+        resolved.peers,
         environ,
         {peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
-    jwks = (own.agent.access.jwt and own.agent.access.jwt.jwks_file) or ""
+    jwks = (resolved.agent.access.jwt and resolved.agent.access.jwt.jwks_file) or ""
     servers = fastagent_yaml.http_servers(built.data, environ)
     return Prepared(
-        settings=own,
+        settings=resolved,
         config=built,
         default_model=declared.default_model,
         model=declared.capabilities or Capabilities(model=""),
@@ -87,7 +87,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
 
 
 def _tree(path: Path | None) -> Source | None:
-    """The file when it is there and says anything; a secrets file must also be readable for this user."""
+    """Return the file's tree when it is there and says anything; a secrets file must be readable for this user."""
     if path is None or not path.is_file():
         return None
     if not os.access(path, os.R_OK):

@@ -46,7 +46,7 @@ def run(prepared: Prepared) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        listening.CannotListen: before anything expensive was done, unless another process was quicker in the meantime.
+        sockets.CannotListen: before anything expensive was done, unless another process was quicker in the meantime.
         Refused: the agent's module or card is not usable, or fast-agent makes no instance of it.
     """
     settings = prepared.settings
@@ -66,14 +66,14 @@ def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> http_sockets.Can
     for error in group.exceptions:
         if isinstance(error, http_sockets.CannotListen):
             return error
-        if isinstance(error, BaseExceptionGroup) and (found := _cannot_listen(error)):
-            return found
+        if isinstance(error, BaseExceptionGroup) and (nested := _cannot_listen(error)):
+            return nested
     return None
 
 
 @contextlib.contextmanager
 def home(data: fastagent_yaml.Data) -> Iterator[Path]:
-    """A private folder with the configuration, as the home of fast-agent; /tmp is all a container can write to."""
+    """Yield a private folder with the configuration, as the home of fast-agent; a container can write to /tmp only."""
     with tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         path = Path(folder, "fast-agent.yaml")
         path.touch(mode=0o600)
@@ -102,14 +102,23 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
         ):
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
             forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
-            talks = Conversations(store, fast.weigh)
+            conversations = Conversations(store, fast.weigh)
             programs = fast.Programs(loaded.servers & prepared.programs, downstream.program)
-            engine = fast.Engine(loaded, settings, talks, downstream.promising, programs, forwarding)
+            engine = fast.Engine(loaded, settings, conversations, downstream.promising, programs, forwarding)
             async with engine.running():
-                await _answer(prepared, checked, engine, (fast.EngineFailed,), downstream, store, sockets, stop)
+                await _answer(
+                    prepared=prepared,
+                    checked=checked,
+                    engine=engine,
+                    failures=(fast.EngineFailed,),
+                    downstream=downstream,
+                    store=store,
+                    sockets=sockets,
+                    stop=stop,
+                )
     except fast.EngineFailed as failure:
-        place = ("agents", settings.name, "module" if settings.agent.module else "card")
-        raise Refused([settings.tree.problem(*place, message=f"fast-agent cannot start it: {failure}")]) from None
+        path = ("agents", settings.name, "module" if settings.agent.module else "card")
+        raise Refused([settings.tree.problem(*path, message=f"fast-agent cannot start it: {failure}")]) from None
     log.info("stopped")
 
 
@@ -117,7 +126,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
 def _store[M: Message](
     settings: Settings, dump: Callable[[list[M]], str], parse: Callable[[str], list[M]], weigh: Callable[[M], int]
 ) -> Iterator[Store[M]]:
-    """Where conversations live: in memory, or in the file that was asked for.
+    """Yield the store of conversations: in memory, or in the file that was asked for.
 
     Raises:
         Refused: that file cannot be used.
@@ -131,13 +140,14 @@ def _store[M: Message](
 
     with contextlib.ExitStack() as stack:
         try:
-            kept = stack.enter_context(sqlite.opened(settings.conversations, settings.name, dump, parse))
+            file_store = stack.enter_context(sqlite.opened(settings.conversations, settings.name, dump, parse))
         except CannotStore as failure:
             raise Refused([Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure))]) from None
-        yield kept
+        yield file_store
 
 
 async def _answer(
+    *,
     prepared: Prepared,
     checked: Sequence[preflight.ProviderTarget],
     engine: Engine,
@@ -147,7 +157,7 @@ async def _answer(
     sockets: list[socket.socket],
     stop: Stop,
 ) -> None:
-    """Everything that runs while the engine is warm."""
+    """Run all that is there while the engine is warm, until `stop` is asked for."""
     settings = prepared.settings
     delegation.install()  # not before the engine runs: it may set a propagator of its own
     async with preflight.preflight(checked) as checks:
@@ -167,7 +177,15 @@ async def _answer(
         surface = mcp_server.Surface(settings, engine, current, failures)
         metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
         metrics.watch(current, downstream, checks)
-        pages = web_app.Pages(settings, prepared.published, current, downstream, checks, metrics, datetime.now(UTC))
+        pages = web_app.Pages(
+            settings=settings,
+            capabilities=prepared.published,
+            current=current,
+            downstream=downstream,
+            preflight=checks,
+            metrics=metrics,
+            started=datetime.now(UTC),
+        )
         manager = web_app.session_manager(surface.server(metrics), settings)
         async with background(downstream.run(), checks.run(), store.watch(), *guard.background()):
             async with manager.run():

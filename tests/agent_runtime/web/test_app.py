@@ -42,7 +42,15 @@ class Page:
         metrics = Metrics("jarvis", ["jarvis"])
         current = lambda: combine(self.downstream.unreachable(), "", failure, NOW)  # noqa: E731
         metrics.watch(current, self.downstream, self.preflight)
-        self.pages = web_app.Pages(own, None, current, self.downstream, self.preflight, metrics, NOW)
+        self.pages = web_app.Pages(
+            settings=own,
+            capabilities=None,
+            current=current,
+            downstream=self.downstream,
+            preflight=self.preflight,
+            metrics=metrics,
+            started=NOW,
+        )
 
     async def check(self, provider: ProviderTarget) -> str:
         return ""

@@ -40,6 +40,7 @@ class Pages:
 
     def __init__(
         self,
+        *,
         settings: Settings,
         capabilities: Capabilities | None,
         current: Callable[[], Health],
@@ -48,8 +49,13 @@ class Pages:
         metrics: Metrics,
         started: datetime,
     ) -> None:
-        self._settings, self._capabilities, self._started = settings, capabilities, started
-        self._current, self._downstream, self._preflight, self._metrics = current, downstream, preflight, metrics
+        self._settings = settings
+        self._capabilities = capabilities
+        self._started = started
+        self._current = current
+        self._downstream = downstream
+        self._preflight = preflight
+        self._metrics = metrics
         self.ready = False
         """Set once the engine is warm, unset when the process drains; downstream has no say in it."""
 
@@ -74,36 +80,37 @@ class Pages:
         return PlainTextResponse("ok\n") if self.ready else PlainTextResponse("not ready\n", status_code=503)
 
     async def healthz(self, request: Request) -> Response:
-        """The answer of `get_health`, and what it was made of, with the age in seconds of each part."""
+        """Return the answer of `get_health`, and what it was made of, with the age in seconds of each part."""
         now = self._current()
         downstream = {
             name: {
-                "state": seen.result.state,
-                "reason": seen.result.reason.message,
-                "age": round(self._downstream.age(seen), 1),
+                "state": probe.result.state,
+                "reason": probe.result.reason.message,
+                "age": round(self._downstream.age(probe), 1),
             }
-            for name, seen in self._downstream.seen.items()
+            for name, probe in self._downstream.seen.items()
         }
         llm = {
             name: {"ok": outcome.ok, "reason": outcome.reason, "age": round(self._preflight.age(outcome), 1)}
             for name, outcome in self._preflight.outcomes.items()
         }
-        who = {"name": self._settings.slug, "version": self._settings.fleet.version}
-        body: dict[str, Any] = {**now.as_dict(), **who, "llm": llm, "downstream": downstream}
+        identity = {"name": self._settings.slug, "version": self._settings.fleet.version}
+        body: dict[str, Any] = {**now.as_dict(), **identity, "llm": llm, "downstream": downstream}
         return JSONResponse(body, status_code=503 if now.status == "error" else 200)
 
     async def metrics(self, request: Request) -> Response:
         return Response(self._metrics.render(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     async def server_json(self, request: Request) -> Response:
-        """The agent's own entry of the registry (seed 000 section 1)."""
-        settings, now = self._settings, self._current()
+        """Return the agent's own entry of the registry (seed 000 section 1)."""
+        settings = self._settings
+        now = self._current()
         server = documents_server_json.server(settings.fleet, settings.name, self._capabilities, settings.placement)
         reason = reported(now.message, well=now.status == "ok")
         return JSONResponse({"servers": [documents_server_json.entry(server, self._started, now.status, reason)]})
 
     async def server_card(self, request: Request) -> Response:
-        """Who this server is and where, for anybody's eyes (SEP-2127), without a word about its tools."""
+        """Return who this server is and where, for anybody's eyes (SEP-2127), without a word about its tools."""
         settings = self._settings
         seed = documents_server_json.server(settings.fleet, settings.name, None, settings.placement)
         strict = registry_api.server(seed, addresses.agent_url(settings.fleet, settings.name, settings.placement))
@@ -113,10 +120,10 @@ class Pages:
 
 
 def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSessionManager:
-    """The transport of both eras; an agent that remembers nothing has no sessions either.
+    """Return the transport of both eras; an agent that remembers nothing has no sessions either.
 
     What is a little too large is still read, so that the caller gets a tool error that names the field; anything beyond
-    is refused unread (`refusals`).
+    is refused unread (`body_limits`).
     """
     hosts = list(settings.allowed_hosts)
     return StreamableHTTPSessionManager(
@@ -133,14 +140,14 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
 
 
 def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate: Gate | None = None) -> Starlette:
-    """All pages are open; `/mcp` is behind the gate, if there is one."""
+    """Return the application. All pages are open; `/mcp` is behind the gate, if there is one."""
     mcp: ASGIApp = StreamableHTTPASGIApp(manager)
     if not manager.stateless:
         mcp = opened = Sessions(mcp, sessions.SESSIONS, sessions.IDLE_SESSION)
         pages.count(opened)
-    mcp = Refusals(mcp, max_body)
+    mcp = Refusals(mcp, max_body)  # inside of the gate: who has no token uses up none of its budget
     if gate is not None:
-        mcp = _Addressed(gate.around(mcp), manager.security_settings)
+        mcp = _HostCheck(gate.around(mcp), manager.security_settings)
     routes = [*pages.routes(), *(gate.routes() if gate else ()), Route(names.MCP_PATH, mcp)]
     served = Starlette(routes=routes)
     # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
@@ -148,11 +155,12 @@ def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate
     return served
 
 
-class _Addressed:
-    """Host and Origin before any token: the transport's own check of them comes behind the gate."""
+class _HostCheck:
+    """Check of Host and Origin before any token: the transport's own check of them comes behind the gate."""
 
     def __init__(self, app: ASGIApp, security: TransportSecuritySettings | None) -> None:
-        self._app, self._security = app, TransportSecurityMiddleware(security)
+        self._app = app
+        self._security = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = await self._security.validate_request(Request(scope))

@@ -1,4 +1,4 @@
-"""What the MCP transport refuses before there is a message, said in JSON-RPC and without its insides."""
+"""Refusals of the MCP transport before there is a message, in JSON-RPC and without its insides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOO_LARGE, BAD = 413, 400
+TOO_LARGE = 413
+BAD = 400
 SLACK = 64 << 10
 """Bytes of a request body beside the message and the images."""
 SMALL = 64 << 10
@@ -34,13 +35,14 @@ class Refusals:
         self._app = app
         text = f"request body too large: message and images may have {limit} bytes together"
         self._too_large = _error(INVALID_REQUEST, text)
-        self._limit, self._left = limit, AT_ONCE * limit
+        self._limit = limit
+        self._budget = AT_ONCE * limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = int(Headers(scope=scope).get("content-length") or 0)
         if scope["method"] != "POST" or declared > most_read(self._limit):  # no body, or one that nobody reads
             await self._pass_on(scope, receive, send)
-        elif self._charge(declared) > self._left:
+        elif self._charge(declared) > self._budget:
             await _busy(scope, receive, send)
         else:
             await self._read(scope, receive, send)
@@ -60,10 +62,10 @@ class Refusals:
                     return
                 pieces.append(message)
                 size += len(message.get("body", b""))
-                if self._charge(size) - charged > self._left:
+                if self._charge(size) - charged > self._budget:
                     await _busy(scope, receive, send)
                     return
-                self._left -= self._charge(size) - charged
+                self._budget -= self._charge(size) - charged
                 charged = self._charge(size)
                 if not message.get("more_body", False) or size > most_read(self._limit):
                     break
@@ -73,13 +75,13 @@ class Refusals:
 
             await self._pass_on(scope, again, send)
         finally:
-            self._left += charged
+            self._budget += charged
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message | None = None
         body = b""
 
-        async def said(message: Message) -> None:
+        async def rewrite(message: Message) -> None:
             nonlocal start, body
             if message["type"] == "http.response.start" and message["status"] in (TOO_LARGE, BAD):
                 start = message
@@ -99,7 +101,7 @@ class Refusals:
             start = None
             await send({"type": "http.response.body", "body": whole})
 
-        await self._app(scope, receive, said)
+        await self._app(scope, receive, rewrite)
 
 
 async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,10 +118,11 @@ def most_read(limit: int) -> int:
 
 
 def _brief(body: bytes) -> bytes:
-    """A refusal of the SDK without the quotation after its first words."""
+    """Return a refusal of the SDK without the quotation after its first words."""
     try:
-        said: Any = json.loads(body)
-        text, code = said["error"]["message"], said["error"]["code"]
+        error: Any = json.loads(body)["error"]
+        text = error["message"]
+        code = error["code"]
     except (ValueError, TypeError, KeyError):
         return body
     if not isinstance(text, str) or not text.startswith("Validation error:"):

@@ -1,4 +1,4 @@
-"""Sessions of the handshake era: who has how many, and whose ends where there is no room.
+"""Sessions of the handshake era: their owners, and the one that ends where there is no room.
 
 The SDK refuses one more than its limit, so that whoever opens a thousand of them and asks nothing keeps everybody else
 out until they expire. Here one that nobody uses makes room for one that somebody wants.
@@ -64,12 +64,15 @@ class Sessions:
         idle: float = IDLE_SESSION,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._app, self._most, self._idle, self._clock = app, most, idle, clock
+        self._app = app
+        self._most = most
+        self._idle = idle
+        self._clock = clock
         self._open: dict[str, _Session] = {}
         self.ended = 0
-        """How many were ended to make room."""
+        """The number of those ended to make room."""
         self.refused = 0
-        """How many were not opened, because all others had requests under way."""
+        """The number of those not opened, because all others had requests under way."""
 
     def __len__(self) -> int:
         self._forget()
@@ -77,9 +80,8 @@ class Sessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        session = self._open.get(headers.get(_ID, ""))
-        if session is not None:
-            await self._use(headers[_ID], session, scope, receive, send)
+        if headers.get(_ID, "") in self._open:
+            await self._use(scope, receive, send, key=headers[_ID])
         elif _ID in headers or headers.get("mcp-protocol-version", "") not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
             await self._app(scope, receive, send)
         elif len(self) >= self._most and not self._idle_ones():
@@ -90,30 +92,33 @@ class Sessions:
         else:
             await self._begin(scope, receive, send)
 
-    async def _use(self, key: str, session: _Session, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _use(self, scope: Scope, receive: Receive, send: Send, *, key: str) -> None:
+        session = self._open[key]
+
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 404:
                 self._open.pop(key, None)
             await send(message)
 
-        listens, posts = scope["method"] == "GET", scope["method"] == "POST"
-        number: set[str | int] = set()
+        listens = scope["method"] == "GET"
+        posts = scope["method"] == "POST"
+        request_ids: set[str | int] = set()
         if posts:
             body, receive = await _read(receive)
-            number = _request_id(body)
-            if number & session.ids:
-                await _twice(*number)(scope, receive, send)
+            request_ids = _request_id(body)
+            if request_ids & session.ids:
+                await _twice(*request_ids)(scope, receive, send)
                 return
         session.messages += posts
         session.listening += listens
         session.working += not listens
-        session.ids |= number
+        session.ids |= request_ids
         try:
             await self._app(scope, receive, watched)
         finally:
             session.listening -= listens
             session.working -= not listens
-            session.ids -= number
+            session.ids -= request_ids
             session.used = self._clock()
         if scope["method"] == "DELETE":
             self._open.pop(key, None)
@@ -160,8 +165,8 @@ def _end(scope: Scope, key: str) -> Scope:
     """Return the request by which the client itself would end the session."""
     headers = [(name, value) for name, value in scope["headers"] if name == b"host"]
     request: dict[str, Any] = {"method": "DELETE", "headers": [*headers, (_ID.encode(), key.encode())]}
-    kept = ("type", "asgi", "http_version", "scheme", "path", "raw_path", "query_string", "server", "client", "user")
-    return {name: scope[name] for name in kept if name in scope} | request
+    copied = ("type", "asgi", "http_version", "scheme", "path", "raw_path", "query_string", "server", "client", "user")
+    return {name: scope[name] for name in copied if name in scope} | request
 
 
 async def _read(receive: Receive) -> tuple[bytes, Receive]:
