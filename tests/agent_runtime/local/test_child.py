@@ -157,6 +157,29 @@ async def test_what_a_killed_child_has_started_is_ended_wherever_it_went():
     assert gone(int(heard[0]))
 
 
+async def test_the_end_of_a_member_is_not_that_of_one_whose_name_begins_with_its_name():
+    run = f"test-{os.getpid()}"
+    members = {
+        name: await spawn(replace(shell("sleep 60"), env={**os.environ, guardian.RUN: f"{run}/{name}"}), print)
+        for name in ("research", "research_two")
+    }
+    members["research"].terminate()
+    assert await members["research"].wait() == -signal.SIGTERM
+    members["research_two"].terminate()  # a kill before would be its end
+    assert await members["research_two"].wait() == -signal.SIGTERM
+    guardian.end(f"{run}/")
+
+
+async def test_the_end_of_a_run_is_that_of_each_member():
+    run = f"test-{os.getpid()}"
+    members = [
+        await spawn(replace(shell("sleep 60"), env={**os.environ, guardian.RUN: f"{run}/{name}"}), print)
+        for name in ("a", "b")
+    ]
+    guardian.end(f"{run}/")
+    assert [await member.wait() for member in members] == [-signal.SIGKILL] * 2
+
+
 async def test_lines_of_any_length_and_encoding():
     stream = asyncio.StreamReader()
     stream.feed_data(b"short\r\n" + b"x" * 70_000 + b"\n\xff\n\nlast")

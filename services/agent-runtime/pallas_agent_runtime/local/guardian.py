@@ -37,7 +37,7 @@ def watching() -> Iterator[str]:
 
 
 def end(mark: str) -> None:
-    """Kill every process whose `RUN` begins with `mark`, until there is none."""
+    """Kill every process whose `RUN` is `mark`, until there is none; with a slash at its end, that of any member."""
     for _ in range(_ROUNDS):
         found = list(_marked(f"{RUN}={mark}".encode()))
         for pid in found:
@@ -54,7 +54,9 @@ def _marked(mark: bytes) -> Iterator[int]:
         if not pid.isdigit() or pid == own:
             continue
         with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # another user's, or gone
-            if any(variable.startswith(mark) for variable in file.read().split(b"\0")):
+            variables = file.read().split(b"\0")
+            # A whole value, or up to the slash: the name of one member may begin with that of another.
+            if mark in variables or (mark.endswith(b"/") and any(line.startswith(mark) for line in variables)):
                 yield int(pid)
 
 
