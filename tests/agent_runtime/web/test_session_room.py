@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.sessions import Sessions
 
@@ -131,6 +131,25 @@ async def test_an_id_that_is_under_way_is_refused_to_the_later_request_of_that_s
     agent.transport.release.set()
     assert [reply.status_code for reply in await asyncio.gather(*calls)] == [200, 200]
     assert (await agent.ask(key, body)).status_code == 200
+
+
+async def test_an_id_is_free_again_once_its_answer_has_ended() -> None:
+    """A client reads the end of an answer before the transport has returned."""
+    agent = Agent()
+    key = await agent.open()
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+    codes = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            codes.append((await agent.ask(key, body)).status_code)
+
+    scope: Scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"mcp-session-id", key.encode())]}
+    await agent.sessions(scope, receive, send)
+    assert codes == [200]
 
 
 @pytest.mark.parametrize("headers", [{"mcp-protocol-version": "2026-07-28"}, {"mcp-session-id": "made-up"}])

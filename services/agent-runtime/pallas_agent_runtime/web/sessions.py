@@ -94,15 +94,18 @@ class Sessions:
 
     async def _use(self, scope: Scope, receive: Receive, send: Send, *, key: str) -> None:
         session = self._open[key]
+        request_ids: set[str | int] = set()
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 404:
                 self._open.pop(key, None)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                session.ids -= request_ids  # a client that has read the end may use the id again at once
+                request_ids.clear()
             await send(message)
 
         listens = scope["method"] == "GET"
         posts = scope["method"] == "POST"
-        request_ids: set[str | int] = set()
         if posts:
             body, receive = await _read(receive)
             request_ids = _request_id(body)
