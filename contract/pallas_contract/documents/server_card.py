@@ -12,7 +12,7 @@ CATALOG_PATH = "/.well-known/ai-catalog.json"
 
 
 def card(strict: Mapping[str, Any], protocol_versions: Sequence[str] = ()) -> dict[str, Any]:
-    """The card of one server, from its strict registry form (`official.server`): who it is and where.
+    """Return the card of one server, from its strict registry form (`official.server`): who it is and where.
 
     `protocol_versions` are claimed only by who knows them: the agent itself.
     """
@@ -30,7 +30,7 @@ def identifier(registry_name: str) -> str:
 
 
 def catalog(cards: Iterable[tuple[Mapping[str, Any], str]]) -> dict[str, Any]:
-    """The AI catalogue of the servers given as (card, URL of the card)."""
+    """Return the AI catalogue of the servers given as (card, URL of the card)."""
     entries = [
         {"identifier": identifier(each["name"]), "displayName": each["title"], "type": CARD_TYPE, "url": url}
         for each, url in cards

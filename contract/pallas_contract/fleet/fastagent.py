@@ -114,7 +114,7 @@ def _capabilities(tree: Source, model: str, found: list[Problem]) -> Capabilitie
 
 
 def _shapes(tree: Source, found: list[Problem]) -> None:
-    """The sections that the kit itself looks into, for the providers it checks; the values are never shown."""
+    """Return the sections that the kit reads itself, for the providers it checks; never show their values."""
     for provider in (prefix for row in providers.CHECKED for prefix in row.prefixes):
         section = tree.data.get(provider)
         if section is not None and not isinstance(section, Mapping):
@@ -132,8 +132,10 @@ def _shapes(tree: Source, found: list[Problem]) -> None:
 def _all_servers(
     trees: list[Source], found: list[Problem]
 ) -> tuple[dict[str, str | None], dict[str, Where], frozenset[str]]:
-    """URLs, where they stand, and who has a command; of two files that tell of one server the later has the last word,
-    and says no more than it does: one often has the headers and the other the URL.
+    """Return URLs, where they stand, and the servers with a command.
+
+    Of two files that tell of one server the later has the last word, and says no more than it does: one often has the
+    headers and the other the URL.
     """
     urls: dict[str, str | None] = {}
     places: dict[str, Where] = {}
@@ -220,7 +222,7 @@ def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
 
 
 def flaw(url: str) -> str:
-    """What is wrong with a URL of a provider or server, empty when nothing is; without the URL, which may hold a key.
+    """Return what is wrong with a provider's or server's URL, empty when nothing is; without it: it may hold a key.
 
     Libraries do not check the port, and the event loop takes 70000 for 4464.
     """

@@ -55,7 +55,7 @@ class StatusLine:
 
 
 async def ask(url: str, server_id: str, message: str, line: StatusLine) -> str:
-    """The agent's answer as text. The SDK sends a `progressToken`, because there is a callback for progress.
+    """Return the agent's answer as text. The SDK sends a `progressToken`, because there is a callback for progress.
 
     Raises:
         NoAnswer: it cannot be asked, or it failed.
@@ -79,7 +79,7 @@ async def ask(url: str, server_id: str, message: str, line: StatusLine) -> str:
 
 
 def choose(server_id: str, tools: list[str]) -> str:
-    """The tool to chat with: the one named after the agent, else the first that is not `get_health`.
+    """Return the tool to chat with: the one named after the agent, else the first that is not `get_health`.
 
     Raises:
         NoAnswer: there is none.

@@ -104,14 +104,18 @@ class Daedalus:
         return self._health.get((connection.instance, connection.agent.server_id), UNKNOWN)
 
     def connection(self, workspace: str, server_id: str) -> Connection:
-        """Raises KeyError when the workspace has no such agent."""
+        """Return the connection to an agent.
+
+        Raises:
+            KeyError: the workspace has no such agent.
+        """
         for each in self.workspaces.get(workspace, []):
             if each.agent.server_id == server_id:
                 return each
         raise KeyError(server_id)
 
     async def chat(self, workspace: str, server_id: str, message: str, line: StatusLine | None = None) -> str:
-        """The agent's answer.
+        """Return the agent's answer.
 
         Raises:
             KeyError: the workspace has no such agent.
@@ -131,7 +135,7 @@ class Daedalus:
             await asyncio.sleep(self.interval)
 
     def metrics(self) -> bytes:
-        """The gauge in Prometheus' text format."""
+        """Return the gauge in Prometheus' text format."""
         return generate_latest(self._metrics)
 
     def _connections(self) -> list[Connection]:

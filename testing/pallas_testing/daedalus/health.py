@@ -57,7 +57,7 @@ async def check(url: str, *, timeout: float = TIMEOUT) -> Health:
 
 
 def parse(text: str) -> Health:
-    """The JSON object in the tool's answer; anything else is an `error`."""
+    """Return the JSON object in the tool's answer; anything else is an `error`."""
     try:
         said = json.loads(text)
         status = said["status"]
@@ -69,7 +69,7 @@ def parse(text: str) -> Health:
 
 
 def root(error: BaseException) -> str:
-    """What went wrong first, in words."""
+    """Return what went wrong first, in words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -32,7 +32,7 @@ class Agent:
 
 
 async def fetch(registry_url: str) -> tuple[Agent, ...]:
-    """The agents that Daedalus can connect to, in the order of the document.
+    """Return the agents that Daedalus can connect to, in the order of the document.
 
     Raises:
         NotARegistry: nobody answers there, or somebody else.
@@ -53,7 +53,7 @@ async def fetch(registry_url: str) -> tuple[Agent, ...]:
 
 
 def agent(server: Mapping[str, Any]) -> Agent | None:
-    """A `server` object as an agent; None when it has no `streamable-http` remote to connect to."""
+    """Return a `server` object as an agent; None when it has no `streamable-http` remote to connect to."""
     urls = [remote["url"] for remote in server["remotes"] if remote["type"] == "streamable-http"]
     if not urls:
         return None

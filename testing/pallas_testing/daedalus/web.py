@@ -20,7 +20,7 @@ from pallas_testing.daedalus.registry import Agent, NotARegistry
 
 
 def create_app(daedalus: Daedalus) -> Starlette:
-    """The application; it polls while it is being served."""
+    """Return the application; it polls while it is being served."""
 
     @contextlib.asynccontextmanager
     async def polling(_app: Starlette) -> AsyncIterator[None]:
@@ -72,7 +72,7 @@ class _Pages:
         return Response(status_code=204)
 
     async def agents(self, request: Request) -> Response:
-        """The agent status API: badge, banner, and whether the input is enabled."""
+        """Return the agent status: badge, banner, and whether the input is enabled."""
         connections = self._daedalus.workspaces.get(request.path_params["workspace"], [])
         return JSONResponse([self._status(each) for each in connections])
 

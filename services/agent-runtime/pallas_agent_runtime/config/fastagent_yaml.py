@@ -132,7 +132,7 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
 
 
 def _identify(server: Data, variable: str) -> None:
-    """This agent's own token for a member of the fleet, by reference; it replaces any other that was written there."""
+    """Return this agent's token for a member of the fleet, by reference; it replaces any other written there."""
     server.pop("access_token", None)
     kept = {key: text for key, text in _section(server, "headers").items() if key.lower() != "authorization"}
     server["headers"] = {**kept, "Authorization": f"Bearer ${{{variable}}}"}

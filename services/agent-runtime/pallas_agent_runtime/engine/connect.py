@@ -87,7 +87,10 @@ class Connections:
     """
 
     def __init__(self, app: AgentApp, forwarded: frozenset[str], choose: Choose, programs: Programs) -> None:
-        self._app, self._forwarded, self._choose, self._programs = app, forwarded, choose, programs
+        self._app = app
+        self._forwarded = forwarded
+        self._choose = choose
+        self._programs = programs
         self._starts: dict[tuple[str, str], _Start] = {}
         # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

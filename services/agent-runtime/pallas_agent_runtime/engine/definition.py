@@ -96,7 +96,7 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
 
 
 def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
-    """The agent of that name, else the only one, else the default one."""
+    """Return the agent of that name, else the only one, else the default one."""
     defined = app.agents
     for name in (settings.name, settings.slug):
         if name in defined:
@@ -105,7 +105,8 @@ def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
     if len(defined) == 1 or len(default) == 1:
         return next(iter(default or defined))
     if not defined:
-        message, hint = "defines no agent", "decorate a function with @fast.agent(...)"
+        message = "defines no agent"
+        hint = "decorate a function with @fast.agent(...)"
     else:
         message = f"defines {', '.join(sorted(defined))}, but not `{settings.name}`"
         hint = f"rename one of them to `{settings.name}`, or mark one with default=True"

@@ -56,7 +56,9 @@ class Forwarding:
     """
 
     def __init__(self, targets: Mapping[str, Target], may_go_on: MayGoOn, worth_trying: Callable[[str], bool]) -> None:
-        self._targets, self._may_go_on, self._worth_trying = targets, may_go_on, worth_trying
+        self._targets = targets
+        self._may_go_on = may_go_on
+        self._worth_trying = worth_trying
 
     @property
     def servers(self) -> frozenset[str]:
@@ -113,7 +115,7 @@ class Forwarding:
 
 
 async def _hurried(request: httpx2.Request) -> None:
-    """The SDK waits for the answer to the end of a session as long as for any other."""
+    """Hurry the end: the SDK waits for the answer to the end of a session as long as for any other."""
     if request.method == "DELETE":
         request.extensions["timeout"] = httpx2.Timeout(CLOSE).as_dict()
 

@@ -20,7 +20,9 @@ class Instances[T]:
         discard: Callable[[T], Awaitable[None]],
         limit: int,
     ) -> None:
-        self._make, self._clean, self._discard = make, clean, discard
+        self._make = make
+        self._clean = clean
+        self._discard = discard
         self._slots: asyncio.LifoQueue[T | None] = asyncio.LifoQueue()
         for _ in range(limit):
             self._slots.put_nowait(None)

@@ -72,13 +72,18 @@ class Engine:
         forwarding: Forwarding,
         limit: int = LIMIT,
     ) -> None:
-        self._loaded, self._settings, self._conversations = loaded, settings, conversations
-        self._choose, self._programs, self._forwarding = choose, programs, forwarding
+        self._loaded = loaded
+        self._settings = settings
+        self._conversations = conversations
+        self._choose = choose
+        self._programs = programs
+        self._forwarding = forwarding
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
         self._connections: set[Connections] = set()
-        self._accepting, self._aborting = True, False
+        self._accepting = True
+        self._aborting = False
 
     @property
     def failure(self) -> str:
@@ -87,7 +92,7 @@ class Engine:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The engine, with one instance warm.
+        """Run the engine, with one instance warm.
 
         Raises:
             EngineFailed: fast-agent cannot make an instance from the agent's definition.
@@ -106,7 +111,7 @@ class Engine:
             raise EngineFailed(said(error)) from None
 
     async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str:
-        """One turn of `caller`. `key` names the conversation, None keeps nothing; `report` receives progress.
+        """Take one turn of `caller`. `key` names the conversation, None keeps nothing; `report` receives progress.
 
         A turn is a task of its own: a caller that goes away cancels it once, and it still cleans up after itself.
 
@@ -129,7 +134,7 @@ class Engine:
         return answer.text
 
     async def history(self, key: str) -> list[PromptMessage]:
-        """The conversation as protocol messages, oldest first."""
+        """Return the conversation as protocol messages, oldest first."""
         parts = await self._conversations.read(key, self._loaded.target)
         return [message for part in parts for message in part.from_multipart()]
 
@@ -212,7 +217,7 @@ def _params(progress: Progress | None) -> RequestParams | None:
 
 
 def _unseen(own: Any, agents: Any, question: Question) -> str:
-    """What to say when the model cannot see an image: fast-agent would drop it, and the model answer without it."""
+    """Return the refusal where the model sees no images: fast-agent would drop one, and the model answer without it."""
     models = [own.llm] if own.llm else [agent.llm for agent in agents.values() if agent.llm]
     for image in question.images:
         if not any(model.model_info and model.model_info.supports_mime(image.mime_type) for model in models):

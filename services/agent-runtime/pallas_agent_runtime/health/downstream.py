@@ -46,7 +46,10 @@ class Downstream:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._targets, self._probe, self._clock, self._sleep = targets, probe_one, clock, sleep
+        self._targets = targets
+        self._probe = probe_one
+        self._clock = clock
+        self._sleep = sleep
         self.seen: dict[str, Seen] = {}
         self.refreshed = datetime.now(UTC)
 
@@ -59,7 +62,7 @@ class Downstream:
         return sorted(name for name in names & self.seen.keys() if self.seen[name].result.state == "unauthenticated")
 
     def worth_trying(self, name: str) -> bool:
-        """False only for a server that let the last probe wait: one that refused may be back, and asking is cheap."""
+        """Return False only for a server that let the last probe wait: one that refused may be back, at little cost."""
         seen = self.seen.get(name)
         return seen is None or seen.result.reachable or seen.result.latency < HANGING
 
@@ -130,7 +133,7 @@ def combine(
     access: str = "",
     conversations: str = "",
 ) -> Health:
-    """The sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
+    """Return the sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
 
     `llm` is the active provider's failure, `failure` why the agent itself cannot process requests, `refusing` who does
     not take its token, `access` why it cannot check those of its callers, `conversations` why it cannot keep them.

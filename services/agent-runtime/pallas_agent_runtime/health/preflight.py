@@ -86,7 +86,7 @@ def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[s
 
 @asynccontextmanager
 async def preflight(checked: Sequence[ProviderTarget]) -> AsyncIterator[Preflight]:
-    """The checks of an agent, with a client of their own where there is anything to ask."""
+    """Yield the checks of an agent, with a client of their own where there is anything to ask."""
     if not checked:
         yield Preflight((), _never)
         return
@@ -107,7 +107,9 @@ class Preflight:
     def __init__(
         self, checked: Sequence[ProviderTarget], check: Check, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._providers, self._check, self._clock = checked, check, clock
+        self._providers = checked
+        self._check = check
+        self._clock = clock
         self.outcomes: dict[str, Outcome] = {}
 
     @property

@@ -78,7 +78,7 @@ CHECKS: Mapping[Api, Callable[[httpx.AsyncClient, ProviderTarget], Awaitable[str
 
 
 async def _get(http: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """The status, and the body of a success; no other one is waited for."""
+    """Return the status, and the body of a success; no other one is waited for."""
     async with http.stream("GET", url, headers=headers) as reply:
         if not reply.is_success:
             return reply.status_code, b""

@@ -77,7 +77,9 @@ class _Process:
 
     def __init__(self, process: asyncio.subprocess.Process, listening: asyncio.Task[None], mark: str) -> None:
         """`mark` is what the processes it starts are known by, wherever they go (guardian)."""
-        self._process, self._listening, self._mark = process, listening, mark
+        self._process = process
+        self._listening = listening
+        self._mark = mark
         self._ended = asyncio.create_task(self._until_ended())
 
     @property

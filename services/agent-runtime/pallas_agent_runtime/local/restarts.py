@@ -66,8 +66,12 @@ class Keeper:
         reporter: Reporter,
         timing: Timing,
     ) -> None:
-        self.member, self._timing = member, timing
-        self._spawn, self._check, self._slots, self._reporter = spawn, check, slots, reporter
+        self.member = member
+        self._timing = timing
+        self._spawn = spawn
+        self._check = check
+        self._slots = slots
+        self._reporter = reporter
         self._child: Child | None = None
         self._born = 0.0
         self._ready_since: float | None = None
@@ -132,7 +136,9 @@ class Keeper:
         return _how(code)
 
     def _begin(self) -> None:
-        self.state, self._ready_since, self._born = "starting", None, self._now()
+        self.state = "starting"
+        self._ready_since = None
+        self._born = self._now()
         if not self._patience:
             loop = asyncio.get_running_loop()
             self._patience = loop.call_later(self._timing.ready, self.settled.set)

@@ -121,8 +121,11 @@ class Supervisor:
             member.name: Keeper(member, spawn=spawn, check=check, slots=slots, reporter=screen, timing=timing)
             for member in fleet_members
         }
-        self._screen, self._cores, self._grace = screen, cores, grace
-        self._stop, self._now = asyncio.Event(), asyncio.Event()
+        self._screen = screen
+        self._cores = cores
+        self._grace = grace
+        self._stop = asyncio.Event()
+        self._now = asyncio.Event()
 
     def stop(self) -> None:
         """Ask all to end; a second call kills them."""

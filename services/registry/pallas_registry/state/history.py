@@ -76,7 +76,7 @@ class History:
         return [change for _, change in list(self._kept)[: -count - 1 : -1]]
 
     def after(self, number: int) -> News:
-        """What came after `number`; a number of another run, too high for this one, is as good as 0."""
+        """Return what came after `number`; a number of another run, too high for this one, is as good as 0."""
         seen = number if number <= self._number else 0
         oldest = self._kept[0][0] if self._kept else self._number + 1
         behind = self._number - max(seen, oldest - 1)
