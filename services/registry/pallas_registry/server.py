@@ -14,11 +14,11 @@ from pallas_contract.probe.probe import probe
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
+from pallas_registry.prebuilt import fast_path, fd_limit
 from pallas_registry.probing.scheduler import MOST, Prober
 from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service
-from pallas_registry.serving import fast_path, fd_limit
 from pallas_registry.settings import Settings
 from pallas_service.http.shutdown import HttpServer, Stop
 

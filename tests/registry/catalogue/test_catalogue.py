@@ -14,7 +14,7 @@ from pallas_contract.documents.server_json import OFFICIAL_META
 from pallas_registry import fleet_file
 from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.fleet_file import FleetReading
-from pallas_registry.serving.documents import Document
+from pallas_registry.prebuilt.documents import Document
 from pallas_registry.state.status import NOT_PROBED, Condition
 
 

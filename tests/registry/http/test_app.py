@@ -17,8 +17,8 @@ from pallas_registry.http.app import Backend, create_app
 from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
 from pallas_registry.mcp import jsonrpc
+from pallas_registry.prebuilt.documents import Document, Prebuilt, matches, refusal
 from pallas_registry.probing.recheck import Busy
-from pallas_registry.serving.documents import Document, Prebuilt, matches, refusal
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition

@@ -14,8 +14,8 @@ from pallas_contract.documents.health import timestamp
 from pallas_contract.launch import addresses
 from pallas_registry.catalogue.registry_api import ServerEntry, ServerList
 from pallas_registry.fleet_file import FleetReading
+from pallas_registry.prebuilt.documents import Document
 from pallas_registry.registration.leases import Registration
-from pallas_registry.serving.documents import Document
 from pallas_registry.state.status import Condition
 
 PATH = "/.well-known/mcp/server.json"
@@ -68,7 +68,7 @@ class Catalogue:
         return self._documents[PATH]
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
-        """Return the document of a path, whatever the face (serving.documents.Find)."""
+        """Return the document of a path, whatever the face (prebuilt.documents.Find)."""
         return self.ready(path) or self._list.find(method, path, query)
 
     def ready(self, path: str) -> Document | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 from pallas_registry.discovery.sighting import Endpoint
-from pallas_registry.serving.documents import Document
+from pallas_registry.prebuilt.documents import Document
 
 PATH = "/prometheus/targets"
 

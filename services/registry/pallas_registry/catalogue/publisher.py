@@ -9,8 +9,8 @@ from pallas_registry.catalogue import prometheus_sd
 from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading
+from pallas_registry.prebuilt.documents import Document
 from pallas_registry.registration.leases import Registration
-from pallas_registry.serving.documents import Document
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import History
 from pallas_registry.timing import surviving, wait_for
@@ -51,11 +51,11 @@ class Publisher:
         self._moves = -1
 
     def find(self, method: str, path: str, query: bytes) -> Document | None:
-        """Return the document of a path, ready or joined of ready entries (serving.documents.Find)."""
+        """Return the document of a path, ready or joined of ready entries (prebuilt.documents.Find)."""
         return self.ready(path) or self.catalogue.find(method, path, query)
 
     def ready(self, path: str) -> Document | None:
-        """Return the document of a path if there is no work in it (serving.fast_path.Ready)."""
+        """Return the document of a path if there is no work in it (prebuilt.fast_path.Ready)."""
         return self.catalogue.ready(path) or self._documents.get(path)
 
     def hold(self) -> None:

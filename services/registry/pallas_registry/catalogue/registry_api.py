@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import parse_qsl
 
-from pallas_registry.serving.documents import Document, refusal
+from pallas_registry.prebuilt.documents import Document, refusal
 
 PREFIX = "/v0.1/"
 PATH = "/v0.1/servers"

@@ -23,8 +23,8 @@ from pallas_registry.http.events import Streams
 from pallas_registry.http.metrics import Metrics
 from pallas_registry.mcp import jsonrpc
 from pallas_registry.mcp import server as mcp_server
+from pallas_registry.prebuilt.documents import Document, Find, Prebuilt
 from pallas_registry.probing.recheck import Busy
-from pallas_registry.serving.documents import Document, Find, Prebuilt
 from pallas_registry.state.status import Condition
 from pallas_registry.status_page import page as status_page_page
 

@@ -12,7 +12,7 @@ from jinja2.runtime import Context
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import State, timestamp
-from pallas_registry.serving.documents import Document
+from pallas_registry.prebuilt.documents import Document
 from pallas_registry.status_page import graph_layout
 from pallas_registry.status_page.overview import Overview
 

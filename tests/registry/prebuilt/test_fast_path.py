@@ -13,8 +13,8 @@ import uvicorn
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pallas_registry.serving import fast_path
-from pallas_registry.serving.documents import Document, Prebuilt
+from pallas_registry.prebuilt import fast_path
+from pallas_registry.prebuilt.documents import Document, Prebuilt
 from pallas_service.http.protocol import BoundedProtocol
 from tests.examples import examples
 from tests.registry.processes import DEADLINE

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pallas_registry.serving.documents import Document, matches
+from pallas_registry.prebuilt.documents import Document, matches
 from pallas_service.http.protocol import BoundedProtocol
 
 REMEMBERED = 2048

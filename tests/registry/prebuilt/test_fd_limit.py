@@ -10,7 +10,7 @@ import pytest
 ASK = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from pallas_registry.serving.fd_limit import affordable
+from pallas_registry.prebuilt.fd_limit import affordable
 print(affordable(1024), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
