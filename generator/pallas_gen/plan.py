@@ -1,4 +1,4 @@
-"""What is to run, decided: the one model from which every target is rendered. Pure, and ignorant of all targets."""
+"""The plan of what is to run: the one model from which every target is rendered. Pure, and ignorant of all targets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRACE_SECONDS = 40
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What the project folder holds, as far as a plan depends on it. `agents_file` is the file's name in it."""
+    """The project folder, as far as a plan depends on it. `agents_file` is the name of the fleet file in it."""
 
     agents_file: str = names.AGENTS_FILE
     secret_files: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Where agents send their traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
+    """The collector of the agents' traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
 
     host: str
     port: int
@@ -107,12 +107,13 @@ class Plan:
 
     @cached_property
     def _by_host(self) -> Mapping[str, Workload]:
-        return {item.host: item for item in self.workloads}
+        return {workload.host: workload for workload in self.workloads}
 
     @property
     def edges(self) -> list[tuple[str, str]]:
         """Pairs (caller, called) of who may call whom, sorted; the registry reaches every agent besides."""
-        return sorted((item.host, peer) for item in self.workloads for peer in item.calls if item.kind != "registry")
+        callers = [workload for workload in self.workloads if workload.kind != "registry"]
+        return sorted((caller.host, peer) for caller in callers for peer in caller.calls)
 
 
 def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:

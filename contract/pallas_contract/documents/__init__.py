@@ -1,1 +1,1 @@
-"""What agents and registry publish about themselves."""
+"""The documents that agents and registry publish about themselves."""

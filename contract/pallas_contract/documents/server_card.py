@@ -12,27 +12,28 @@ CATALOG_PATH = "/.well-known/ai-catalog.json"
 
 
 def card(strict: Mapping[str, Any], protocol_versions: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the card of one server, from its strict registry form (`official.server`): who it is and where.
+    """Return the card of one server, from its strict registry form (`registry_api.server`): who it is and where.
 
     `protocol_versions` are claimed only by who knows them: the agent itself.
     """
-    out = {key: strict[key] for key in ("name", "title", "description", "version", "icons") if key in strict}
+    fields = {key: strict[key] for key in ("name", "title", "description", "version", "icons") if key in strict}
     remotes = [dict(remote) for remote in strict.get("remotes", ())]
     for remote in remotes if protocol_versions else ():
         remote["supportedProtocolVersions"] = list(protocol_versions)
-    return {"$schema": SCHEMA, **out} | ({"remotes": remotes} if remotes else {})
+    return {"$schema": SCHEMA, **fields} | ({"remotes": remotes} if remotes else {})
 
 
 def identifier(registry_name: str) -> str:
-    """`com.example.project/harper` -> `urn:air:project.example.com:mcp:harper`: anchored on the publisher's domain."""
+    """Return the URN of a server: `com.example.project/harper` -> `urn:air:project.example.com:mcp:harper`."""
     namespace, _, name = registry_name.partition("/")
+    # The domain the right way round: a URN of this kind is anchored on its publisher's domain.
     return f"urn:air:{'.'.join(reversed(namespace.split('.')))}:mcp:{name}"
 
 
 def catalog(cards: Iterable[tuple[Mapping[str, Any], str]]) -> dict[str, Any]:
-    """Return the AI catalogue of the servers given as (card, URL of the card)."""
+    """Return the AI catalogue of servers, each a pair (card, URL of the card)."""
     entries = [
-        {"identifier": identifier(each["name"]), "displayName": each["title"], "type": CARD_TYPE, "url": url}
-        for each, url in cards
+        {"identifier": identifier(card["name"]), "displayName": card["title"], "type": CARD_TYPE, "url": url}
+        for card, url in cards
     ]
     return {"specVersion": "1.0", "entries": entries}

@@ -77,6 +77,7 @@ def entry(
     updated: datetime,
     state: State,
     reason: Reason,
+    *,
     registration: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return one element of `servers`. `updated` is when anything in it last changed."""

@@ -1,4 +1,4 @@
-"""What every section of agents.yaml has in common: strict models, and secrets by reference."""
+"""The base of every section of agents.yaml: strict models, and secrets by reference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-NAME_BYTES, PATH_BYTES = 255, 4095
+NAME_BYTES = 255
+PATH_BYTES = 4095
 """Longest name of a file and longest path that Linux has: it raises an error for more, whoever asks for what reason."""
 
 

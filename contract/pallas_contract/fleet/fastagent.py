@@ -1,4 +1,4 @@
-"""What the two fast-agent files say about a deployment: model, capabilities, servers, variables."""
+"""The two fast-agent files, as far as a deployment depends on them: model, capabilities, servers, variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-?(?P<default>[^
 """`${NAME}` or `${NAME:default}`, as fast-agent expands it."""
 
 NO_PORT = "has no valid port"
-"""What `flaw` says of a port that nobody can listen on."""
+"""The answer of `flaw` to a port that nobody can listen on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Config:
     servers: Mapping[str, str | None] = field(default_factory=dict)
     variables: Mapping[str, Where] = field(default_factory=dict)
     """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
-    places: Mapping[str, Where] = field(default_factory=dict)
-    """Where each server's URL stands."""
+    url_positions: Mapping[str, Where] = field(default_factory=dict)
+    """The position of each server's URL, by the name of the server."""
     commands: frozenset[str] = frozenset()
     """Servers that an agent starts itself, as a program."""
 
@@ -52,7 +52,7 @@ class Config:
 
     @property
     def calls_model(self) -> bool:
-        """Whether turns on `default_model` call anybody outside the process."""
+        """True when turns on `default_model` call somebody outside the process."""
         return bool(self.default_model) and self.provider not in providers.OFFLINE
 
 
@@ -64,19 +64,27 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     """
     config = _mapping(folder / names.CONFIG_FILE)
     secrets = _mapping(folder / names.SECRETS_FILE)
-    found: list[Problem] = []
+    problems: list[Problem] = []
     data: Mapping[str, Any] = config.data if config else {}
     model = data.get("default_model") or ""
     if config and not isinstance(model, str):
-        found.append(config.problem("default_model", message="must be text: `provider.model`"))
+        problems.append(config.problem("default_model", message="must be text: `provider.model`"))
         model = ""
-    capabilities = _capabilities(config, model, found) if config and "model_capabilities" in data else None
+    capabilities = _capabilities(config, model, problems) if config and "model_capabilities" in data else None
     trees = [tree for tree in (config, secrets) if tree]
     for tree in trees:
-        _shapes(tree, found)
-    servers, places, commands = _all_servers(trees, found)
+        _check_providers(tree, problems)
+    servers, url_positions, commands = _all_servers(trees, problems)
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
-    return Config(model, capabilities, servers, variables, places, commands), found
+    result = Config(
+        default_model=model,
+        capabilities=capabilities,
+        servers=servers,
+        variables=variables,
+        url_positions=url_positions,
+        commands=commands,
+    )
+    return result, problems
 
 
 def _mapping(path: Path) -> Source | None:
@@ -94,31 +102,31 @@ def _mapping(path: Path) -> Source | None:
     return tree
 
 
-def _capabilities(tree: Source, model: str, found: list[Problem]) -> Capabilities | None:
+def _capabilities(tree: Source, model: str, problems: list[Problem]) -> Capabilities | None:
     written = tree.data["model_capabilities"]
     kinds: dict[str, type] = {"vision": bool, "context_window": int, "max_output_tokens": int}
     if not isinstance(written, Mapping):
-        found.append(tree.problem("model_capabilities", message="must be a mapping"))
+        problems.append(tree.problem("model_capabilities", message="must be a mapping"))
         return None
     values: dict[str, Any] = {}
     for key, value in written.items():
         if key not in kinds:
             hint = f"known keys: {', '.join(kinds)}"
-            found.append(tree.problem("model_capabilities", key, message="unknown key", hint=hint))
+            problems.append(tree.problem("model_capabilities", key, message="unknown key", hint=hint))
         elif type(value) is not kinds[key] or (type(value) is int and value < 1):
-            wanted = "true or false" if kinds[key] is bool else "a whole number of tokens"
-            found.append(tree.problem("model_capabilities", key, message=f"must be {wanted}, not {value!r}"))
+            expected = "true or false" if kinds[key] is bool else "a whole number of tokens"
+            problems.append(tree.problem("model_capabilities", key, message=f"must be {expected}, not {value!r}"))
         else:
             values[key] = value
     return Capabilities(model=providers.split(model)[1] or model, **values)
 
 
-def _shapes(tree: Source, found: list[Problem]) -> None:
-    """Return the sections that the kit reads itself, for the providers it checks; never show their values."""
+def _check_providers(tree: Source, problems: list[Problem]) -> None:
+    """Check the sections that the kit itself reads, those of the providers it asks; values are never shown."""
     for provider in (prefix for row in providers.CHECKED for prefix in row.prefixes):
         section = tree.data.get(provider)
         if section is not None and not isinstance(section, Mapping):
-            found.append(
+            problems.append(
                 tree.problem(
                     provider, message="must be a mapping with `api_key`", hint=f"`{provider}: {{api_key: ...}}`"
                 )
@@ -126,29 +134,29 @@ def _shapes(tree: Source, found: list[Problem]) -> None:
         elif section:
             for key in ("api_key", "base_url"):
                 if not isinstance(section.get(key, ""), str | None):
-                    found.append(tree.problem(provider, key, message="must be text", hint="put the value in quotes"))
+                    problems.append(tree.problem(provider, key, message="must be text", hint="put the value in quotes"))
 
 
 def _all_servers(
-    trees: list[Source], found: list[Problem]
+    trees: list[Source], problems: list[Problem]
 ) -> tuple[dict[str, str | None], dict[str, Where], frozenset[str]]:
-    """Return URLs, where they stand, and the servers with a command.
+    """Return URLs and their positions by server, and the servers that are started by a command.
 
-    Of two files that tell of one server the later has the last word, and says no more than it does: one often has the
-    headers and the other the URL.
+    Of two files that name one server the later has the last word, and only on what it has: one often has the headers
+    and the other the URL.
     """
     urls: dict[str, str | None] = {}
-    places: dict[str, Where] = {}
+    positions: dict[str, Where] = {}
     commands: set[str] = set()
     for tree in trees:
-        for name, url in _servers(tree, found).items():
+        for name, url in _servers(tree, problems).items():
             entry = tree.data["mcp"]["servers"][name]
             if url is not None or name not in urls:
                 urls[name] = url
-                places[name] = tree.where("mcp", "servers", name, _url_key(entry))
+                positions[name] = tree.where("mcp", "servers", name, _url_key(entry))
             if "command" in entry or "target" in entry:
                 commands.add(name)
-    return urls, places, frozenset(name for name in commands if urls[name] is None)
+    return urls, positions, frozenset(name for name in commands if urls[name] is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +175,8 @@ def endpoint(entry: Mapping[str, Any]) -> Endpoint | None:
     """
     target = entry.get("target")
     shorthand = isinstance(target, str) and target.strip().lower().startswith(("http://", "https://", "${"))
-    url, transport = target if shorthand else entry.get("url"), entry.get("transport")
+    url = target if shorthand else entry.get("url")
+    transport = entry.get("transport")
     if not isinstance(url, str) or transport == "stdio":
         return None
     url = url.strip()
@@ -191,38 +200,41 @@ def _with_mcp(url: str) -> str:
     """Add the path that fast-agent adds to a URL which names no endpoint."""
     if flaw(url) or VARIABLE.search(url):
         return url
-    parts, path = urlsplit(url), _path(url)
+    parts = urlsplit(url)
+    path = _path(url)
     return url if parts.query or path.endswith(("/mcp", "/sse")) else parts._replace(path=f"{path}/mcp").geturl()
 
 
-def _servers(tree: Source, found: list[Problem]) -> dict[str, str | None]:
+def _servers(tree: Source, problems: list[Problem]) -> dict[str, str | None]:
     mcp = tree.data.get("mcp") or {}
     if not isinstance(mcp, Mapping):
-        found.append(tree.problem("mcp", message="must be a mapping with `servers`"))
+        problems.append(tree.problem("mcp", message="must be a mapping with `servers`"))
         return {}
     servers = mcp.get("servers")
     if servers is None:
         return {}
     if not isinstance(servers, Mapping):
-        found.append(tree.problem("mcp", "servers", message="must be a mapping of server names"))
+        problems.append(tree.problem("mcp", "servers", message="must be a mapping of server names"))
         return {}
     urls: dict[str, str | None] = {}
     for name, entry in servers.items():
         if not isinstance(entry, Mapping):
-            found.append(tree.problem("mcp", "servers", name, message="must be a mapping with `url` or `command`"))
+            problems.append(tree.problem("mcp", "servers", name, message="must be a mapping with `url` or `command`"))
             continue
         if not isinstance(entry.get("headers") or {}, Mapping):
-            found.append(tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names"))
+            problems.append(
+                tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names")
+            )
         address = endpoint(entry)
         if address and not VARIABLE.search(address.url) and flaw(address.url) == NO_PORT:
             path = ("mcp", "servers", name, _url_key(entry))
-            found.append(tree.problem(*path, message=NO_PORT, hint="1 to 65535, or none"))
+            problems.append(tree.problem(*path, message=NO_PORT, hint="1 to 65535, or none"))
         urls[name] = address.url if address else None
     return urls
 
 
 def flaw(url: str) -> str:
-    """Return what is wrong with a provider's or server's URL, empty when nothing is; without it: it may hold a key.
+    """Return what is wrong with the URL of a provider or server, empty when nothing is; a key in it is not repeated.
 
     Libraries do not check the port, and the event loop takes 70000 for 4464.
     """
@@ -241,11 +253,11 @@ def flaw(url: str) -> str:
 def _variables(tree: Source) -> Iterator[tuple[str, Where]]:
     def walk(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, Where]]:
         if isinstance(value, Mapping):
-            for key, item in value.items():
-                yield from walk(item, (*path, key))
+            for key, child in value.items():
+                yield from walk(child, (*path, key))
         elif isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from walk(item, (*path, index))
+            for index, child in enumerate(value):
+                yield from walk(child, (*path, index))
         elif isinstance(value, str):
             for match in VARIABLE.finditer(value):
                 if match["default"] is None:

@@ -108,7 +108,8 @@ def _agent(name: str, agent: Agent, fleet: Fleet) -> ResolvedAgent:
 
 def _merged(key: str, agent: Agent, defaults: AgentDefaults) -> Any:
     """Return the value of one key: mappings are joined entry by entry, any other value of the agent's replaces."""
-    value, base = getattr(agent, key), getattr(defaults, key)
+    value = getattr(agent, key)
+    base = getattr(defaults, key)
     if isinstance(base, Mapping):
         return {**base, **value}
     return value if value is not None and key in agent.model_fields_set else base

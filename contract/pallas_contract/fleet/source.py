@@ -91,7 +91,7 @@ def parse(text: str, *, name: str) -> Source:
             node = loader.get_single_node()
             marks: dict[Path_, tuple[int, int]] = {}
             if node is not None:
-                problems = list(_walk(node, (), name, marks, [MAX_NODES]))
+                problems = list(_walk(node, (), name=name, marks=marks, budget=[MAX_NODES]))
                 if problems:
                     raise Refused(problems)
             data = loader.construct_document(node) if node is not None else None
@@ -136,7 +136,7 @@ def _check_events(text: str, name: str) -> None:
 
 
 def _walk(
-    node: Any, path: Path_, name: str, marks: dict[Path_, tuple[int, int]], budget: list[int]
+    node: Any, path: Path_, *, name: str, marks: dict[Path_, tuple[int, int]], budget: list[int]
 ) -> Iterator[Problem]:
     budget[0] -= 1
     mark = node.start_mark
@@ -151,10 +151,10 @@ def _walk(
         for key, value in node.value:
             yield from _check_key(key, path, name, keys)
             marks.setdefault((*path, key.value), (key.start_mark.line + 1, key.start_mark.column + 1))
-            yield from _walk(value, (*path, key.value), name, marks, budget)
+            yield from _walk(value, (*path, key.value), name=name, marks=marks, budget=budget)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield from _walk(value, (*path, index), name, marks, budget)
+            yield from _walk(value, (*path, index), name=name, marks=marks, budget=budget)
     elif _IN_NO_TEXT.search(node.value):
         yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT)
 

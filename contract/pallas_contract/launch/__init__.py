@@ -1,1 +1,1 @@
-"""How the programs of a fleet are started and reached, the same for processes and containers."""
+"""Commands and addresses of the programs of a fleet, the same for processes and containers."""

@@ -1,4 +1,4 @@
-"""Where a program of the fleet listens, and under which URLs and host names others reach it.
+"""Addresses of the fleet's programs: the one each listens on, the URLs and host names others reach it by.
 
 In a container everything listens on one port and is found by DNS; as processes on one machine everything listens on
 the port agents.yaml gives it (seed 001).

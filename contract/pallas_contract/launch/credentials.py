@@ -1,4 +1,4 @@
-"""Who presents which token to whom: what follows from `access` and `depends_on` together. Pure."""
+"""The tokens that agents present to each other, as follows from `access` and `depends_on` together. Pure."""
 
 from __future__ import annotations
 

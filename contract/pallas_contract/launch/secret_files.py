@@ -23,7 +23,7 @@ class Secret:
 
     @property
     def is_variable(self) -> bool:
-        """Whether it becomes an environment variable; a token that is only compared has no name for one."""
+        """True when it becomes an environment variable; a token that is only compared has no name for one."""
         return self.target.isidentifier()
 
 
@@ -39,7 +39,8 @@ def of_fleet(fleet: ResolvedFleet) -> Iterator[Secret]:
 
 def of_agent(fleet: ResolvedFleet, name: str) -> tuple[Secret, ...]:
     """Return the secrets of agent `name`: its variables, the tokens it accepts and presents, and an issuer's keys."""
-    agent, written = fleet.agents[name], fleet.written.agents[name]
+    agent = fleet.agents[name]
+    written = fleet.written.agents[name]
     inherited = {key: ("defaults",) for key in agent.secrets if key not in written.secrets}
     secrets = [*_variables(agent.secrets, ("agents", name), inherited)]
     for caller, secret in agent.access.tokens.items():

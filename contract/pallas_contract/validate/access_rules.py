@@ -37,14 +37,14 @@ def _audiences(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
     Every target is looked at, so that a fleet is refused on the laptop if it will be where it is installed.
     """
-    found: dict[tuple[str, ...], tuple[str, str]] = {}
+    sections: dict[tuple[str, ...], tuple[str, str]] = {}
     for name in fleet.agents:
         jwt = fleet.agents[name].access.jwt
         urls = [credentials.resource(fleet, name, placement) for placement in get_args(addresses.Placement)]
         shared = [url for url in urls if _in_every_fleet(fleet, name, url)]
         if jwt and jwt.audience is None and shared:
-            found.setdefault(credentials.jwt_owner(fleet, name), (name, shared[0]))
-    for owner, (name, url) in found.items():
+            sections.setdefault(credentials.jwt_owner(fleet, name), (name, shared[0]))
+    for owner, (name, url) in sections.items():
         message = f"without `audience` a token for `{name}` is for {url}, which is the same in every fleet"
         inside = url == addresses.mcp_url(fleet, name, "container") and not _this_machine(fleet.host)
         where = "publish the agent (`publish`; `public_url` where it has replicas)" if inside else _PUBLIC
@@ -98,21 +98,17 @@ def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) ->
             yield tree.problem(*path, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 
-def _section(path: tuple[str, ...], own: Access, tree: Source) -> Iterator[Problem]:
+def _section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Problem]:
     """Yield the problems of one section on its own."""
-    if own.jwt and (own.jwt.jwks_url is None) == (own.jwt.jwks_file is None):
-        said = "needs" if own.jwt.jwks_url is None else "has both"
-        hint = "one place where the issuer's keys are"
-        yield tree.problem(*path, "jwt", message=f"{said} `jwks_url` {_or(said)} `jwks_file`", hint=hint)
-    shared = {file for file, count in Counter(secret.file for secret in own.tokens.values()).items() if count > 1}
-    for caller, secret in own.tokens.items():
+    if access.jwt and (access.jwt.jwks_url is None) == (access.jwt.jwks_file is None):
+        neither = access.jwt.jwks_url is None
+        message = "needs `jwks_url` or `jwks_file`" if neither else "has both `jwks_url` and `jwks_file`"
+        yield tree.problem(*path, "jwt", message=message, hint="one place where the issuer's keys are")
+    shared = {file for file, count in Counter(secret.file for secret in access.tokens.values()).items() if count > 1}
+    for caller, secret in access.tokens.items():
         if secret.file in shared:
             message = f"{secret.file} is the token of several callers: nobody could tell them apart"
             yield tree.problem(*path, "tokens", caller, message=message, hint="give each caller its own")
-
-
-def _or(said: str) -> str:
-    return "or" if said == "needs" else "and"
 
 
 def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
@@ -138,9 +134,9 @@ def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     """Yield a problem per declared call that would be refused."""
     listed = tree.data["agents"][name].get("depends_on")
     forward = set(fleet.agents[name].access.forward)
-    own = credentials.presented(fleet, name)
+    presented = credentials.presented(fleet, name)
     for index, peer in enumerate(fleet.agents[name].depends_on):
-        if peer not in fleet.agents or peer == name or not credentials.protected(fleet, peer) or peer in own:
+        if peer not in fleet.agents or peer == name or not credentials.protected(fleet, peer) or peer in presented:
             continue
         if peer not in forward:
             message = f"`{peer}` asks for a token, and `{name}` has none"

@@ -94,8 +94,8 @@ def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             hint = "a conversation lives in one replica; `request` keeps nothing between calls"
             yield tree.problem("agents", name, "replicas", message=message, hint=hint)
         if fleet.written.agents[name].keep_conversations and agent.instance_scope == "request":
-            message, hint = "an agent with `instance_scope: request` has no conversations", "remove one of the two"
-            yield tree.problem("agents", name, "keep_conversations", message=message, hint=hint)
+            message = "an agent with `instance_scope: request` has no conversations"
+            yield tree.problem("agents", name, "keep_conversations", message=message, hint="remove one of the two")
 
 
 def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:

@@ -70,7 +70,8 @@ def parse(tree: Source) -> ResolvedFleet:
 
 
 def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Problem:
-    kind, value = detail["type"], detail["input"]
+    kind = detail["type"]
+    value = detail["input"]
     path = _path(tree.data, detail["loc"])
     if kind == "missing":
         path = (*path, detail["loc"][-1])

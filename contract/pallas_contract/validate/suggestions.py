@@ -14,7 +14,7 @@ MAX_LISTED = 30
 
 
 class Suggestions:
-    """What could have been meant, with a bound on the work for one file."""
+    """Hints from the names that exist, with a bound on the work for one file."""
 
     def __init__(self) -> None:
         self._comparisons = 0

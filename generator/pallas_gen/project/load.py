@@ -147,7 +147,7 @@ def _servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
     for name, url in config.servers.items():
         if url is None:
             continue
-        where = config.places[name]
+        where = config.url_positions[name]
         if name in members:
             hint = "the fleet computes the URL of its own members; this line can go"
             yield Problem(where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning")
