@@ -51,7 +51,7 @@ async def serve(
         create_app(service.backend(run=secrets.token_hex(4))),
         protocol=fast_path.protocol(service.publisher.ready),
         linger=LINGER,
-        proxy_headers=False,  # nothing here asks who the client is, and each request would pay for it
+        proxy_headers=False,  # each request would pay for it; /events shares by the address that connects
     )
     background = asyncio.create_task(service.run())
     host, port = listener.getsockname()[:2]

@@ -85,6 +85,8 @@ class TimedProtocol(HttpToolsProtocol):
 
     _waiting: float | None = None
     """Time (the loop's) since which it waits for a head; None while there is a request, or uvicorn's timer runs."""
+    _head_begun = False
+    """Whether a part of that head is there: a 408 to anybody else would be read as the answer to the next request."""
     _body_since: float | None = None
     """Time at which the body that is not complete began."""
     _window = 0.0
@@ -111,14 +113,16 @@ class TimedProtocol(HttpToolsProtocol):
         super().data_received(data)
         idle = self._waiting is None and self._body_since is None and self.timeout_keep_alive_task is None
         if idle and (self.cycle is None or self.cycle.response_complete):
-            self._waiting = self.loop.time()  # empty lines ended uvicorn's timer, and no request came of them
+            self._waiting = self.loop.time()  # empty lines, or a body that nobody read, ended uvicorn's timer
 
     def on_message_begin(self) -> None:
         self._waiting = self.loop.time()
+        self._head_begun = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._waiting = None
+        self._head_begun = False
         self._body_since = self._window = self.loop.time()
         self._bytes = 0
         if not self._crowded:
@@ -135,6 +139,7 @@ class TimedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._waiting = self._body_since = None
+        self._head_begun = False
         super().on_message_complete()
 
     def hang_up(self, answer: bytes = b"") -> None:
@@ -155,7 +160,7 @@ class TimedProtocol(HttpToolsProtocol):
         if self.flow.read_paused:
             self._forgive(now)
         elif self._waiting is not None and now - self._waiting >= self.head_seconds:
-            self.hang_up(_TIMEOUT if self.scope is not None else b"")  # a client that said nothing expects nothing
+            self.hang_up(_TIMEOUT if self._head_begun else b"")
             return
         elif self._body_since is not None and self._is_late(now, self._body_since):
             self.hang_up(_TIMEOUT)
