@@ -48,6 +48,7 @@ async def wait(
     deadline = clock() + seconds
     while True:
         reason = await check(url, deep=deep)
+        # A pause that would end after the deadline is not begun: a pod waits no longer than it was told to.
         if not reason or clock() + PAUSE >= deadline:
             return reason
         await sleep(PAUSE)

@@ -36,6 +36,7 @@ class Health:
 
     def as_json(self) -> str:
         """Return the answer as JSON text."""
+        # Not escaped: people read this text in logs and in their client.
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
 

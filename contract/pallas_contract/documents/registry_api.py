@@ -20,6 +20,7 @@ from pallas_contract.documents.reason import Reason
 AGENT_META = "io.pallas-kit/agent"
 """Our key in `_meta`: state and reason, the model's capabilities, the URL inside the fleet's network."""
 
+# Limits of the official schema: `maxLength` of title and description, of an icon's `src`, and of a version (255).
 _MAX_TEXT = 100
 _MAX_ICON = 255
 _SIZE = re.compile(r"(\d+x\d+|any)")
@@ -67,6 +68,7 @@ def entry(
     meta: dict[str, Any] = dict(server_json.state_fields(*health))
     if "capabilities" in seed:
         meta["capabilities"] = seed["capabilities"]
+    # A URL that only the fleet resolves is none for readers of the official API, but clients of ours need it.
     inside = [remote["url"] for remote in seed["remotes"] if remote not in strict.get("remotes", ())]
     if inside:
         meta["internalUrl"] = inside[0]
@@ -85,6 +87,7 @@ def shorten(text: str, limit: int = _MAX_TEXT) -> str:
 
 def _icon(icon: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return None for what the schema refuses: a relative or plain-http `src`, or one that is too long."""
+    # The schema asks for `format: uri`, which most validators do not check.
     src = icon["src"]
     try:
         usable = urlsplit(src).scheme == "https" and bool(urlsplit(src).hostname)

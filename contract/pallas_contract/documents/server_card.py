@@ -26,7 +26,7 @@ def card(strict: Mapping[str, Any], protocol_versions: Sequence[str] = ()) -> di
 def identifier(registry_name: str) -> str:
     """Return the URN of a server: `com.example.project/harper` -> `urn:air:project.example.com:mcp:harper`."""
     namespace, _, name = registry_name.partition("/")
-    # The domain the right way round: a URN of this kind is anchored on its publisher's domain.
+    # A URN of this kind is anchored on its publisher's domain, so the namespace's parts go back to DNS order.
     return f"urn:air:{'.'.join(reversed(namespace.split('.')))}:mcp:{name}"
 
 

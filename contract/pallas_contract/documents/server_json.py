@@ -40,6 +40,7 @@ def server(
     public = addresses.agent_url(fleet, name, placement)
     inside = addresses.mcp_url(fleet, name, placement) if placement == "container" else None
     urls = [url for url in (public, inside) if url]
+    # The keys come in the order of the seed's example, so that the two can be compared by eye.
     document: dict[str, Any] = {
         "$schema": SCHEMA,
         "name": registry_name(fleet, name),

@@ -75,6 +75,7 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     for tree in trees:
         _check_providers(tree, problems)
     servers, url_positions, commands = _all_servers(trees, problems)
+    # Backwards, so that the first mention of a variable is the one that stays.
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
     result = Config(
         default_model=model,
@@ -113,6 +114,7 @@ def _capabilities(tree: Source, model: str, problems: list[Problem]) -> Capabili
         if key not in kinds:
             hint = f"known keys: {', '.join(kinds)}"
             problems.append(tree.problem("model_capabilities", key, message="unknown key", hint=hint))
+        # Not isinstance: True is an int in Python, but `context_window: true` is no number.
         elif type(value) is not kinds[key] or (type(value) is int and value < 1):
             expected = "true or false" if kinds[key] is bool else "a whole number of tokens"
             problems.append(tree.problem("model_capabilities", key, message=f"must be {expected}, not {value!r}"))
@@ -156,6 +158,7 @@ def _all_servers(
                 positions[name] = tree.where("mcp", "servers", name, _url_key(entry))
             if "command" in entry or "target" in entry:
                 commands.add(name)
+    # A server that one file starts as a program may have its URL in the other: then it is called, not started.
     return urls, positions, frozenset(name for name in commands if urls[name] is None)
 
 
@@ -206,6 +209,7 @@ def _with_mcp(url: str) -> str:
 
 
 def _servers(tree: Source, problems: list[Problem]) -> dict[str, str | None]:
+    # A key with nothing after its colon is None in YAML, and no mistake.
     mcp = tree.data.get("mcp") or {}
     if not isinstance(mcp, Mapping):
         problems.append(tree.problem("mcp", message="must be a mapping with `servers`"))
@@ -226,6 +230,7 @@ def _servers(tree: Source, problems: list[Problem]) -> dict[str, str | None]:
                 tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names")
             )
         address = endpoint(entry)
+        # The port may come from a variable, whose value is known only where the agent runs.
         if address and not VARIABLE.search(address.url) and flaw(address.url) == NO_PORT:
             path = ("mcp", "servers", name, _url_key(entry))
             problems.append(tree.problem(*path, message=NO_PORT, hint="1 to 65535, or none"))

@@ -38,6 +38,7 @@ def _is_reach(text: str) -> str:
     try:
         network = ip_network(text)
     except ValueError:
+        # Digits and dots alone are no name: resolvers read `10.1` as the address 10.0.0.1.
         if not re.fullmatch(_HOST, text) or re.fullmatch(r"[0-9.]+", text):
             raise ValueError("must be a host name, an IP address, or a network such as 10.20.0.0/16") from None
         return text
@@ -48,9 +49,11 @@ def _is_reach(text: str) -> str:
 
 _ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
+# Mi and Gi only, because one spelling must do for all targets: `512m` is 512 MiB to Docker, half a byte to Kubernetes.
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
 _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
+# Without user and password: the URL is written into generated files.
 _ENDPOINT = r"^https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 _SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
@@ -75,11 +78,13 @@ EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
 ModulePath = Annotated[str, StringConstraints(pattern=_MODULE), AfterValidator(_importable)]
 RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
 Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
+# 253 characters is the longest name DNS can carry (RFC 1035, less the length bytes).
 Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
 Address = Annotated[str, AfterValidator(_is_address)]
 TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
 Reach = Annotated[str, AfterValidator(_is_reach)]
 Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
+# With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
@@ -257,6 +262,7 @@ def _networks(value: object) -> object:
 
 
 def _pool(value: object) -> object:
+    # Strict models take a network object only, and YAML has nothing but text for it.
     return IPv4Network(value) if isinstance(value, str) else value
 
 

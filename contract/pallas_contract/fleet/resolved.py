@@ -117,6 +117,7 @@ def _merged(key: str, agent: Agent, defaults: AgentDefaults) -> Any:
 
 def _access(agent: AgentAccess, fleet: Access) -> AgentAccess:
     """Return the fleet's callers and the agent's own: one token per caller, the agent's before the fleet's."""
+    # Without the fleet's callers: a token that nobody has to present must not be asked for.
     if agent.anonymous:
         return AgentAccess(anonymous=True)
     return agent.model_copy(update={"tokens": {**fleet.tokens, **agent.tokens}, "jwt": agent.jwt or fleet.jwt})

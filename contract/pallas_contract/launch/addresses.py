@@ -18,7 +18,6 @@ Placement = Literal["container", "local"]
 
 LOOPBACK = "127.0.0.1"
 
-
 MODELS_PATH = "/v1/models"
 """What an OpenAI-compatible service is asked to see whether it is up."""
 
@@ -98,11 +97,13 @@ def allowed_hosts(
 ) -> list[str]:
     """Return the Host headers an endpoint accepts: its DNS name, its addresses, and its public names; any port."""
     outside = urlsplit(public_url(fleet, host_name, 0)).hostname if published and fleet.public_url else None
+    # Clients leave the port out of Host where it is the scheme's default, so each name is admitted with and without.
     hosts = sorted({host_name, "localhost", LOOPBACK, address, fleet.host, outside or fleet.host})
     return [pattern for host in hosts for pattern in (host, f"{host}:*")]
 
 
 def bind(port: int, publish: bool | str | None, placement: Placement) -> str:
+    # A container learns its addresses when it starts; `names.ENV_LISTEN_ON` narrows them down where that matters.
     if placement == "container":
         return f"0.0.0.0:{names.CONTAINER_PORT}"
     address = bind_address(publish)

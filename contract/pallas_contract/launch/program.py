@@ -91,6 +91,7 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
     return Program(
         name=name,
         kind="service",
+        # Without `-P`: the module is the user's own, and is found in the project folder.
         command=("-m", written.module, *written.args),
         env=env | written.env,
         secrets=secret_files.of_service(fleet, name),
@@ -153,6 +154,7 @@ def _agent_env(fleet: ResolvedFleet, agent: ResolvedAgent, placement: Placement)
         for peer in sorted(agent.depends_on)
         if peer in fleet.services and fleet.services[peer].provides == "openai"
     ]
+    # There is one variable, so of several such services the first by name counts.
     if models:
         env[names.ENV_OPENAI_BASE_URL] = f"http://{addresses.authority(fleet, models[0], placement)}/v1"
     return env | agent.env
@@ -169,6 +171,7 @@ def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
     if telemetry is None:
         return {}
     env = {names.ENV_OTLP_ENDPOINT: telemetry.otlp_endpoint}
+    # Parent-based: a trace that a caller has begun is recorded whole, or not at all.
     if telemetry.sample < 1:
         env |= {names.ENV_SAMPLER: "parentbased_traceidratio", names.ENV_SAMPLER_RATIO: f"{telemetry.sample:g}"}
     if telemetry.content:
@@ -177,4 +180,5 @@ def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
 
 
 def _json(value: Mapping[str, str]) -> str:
+    # Sorted, so that a fleet file in another order gives the same output.
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

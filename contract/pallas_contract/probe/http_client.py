@@ -87,6 +87,7 @@ class Client:
         try:
             return await self._exchange(request, is_complete)
         except socket.gaierror as error:
+            # Two codes for one thing: no such name, and a name without an address.
             missing = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
             raise Unreachable(NOT_FOUND if missing else UNRESOLVED) from None
         except ConnectionRefusedError:
@@ -98,12 +99,14 @@ class Client:
             raise Unreachable(Reason(code, (error.strerror or type(error).__name__).lower())) from None
 
     async def _exchange(self, request: bytes, is_complete: IsComplete | None) -> HttpResponse:
+        # Taken out until its answer is read: a cancelled exchange must not leave half an answer to the next one.
         connection = self._connection
         self._connection = None
         if connection is not None and connection.usable:
             response = await self._send(connection, request, is_complete)
             if response is not None:
                 return response
+        # Sent again: a server may close an idle connection at any time (RFC 9112, 9.3.1); a probe changes nothing.
         response = await self._send(await self._connect(), request, is_complete)
         if response is None:
             raise Unreachable(BROKEN)

@@ -184,6 +184,7 @@ async def _modern(session: Session) -> Result:
     response = await session.post("server/discover", {}, era=MODERN, last=not session.target.deep)
     answer = session.answer(response)
     result = answer.get("result")
+    # Servers of the era before refuse an unknown method in many ways: HTTP 400 or 404, an error, another result.
     if (
         response.status >= 400
         or not isinstance(result, dict)
@@ -213,6 +214,7 @@ async def _legacy(session: Session) -> Result:
     session.version = version
     if not session.target.deep:
         return reached
+    # Before this a server of 2025-11-25 may refuse any other request (Lifecycle).
     await session.notify("notifications/initialized")
     return await _deep(session, reached)
 
@@ -260,6 +262,7 @@ async def _tools(session: Session, reached: Result) -> Mapping[str, str] | None:
 
 
 def _digest(schema: Any) -> str:
+    # Eight digits: it tells two schemas of one tool apart, and nobody gains by a collision.
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]
 
 

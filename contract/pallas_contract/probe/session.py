@@ -162,6 +162,7 @@ class Session:
 @functools.lru_cache(maxsize=64)
 def _body(number: int, method: str, params: str, era: str) -> bytes:
     """Return a JSON-RPC request, `params` being JSON; remembered, since every probe sends the same few."""
+    # `params` is text because a dict cannot be the key of a cache.
     message = {"jsonrpc": "2.0", "id": number, "method": method, "params": json.loads(params)}
     if era:
         message["params"]["_meta"] = {
@@ -179,6 +180,7 @@ def _raise_for_status(response: http_client.HttpResponse) -> None:
         raise ProbeEnded("unauthenticated", reason, status)
     if status in _NOT_NOW:
         raise ProbeEnded("degraded", _NOT_NOW[status], status, retry_after(response.headers))
+    # The answer of MCP's Python SDK to a Host that is not listed: a guard against DNS rebinding.
     if status == 421:
         raise ProbeEnded("error", Reason("MisdirectedRequest", "refuses this Host header (HTTP 421)"), status)
     if 300 <= status < 400:
@@ -217,6 +219,7 @@ def has_endpoint(response: http_client.HttpResponse) -> bool:
 
 def _events(body: bytes) -> list[bytes]:
     """Return the data of each complete server-sent event."""
+    # What follows the last empty line is an event that has not wholly arrived.
     blocks = body.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]
     return [
         b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")) for block in blocks

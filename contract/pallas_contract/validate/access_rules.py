@@ -156,6 +156,7 @@ _FORWARD = "agents.%s.access.forward"
 
 
 def _same_trust(one: AgentAccess, other: AgentAccess) -> bool:
+    # One issuer for both, or a caller with the same token at both; the shorter list is walked.
     issuers = [access.jwt.issuer for access in (one, other) if access.jwt]
     fewer, more = sorted((one.tokens, other.tokens), key=len)
     return issuers[1:] == issuers[:1] != [] or any(more.get(caller) == secret for caller, secret in fewer.items())

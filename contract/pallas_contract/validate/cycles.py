@@ -35,6 +35,7 @@ def _shortest(graph: Graph, start: str, members: set[str]) -> list[str]:
     """Return the first of the shortest cycles through `start`, a node of the strongly connected `members`."""
     parents = {start: start}
     queue = [start]
+    # The list grows while it is walked: breadth first, so the first way back is a shortest one.
     for node in queue:
         for peer in graph[node]:
             if peer == start and node != start:

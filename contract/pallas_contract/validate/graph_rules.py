@@ -52,6 +52,7 @@ def _names(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     taken = {fleet.registry_port: "registry_port"}
     for kind, name in _members(fleet):
+        # Unpublished ones too: as processes all of them share one machine, and a file is good for every target.
         port = (fleet.agents[name] if kind == "agents" else fleet.services[name]).port
         if port in taken:
             message = f"port {port} is already used by {taken[port]}"
@@ -65,6 +66,7 @@ def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for name, agent in fleet.agents.items():
         listed = tree.data["agents"][name].get("depends_on")
         for index, peer in enumerate(agent.depends_on):
+            # Both forms of `depends_on` are a mapping by now; the position needs the one that was written.
             path = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
             if peer == name:
                 yield tree.problem(*path, message=f"`{name}` depends on itself", hint="remove it")
@@ -102,6 +104,7 @@ def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.telemetry is None:
         return
     host = urlsplit(fleet.telemetry.otlp_endpoint).hostname
+    # On the network that both share, Docker's DNS would answer with either.
     if host in names.RESERVED | {names.slug(name) for _, name in _members(fleet)}:
         message = f"`{host}` is a member of the fleet, not a collector"
         hint = "give the collector another name, and run it beside the fleet"

@@ -82,6 +82,7 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
     if kind == "missing":
         return tree.problem(*path, message="is required")
     hint = ""
+    # YAML reads `version: 1.0` as a number, and quoted numbers and truth values as text.
     if kind == "string_type" and isinstance(value, int | float):
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
@@ -131,6 +132,7 @@ def _known_keys(path: tuple[str | int, ...]) -> list[str]:
         if _is_model(at):
             at = _plain(at.model_fields[str(part)].annotation) if str(part) in at.model_fields else None
         else:
+            # `dict[K, V]` or `list[V]`: a path goes on into the last one.
             at = _plain(get_args(at)[-1]) if get_args(at) else None
     return sorted(at.model_fields) if _is_model(at) else []
 
