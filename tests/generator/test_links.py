@@ -45,3 +45,16 @@ def test_links_within_the_folder_hidden_ones_and_baked_code_are_no_business_of_o
     (folder / "data").symlink_to(outside)
     file.write_text(FLEET + "image: example/agents:1\n")
     assert run("validate", "-f", str(file))[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["compose", "helm", "image"])
+def test_a_virtual_environment_beside_the_code_is_none_of_it(make, run, outside: Path, verb: str) -> None:
+    """Its `python` is a link to the machine's own, and most are called `venv`, without a dot."""
+    file = make(FLEET)
+    before = run(verb, "-f", str(file), "--stdout")
+    for environment in (file.parent / "venv", file.parent / "agents" / "venv"):
+        (environment / "bin").mkdir(parents=True)
+        (environment / "bin" / "python").symlink_to(outside / "secret.txt")
+        (environment / "pyvenv.cfg").touch()
+    assert before[0] == 0
+    assert run(verb, "-f", str(file), "--stdout") == before

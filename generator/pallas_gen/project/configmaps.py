@@ -12,6 +12,7 @@ from pallas_contract import names
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output import write
 from pallas_gen.plan import Plan
+from pallas_gen.project import mounts
 
 LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
@@ -54,12 +55,13 @@ def read(folder: Path, plan: Plan) -> Delivery:
 
 
 def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
-    """Yield everything in the folder but secrets, hidden files, charts, and what pallas-gen and Python wrote."""
+    """Yield all of the folder but secrets, hidden files, charts, environments, and what pallas-gen and Python wrote."""
     skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
     for root, folders, files in os.walk(folder):
         relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
         # a chart is output, whoever wrote it, and so is what pallas-gen put into a folder of its own
-        if root != str(folder) and ("Chart.yaml" in files or write.wrote_all(Path(root), _GENERATED)):
+        ours = "Chart.yaml" in files or (root != str(folder) and write.wrote_all(Path(root), _GENERATED))
+        if root != str(folder) and (ours or mounts.is_environment(Path(root))):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_CODE)

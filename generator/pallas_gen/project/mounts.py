@@ -32,7 +32,7 @@ def links_outside(folder: Path, present: Iterable[str]) -> Iterator[tuple[str, s
     for name in present:
         yield from _link(folder, folder / name)
         for root, folders, files in os.walk(folder / name if not (folder / name).is_symlink() else os.devnull):
-            folders.sort()
+            folders[:] = sorted(item for item in folders if not is_environment(Path(root, item)))
             for item in sorted([*folders, *files]):
                 yield from _link(folder, Path(root, item))
 
@@ -47,8 +47,15 @@ def entries(folder: Path, secrets: Iterable[str]) -> Iterator[str]:
     closed = {PurePosixPath(secret).parts[0] for secret in secrets}
     for entry in sorted(folder.iterdir()):
         temporary = entry.name.startswith((".", "#")) or entry.name.endswith(("~", ".pyc"))
-        if not temporary and entry.name not in _OTHERS | closed and not _is_output(entry):
+        if temporary or entry.name in _OTHERS | closed:
+            continue
+        if not is_environment(entry) and not _is_output(entry):
             yield entry.name
+
+
+def is_environment(path: Path) -> bool:
+    """Return whether it is a virtual environment of Python: of use on this machine only, and with links out of it."""
+    return (path / "pyvenv.cfg").is_file()
 
 
 def _is_output(path: Path) -> bool:
