@@ -140,14 +140,14 @@ class World:
     def said(self) -> str:
         return self.out.getvalue()
 
-    async def _spawn(self, member: Member, heard: Any) -> FakeChild:
+    async def _spawn(self, member: Member, on_line: Any) -> FakeChild:
         self.note("start", member.name)
         lives = self.lives.get(member.name, [Life()])
         life = lives.pop(0) if len(lives) > 1 else lives[0]
         if life.code == 127:
             raise FileNotFoundError("no such interpreter")
         for line in life.says:
-            heard(line)
+            on_line(line)
         self.children[member.name] = FakeChild(self, member.name, life, pid=1000 + len(self.events))
         return self.children[member.name]
 

@@ -14,8 +14,8 @@ from pallas_agent_runtime.local.console import LastingConsole, Screen
 def shown(*, terminal: bool, env: dict[str, str] | None = None) -> str:
     out = io.StringIO()
     screen = Screen(Console(file=out, force_terminal=terminal, width=40, _environ=env or {}), ["harper", "tech"])
-    screen.heard("harper", "[bold] is not markup, \x1b[31mcolour\x1b[0m is kept only on a terminal, nothing wraps")
-    screen.tell("tech", "exited\n  last words", "error")
+    screen.output("harper", "[bold] is not markup, \x1b[31mcolour\x1b[0m is kept only on a terminal, nothing wraps")
+    screen.report("tech", "exited\n  last words", "error")
     return out.getvalue()
 
 
@@ -39,5 +39,5 @@ def test_a_reader_who_leaves_does_not_stop_the_fleet(error):
             raise error
 
     screen = Screen(LastingConsole(file=Gone()), ["harper"])
-    screen.heard("harper", "one")
-    screen.heard("harper", "two")
+    screen.output("harper", "one")
+    screen.output("harper", "two")

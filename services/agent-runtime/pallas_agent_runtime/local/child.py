@@ -15,7 +15,7 @@ from typing import Protocol
 from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.programs import Member
 
-Heard = Callable[[str], None]
+OnLine = Callable[[str], None]
 """Takes one line of output, without its end."""
 
 _PR_SET_PDEATHSIG = 1
@@ -31,7 +31,7 @@ class Child(Protocol):
     def pid(self) -> int: ...
 
     async def wait(self) -> int:
-        """Return the exit code once it has ended and its output was heard; negative is the signal that ended it."""
+        """Return the exit code once it has ended and its output was read; negative is the signal that ended it."""
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM)."""
@@ -40,10 +40,10 @@ class Child(Protocol):
         """End it and all that it started (SIGKILL)."""
 
 
-Spawn = Callable[[Member, Heard], Awaitable[Child]]
+Spawn = Callable[[Member, OnLine], Awaitable[Child]]
 
 
-async def spawn(member: Member, heard: Heard) -> Child:
+async def spawn(member: Member, on_line: OnLine) -> Child:
     """Start `member` in a process group of its own.
 
     Raises:
@@ -69,7 +69,7 @@ async def spawn(member: Member, heard: Heard) -> Child:
     finally:
         os.close(write)
     mark = member.env.get(guardian.RUN, "") if sys.platform == "linux" else ""
-    return _Process(process, asyncio.create_task(_listen(output, heard)), mark)
+    return _Process(process, asyncio.create_task(_listen(output, on_line)), mark)
 
 
 class _Process:
@@ -113,7 +113,7 @@ class _Process:
 
 
 def dies_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
-    """Return what a child does between fork and exec, for the kernel to signal it when `parent` dies; Linux only.
+    """Return the step between fork and exec that has the kernel signal a child when `parent` dies; Linux only.
 
     Members get SIGKILL, because then nobody is left to insist.
     """
@@ -129,15 +129,15 @@ def dies_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
     return arrange
 
 
-async def _listen(output: RawIOBase, heard: Heard) -> None:
-    """Hand every line of the pipe `output` to `heard`, then close it."""
+async def _listen(output: RawIOBase, on_line: OnLine) -> None:
+    """Hand every line of the pipe `output` to `on_line`, then close it."""
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), output
     )
     with contextlib.closing(transport):
         async for line in lines(stream):
-            heard(line)
+            on_line(line)
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""What people see: every line with the name of who said it, and a table of what is up."""
+"""The output for people: every line with the name of its member, and a table of the members."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Screen:
         self._width = max(map(len, (*names, OWN_NAME)))
         self._colours = {name: Style.parse(_COLOURS[i % len(_COLOURS)]) for i, name in enumerate(names)}
 
-    def heard(self, name: str, line: str) -> None:
+    def output(self, name: str, line: str) -> None:
         """Print a line that member `name` wrote."""
         self._print(self._prefix(name, " | ") + Text.from_ansi(line))
 
-    def tell(self, name: str, text: str, level: Level = "info") -> None:
+    def report(self, name: str, text: str, level: Level = "info") -> None:
         """Print a message of the supervisor about `name`; further lines of `text` are indented."""
         self._print(self._prefix(name, " : ") + Text(text, _LEVELS[level]))
 
@@ -50,20 +50,21 @@ class Screen:
         numbers = (Column(title, justify="right") for title in ("pid", "started in"))
         table = Table("name", "state", Column("url", overflow="fold"), *numbers, box=box.SIMPLE_HEAD)
         for keeper in keepers:
-            table.add_row(
+            row = (
                 Text(keeper.member.name, self._colours[keeper.member.name]),
                 Text(keeper.state, _STATES.get(keeper.state, "red")),
                 keeper.member.url,
                 str(keeper.pid or ""),
                 "" if keeper.start_seconds is None else f"{keeper.start_seconds:.1f} s",
             )
+            table.add_row(*row)
         self._print(table)
 
     def _prefix(self, name: str, mark: str) -> Text:
         return Text.assemble((f"{name:<{self._width}}{mark}", self._colours.get(name, "bold")))
 
-    def _print(self, what: Text | Table) -> None:
+    def _print(self, renderable: Text | Table) -> None:
         try:
-            self._console.print(what, soft_wrap=isinstance(what, Text))
+            self._console.print(renderable, soft_wrap=isinstance(renderable, Text))
         except OSError:  # of a terminal that is gone; rich itself looks after pipes
             self._console.on_broken_pipe()

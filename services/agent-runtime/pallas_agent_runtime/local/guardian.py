@@ -39,19 +39,19 @@ def watching() -> Iterator[str]:
 def end(mark: str) -> None:
     """Kill every process whose `RUN` is `mark`, until there is none; with a slash at its end, that of any member."""
     for _ in range(_ROUNDS):
-        found = list(_marked(f"{RUN}={mark}".encode()))
-        for pid in found:
+        pids = list(_marked(f"{RUN}={mark}".encode()))
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
+        if not pids:
             return
         time.sleep(_PAUSE)
 
 
 def _marked(mark: bytes) -> Iterator[int]:
-    own = str(os.getpid())
+    own_pid = str(os.getpid())
     for pid in os.listdir("/proc"):
-        if not pid.isdigit() or pid == own:
+        if not pid.isdigit() or pid == own_pid:
             continue
         with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # another user's, or gone
             variables = file.read().split(b"\0")

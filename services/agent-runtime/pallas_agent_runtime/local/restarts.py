@@ -44,12 +44,12 @@ class Timing:
 
 
 class Reporter(Protocol):
-    """Where a keeper tells what happens."""
+    """The receiver of what happens to members."""
 
-    def heard(self, name: str, line: str) -> None:
+    def output(self, name: str, line: str) -> None:
         """Report a line of output of member `name`."""
 
-    def tell(self, name: str, text: str, level: Level = "info") -> None:
+    def report(self, name: str, text: str, level: Level = "info") -> None:
         """Report a change in the state of member `name`."""
 
 
@@ -96,13 +96,13 @@ class Keeper:
                 await fleet[need].settled.wait()
             pause = self._timing.first_pause
             while True:
-                how = await self._live()
+                ending = await self._live()
                 if self.state == "refused":
-                    self._tell(f"{how}: refused its input, see its lines above; not started again", "error")
+                    self._report(f"{ending}: refused its input, see its lines above; not started again", "error")
                     return
                 if self._was_healthy():
                     pause = self._timing.first_pause
-                self._tell(f"{how}; starting it again in {pause:g} s", "error")
+                self._report(f"{ending}; starting it again in {pause:g} s", "error")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, self._timing.longest_pause)
         finally:
@@ -120,7 +120,7 @@ class Keeper:
         try:
             async with self._slots:
                 self._begin()
-                child = self._child = await self._spawn(self.member, self._heard)
+                child = self._child = await self._spawn(self.member, self._on_line)
                 answer = asyncio.create_task(self._until_ready())
                 await self._first_answer(child, answer)
             code = await child.wait()
@@ -133,7 +133,7 @@ class Keeper:
             self.state = "down"
         if code == INPUT_ERROR:
             self.state = "refused"
-        return _how(code)
+        return _ending(code)
 
     def _begin(self) -> None:
         self.state = "starting"
@@ -156,7 +156,7 @@ class Keeper:
             self.state = "late"
             output = "".join(f"\n  {line}" for line in self._tail) or " nothing"
             waited = f"not ready after {self._timing.ready:g} s ({self._missing})"
-            self._tell(f"{waited}; the fleet goes on without it. It said last:{output}", "error")
+            self._report(f"{waited}; the fleet goes on without it. It said last:{output}", "error")
 
     async def _until_ready(self) -> None:
         first = self.start_seconds is None
@@ -166,7 +166,7 @@ class Keeper:
         self._ready_since = self._now()
         self.start_seconds = self._ready_since - self._born
         self.state = "ready"
-        self._tell(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
+        self._report(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
         self.settled.set()
 
     async def _end(self) -> None:
@@ -179,19 +179,19 @@ class Keeper:
     def _was_healthy(self) -> bool:
         return self._ready_since is not None and self._now() - self._ready_since >= self._timing.healthy
 
-    def _heard(self, line: str) -> None:
+    def _on_line(self, line: str) -> None:
         self._tail.append(line)
-        self._reporter.heard(self.member.name, line)
+        self._reporter.output(self.member.name, line)
 
-    def _tell(self, text: str, level: Level = "info") -> None:
-        self._reporter.tell(self.member.name, text, level)
+    def _report(self, text: str, level: Level = "info") -> None:
+        self._reporter.report(self.member.name, text, level)
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
 
-def _how(code: int) -> str:
+def _ending(code: int) -> str:
     if code >= 0:
         return f"exited with code {code}"
     try:

@@ -29,7 +29,11 @@ from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, load
 
-OK, WORLD, INPUT, KILLED = 0, 1, 2, 130
+OK = 0
+WORLD = 1
+INPUT = 2
+KILLED = 130
+"""As a shell reports Ctrl-C: 128 and the number of SIGINT."""
 GRACE = 10.0
 """Seconds from the first Ctrl-C until what still runs is killed."""
 _FILE_WIDTH = 120
@@ -138,7 +142,7 @@ class Supervisor:
         """Run until `stop`, or until no agent is left that could run; returns the exit code."""
         kinds = Counter(keeper.member.kind for keeper in self.keepers.values())
         counts = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
-        self._screen.tell(OWN_NAME, f"starting {counts}, {self._cores} at a time")
+        self._screen.report(OWN_NAME, f"starting {counts}, {self._cores} at a time")
         async with asyncio.TaskGroup() as group:
             tasks = {name: group.create_task(keeper.run(self.keepers)) for name, keeper in self.keepers.items()}
             announcing = group.create_task(self._announce())
@@ -146,7 +150,7 @@ class Supervisor:
             await _first(self._stop.wait(), asyncio.wait(agents))
             announcing.cancel()
             if not self._stop.is_set():
-                self._screen.tell(OWN_NAME, "no agent is left: stopping", "error")
+                self._screen.report(OWN_NAME, "no agent is left: stopping", "error")
             await self._end(tasks)
         if not self._stop.is_set():
             return INPUT
@@ -159,14 +163,14 @@ class Supervisor:
         self._screen.table(self.keepers.values())
         late = [name for name, keeper in self.keepers.items() if keeper.state != "ready"]
         if late:
-            self._screen.tell(OWN_NAME, f"up, but without {', '.join(late)}; Ctrl-C stops all", "warning")
+            self._screen.report(OWN_NAME, f"up, but without {', '.join(late)}; Ctrl-C stops all", "warning")
         else:
-            self._screen.tell(OWN_NAME, "all up; Ctrl-C stops all")
+            self._screen.report(OWN_NAME, "all up; Ctrl-C stops all")
 
     async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> None:
         """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill."""
         if self._stop.is_set():
-            self._screen.tell(OWN_NAME, f"stopping; again Ctrl-C kills at once, else after {self._grace:g} s")
+            self._screen.report(OWN_NAME, f"stopping; again Ctrl-C kills at once, else after {self._grace:g} s")
         deadline = _time() + self._grace
         stages = [list(stage) for _, stage in groupby(self.keepers.values(), lambda keeper: keeper.member.stage)]
         for stage in reversed(stages):
@@ -177,7 +181,7 @@ class Supervisor:
         await _first(self._now.wait(), asyncio.wait(tasks.values()), timeout=deadline - _time())
         running = [name for name, task in tasks.items() if not task.done()]
         for name in running:
-            self._screen.tell(name, "did not end: killed", "warning")
+            self._screen.report(name, "did not end: killed", "warning")
             self.keepers[name].kill()
         await asyncio.wait(tasks.values())
 
