@@ -54,7 +54,7 @@ ELSEWHERE = {
         "contract/fleet/access_model": "tests/contract/validate/test_access_rules.py",
         "contract/launch/addresses": "tests/contract/fleet/test_model.py",
         "contract/launch/credentials": "tests/contract/validate/test_access_rules.py",
-        "contract/launch/program": "tests/agent_runtime/local/test_programs.py",
+        "contract/launch/secret_files": "tests/contract/launch/test_program.py",
         "contract/launch/start_order": "tests/contract/fleet/test_model.py",
         "contract/validate/code_rules": "tests/generator/test_invalid.py",
         "contract/validate/graph_rules": "tests/contract/fleet/test_model.py",
