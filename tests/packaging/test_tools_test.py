@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance")
+TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance", "versions")
 PYTEST = """\
 #!/bin/sh
 # Stands in for .venv/bin/python: a round of pytest writes its report, anything else is run.
@@ -102,7 +102,7 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
     expressions = [line.partition(" -q -m ")[2].partition(" --junitxml")[0] for line in copy.rounds]
     heavy = ("docker", "slow", "cluster", "browser", "prometheus")
     for marks in [{}, *({mark} for mark in heavy), {"alone"}, {"slow", "alone"}, {"docker", "helm"}]:
-        names = {mark: mark in marks for mark in (*heavy, "alone", "helm", "root", "policy", "conformance")}
+        names = {mark: mark in marks for mark in (*heavy, "alone", "helm", "root", "policy", "conformance", "versions")}
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,7 @@ from structlog.testing import capture_logs
 
 from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.probe.probe import Result
-from pallas_registry import settings
-from pallas_registry.dependencies import Dependencies
-from pallas_registry.discovery.sighting import Endpoint, OnSighting
-from pallas_registry.fleet_file import FleetWatcher
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 
@@ -194,18 +190,6 @@ async def test_processes_added_to_the_file_are_asked_on_the_files_port(folder: P
         await time.advance(2)
         assert "http://127.0.0.1:8260/mcp" in asked
         assert states(service)["engineering"] == ("ok", "")
-
-
-async def test_a_bug_ends_the_service_instead_of_freezing_it(folder: Path, time, fake: Fake) -> None:
-    class Broken(Fake):
-        async def sweep(self, agents: Sequence[str], tell: OnSighting) -> None:
-            raise ZeroDivisionError
-
-    follower = FleetWatcher(folder / "agents.yaml")
-    world = Dependencies(time.clock, time.now, time.sleep, Broken(), fake.check)
-    service = Service(settings.read({}), follower.first(), follower, world)
-    with pytest.RaisesGroup(ZeroDivisionError):
-        await service.run()
 
 
 async def test_a_fleet_that_starts_is_no_reason_for_warnings(folder: Path, time, fake: Fake) -> None:
