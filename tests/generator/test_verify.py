@@ -155,6 +155,13 @@ def test_what_lies_elsewhere_is_read_there(project: Path, run) -> None:
     assert "canary" not in err
 
 
+def test_a_folder_that_was_there_before_what_is_written_to_it_changes_nothing(project: Path, run) -> None:
+    (project / "out").mkdir()
+    assert run("compose", "-o", "out")[0] == 0
+    assert run("compose", "-o", "out", "--check") == (0, "", "")
+    assert run("verify", "-o", "out", "--target", "compose")[0] == 0
+
+
 def test_line_ends_are_bytes_too(project: Path, run) -> None:
     path = project / "compose.yaml"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

@@ -59,5 +59,11 @@ def is_environment(path: Path) -> bool:
 
 
 def _is_output(path: Path) -> bool:
-    """Return whether an earlier run wrote all of it: else what is generated would depend on what was."""
-    return (path / "Chart.yaml").is_file() or (path.is_dir() and write.wrote_all(path, _OUTPUT))
+    """Return whether an earlier run wrote all of it, or this one will: else what is generated would depend on what was.
+
+    A folder without a file may be the one to write to; and no repository would bring it to another machine.
+    """
+    if not path.is_dir():
+        return False
+    empty = os.access(path, os.R_OK | os.X_OK) and not any(files for _, _, files in os.walk(path))
+    return empty or (path / "Chart.yaml").is_file() or write.wrote_all(path, _OUTPUT)
