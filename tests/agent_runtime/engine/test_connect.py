@@ -154,7 +154,7 @@ def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -
         assert turns.reported == {"hangs": "not started: TimeoutError", "well": ""}
         assert turns.app.attached["one"] == ["well"]
         await turns.connections.close()
-        assert turns.reported == {"hangs": "", "well": ""}
+        assert turns.reported == {"hangs": "not started: TimeoutError", "well": ""}  # it is as broken as it was
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(test())
@@ -172,3 +172,18 @@ def test_a_program_is_missing_while_any_instance_is_without_it() -> None:
     programs.started(two, "p", 1.0)
     assert reported == {"p": ""}
     assert programs.quick("p")
+
+
+def test_the_end_of_an_instance_mends_no_program_and_breaks_none() -> None:
+    reported: dict[str, str] = {}
+    programs = Programs(frozenset({"p"}), reported.__setitem__)
+    one, two = (Connections(App({}), frozenset(), sorted, programs) for _ in range(2))  # type: ignore[arg-type]
+    programs.late((one, "a"), "p", "broken")
+    programs.forget(one)
+    assert reported == {"p": "broken"}
+    programs.started((two, "a"), "p", 1.0)
+    programs.late((one, "a"), "p", "late")
+    programs.forget(one)
+    assert reported == {"p": ""}
+    programs.forget(two)
+    assert reported == {"p": ""}

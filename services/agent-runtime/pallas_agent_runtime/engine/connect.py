@@ -42,7 +42,8 @@ class Programs:
         self.names = names
         self._report = report
         self._slow: set[str] = set()
-        self._late: dict[str, dict[_Use, str]] = {}
+        self._late: defaultdict[str, dict[_Use, str]] = defaultdict(dict)
+        self._there: defaultdict[str, set[_Use]] = defaultdict(set)
         # Connections made in a caller's context would carry its credentials to the next one.
         self.context = contextvars.copy_context()
 
@@ -52,19 +53,27 @@ class Programs:
 
     def late(self, use: _Use, name: str, reason: str) -> None:
         self._slow.add(name)
-        self._late.setdefault(name, {})[use] = reason
+        self._late[name][use] = reason
         self._report(name, reason)
 
     def started(self, use: _Use, name: str, seconds: float) -> None:
         if seconds <= TIMEOUT:
             self._slow.discard(name)
-        self.forget(use, name)
+        self._late[name].pop(use, None)
+        self._there[name].add(use)
+        self._report_presence(name)
 
-    def forget(self, use: _Use, name: str) -> None:
-        """Count an instance no longer; the program is there once no instance is without it."""
-        uses = self._late.get(name, {})
-        uses.pop(use, None)
-        self._report(name, next(iter(uses.values()), ""))
+    def forget(self, connections: Connections) -> None:
+        """Count an instance no longer. Of a program that no other has, what was known last stays: it may be broken."""
+        for name in self.names:
+            self._late[name] = {use: reason for use, reason in self._late[name].items() if use[0] is not connections}
+            self._there[name] = {use for use in self._there[name] if use[0] is not connections}
+            if self._late[name] or self._there[name]:
+                self._report_presence(name)
+
+    def _report_presence(self, name: str) -> None:
+        """Report a program, which is there once no instance is without it."""
+        self._report(name, next(iter(self._late[name].values()), ""))
 
 
 @dataclass(slots=True, eq=False)
@@ -113,8 +122,7 @@ class Connections:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for agent, name in starts:
-            self._programs.forget((self, agent), name)
+        self._programs.forget(self)
 
     def _users(self) -> dict[str, set[str]]:
         registered: Any = self._app.registered_agents()
