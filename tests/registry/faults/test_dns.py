@@ -102,9 +102,9 @@ async def test_5_dns_that_is_down_turns_nobody_red(world: World) -> None:
     began = time.monotonic()
     world.dns.silent = True
     for agent in (*OTHERS, "scout"):
-        await world.ground.said(agent, ("ok", STALE))
+        await world.ground.said(agent, ("ok", STALE.message))
     while time.monotonic() - began < OUTAGE:
-        assert set((await world.ground.states()).values()) == {("ok", STALE)}
+        assert set((await world.ground.states()).values()) == {("ok", STALE.message)}
         await asyncio.sleep(0.2)
     world.dns.silent = False
     for agent in (*OTHERS, "scout"):
