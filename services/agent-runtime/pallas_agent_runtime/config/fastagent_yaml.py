@@ -125,8 +125,8 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
         for key in ("url", "target"):
             if written.get(key, url) != url:
                 notes.append(f"mcp.servers.{name}.{key}: {written[key]} is replaced by the fleet's {url}")
-        kept = {key: value for key, value in written.items() if key not in _OURS}
-        servers[name] = {**kept, "transport": "http", "url": url, "load_on_start": False}
+        others = {key: value for key, value in written.items() if key not in _OURS}
+        servers[name] = {**others, "transport": "http", "url": url, "load_on_start": False}
         if name in presented:
             _identify(servers[name], presented[name])
 
@@ -134,8 +134,8 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
 def _identify(server: Data, variable: str) -> None:
     """Return this agent's token for a member of the fleet, by reference; it replaces any other written there."""
     server.pop("access_token", None)
-    kept = {key: text for key, text in _section(server, "headers").items() if key.lower() != "authorization"}
-    server["headers"] = {**kept, "Authorization": f"Bearer ${{{variable}}}"}
+    others = {key: text for key, text in _section(server, "headers").items() if key.lower() != "authorization"}
+    server["headers"] = {**others, "Authorization": f"Bearer ${{{variable}}}"}
 
 
 def _providers(data: Data, prefix: str, environ: Mapping[str, str]) -> None:

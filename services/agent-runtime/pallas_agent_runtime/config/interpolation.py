@@ -39,8 +39,8 @@ def unset(tree: Any, environ: Mapping[str, str], path: Path_ = ()) -> Iterator[t
 def without(tree: Any, paths: frozenset[Path_], path: Path_ = ()) -> Any:
     """Return a copy of `tree` without the values at `paths`, every text made `canonical`."""
     if isinstance(tree, Mapping):
-        kept = ((key, value) for key, value in tree.items() if (*path, key) not in paths)
-        return {key: without(value, paths, (*path, key)) for key, value in kept}
+        entries = ((key, value) for key, value in tree.items() if (*path, key) not in paths)
+        return {key: without(value, paths, (*path, key)) for key, value in entries}
     if isinstance(tree, list):
         items = ((index, value) for index, value in enumerate(tree) if (*path, index) not in paths)
         return [without(value, paths, (*path, index)) for index, value in items]

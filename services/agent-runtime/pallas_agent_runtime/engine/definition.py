@@ -42,14 +42,14 @@ def load(settings: Settings) -> Loaded:
         Refused: there is no usable agent in it.
     """
     agent = settings.agent
-    place = ("agents", settings.name, "module" if agent.module else "card")
+    keys = ("agents", settings.name, "module" if agent.module else "card")
     _check_configuration()
     try:
         app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
     except FastAgentError as error:
         message = f"fast-agent refuses it: {said(error)}"
-        raise Refused([settings.tree.problem(*place, message=message)]) from None
-    return Loaded(app, _target(app, settings, place))
+        raise Refused([settings.tree.problem(*keys, message=message)]) from None
+    return Loaded(app, _target(app, settings, keys))
 
 
 def _check_configuration() -> None:
@@ -62,9 +62,11 @@ def _check_configuration() -> None:
         get_settings()
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)
-        places = [(Where(names.CONFIG_FILE, field=".".join(map(str, item["loc"]))), item["msg"]) for item in details]
+        reasons = [
+            (Where(names.CONFIG_FILE, field=".".join(map(str, entry["loc"]))), entry["msg"]) for entry in details
+        ]
         hint = f"it stands there or in {names.SECRETS_FILE}"
-        raise Refused(Problem(where, f"fast-agent refuses it: {message}", hint) for where, message in places) from None
+        raise Refused(Problem(where, f"fast-agent refuses it: {message}", hint) for where, message in reasons) from None
 
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
@@ -78,11 +80,11 @@ def _from_module(settings: Settings, name: str) -> FastAgent:
 
 
 def _from_card(settings: Settings, card: str) -> FastAgent:
-    place = ("agents", settings.name, "card")
+    keys = ("agents", settings.name, "card")
     path = settings.project / card
     if not path.is_file():
         hint = f"create it in {settings.project}, or correct the path"
-        raise Refused([settings.tree.problem(*place, message=f"no such file: {card}", hint=hint)])
+        raise Refused([settings.tree.problem(*keys, message=f"no such file: {card}", hint=hint)])
     with user_code.importable(settings.project):
         app = FastAgent(settings.name, parse_cli_args=False, quiet=True)
         try:
@@ -91,11 +93,11 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
             message = f"{card} cannot be read: {user_code.reason(error)}"
-            raise Refused([settings.tree.problem(*place, message=message)]) from None
+            raise Refused([settings.tree.problem(*keys, message=message)]) from None
     return app
 
 
-def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
+def _target(app: FastAgent, settings: Settings, keys: tuple[str, ...]) -> str:
     """Return the agent of that name, else the only one, else the default one."""
     defined = app.agents
     for name in (settings.name, settings.slug):
@@ -110,7 +112,7 @@ def _target(app: FastAgent, settings: Settings, place: tuple[str, ...]) -> str:
     else:
         message = f"defines {', '.join(sorted(defined))}, but not `{settings.name}`"
         hint = f"rename one of them to `{settings.name}`, or mark one with default=True"
-    raise Refused([settings.tree.problem(*place, message=message, hint=hint)])
+    raise Refused([settings.tree.problem(*keys, message=message, hint=hint)])
 
 
 def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None) -> tuple[str, str]:

@@ -80,9 +80,9 @@ class Forwarding:
                 stack.push_async_callback(_let_go, holding)
                 await asyncio.wait(lines.values())  # a turn that is cancelled here cancels no line: `_let_go` does
             for server, line in lines.items():
-                if found := line.result():
+                if listed := line.result():
                     for agent in users[server]:
-                        _add(stack, agent, server, *found, progress)
+                        _add(stack, agent, server, *listed, progress)
             yield
 
     async def _hold(self, server: str, caller: Caller | None, line: asyncio.Future[_Line | None]) -> None:
@@ -138,15 +138,15 @@ def _add(
 
 
 async def _tools(client: Client) -> list[t.Tool]:
-    found: list[t.Tool] = []
+    tools: list[t.Tool] = []
     cursor: str | None = None
     for _ in range(PAGES):
         page = await client.list_tools(cursor=cursor)
-        found += page.tools
+        tools += page.tools
         cursor = page.next_cursor
         if not cursor:
             break
-    return found
+    return tools
 
 
 def _wanted(agent: Any, server: str, tool: str) -> bool:
@@ -156,10 +156,10 @@ def _wanted(agent: Any, server: str, tool: str) -> bool:
 
 
 def _made(client: Client, server: str, tool: t.Tool, progress: Progress | None) -> FunctionTool:
-    heard = progress.passed_on if progress else None
+    on_progress = progress.passed_on if progress else None
 
     async def call(arguments: dict[str, Any]) -> ToolResult:
-        result = await client.call_tool(tool.name, arguments, progress_callback=heard)
+        result = await client.call_tool(tool.name, arguments, progress_callback=on_progress)
         return ToolResult(result.content, result.structured_content, is_error=bool(result.is_error))
 
     name = f"{server}__{tool.name}"[:LONGEST_NAME]

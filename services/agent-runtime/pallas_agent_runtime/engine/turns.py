@@ -154,18 +154,18 @@ class Engine:
         async with self._conversations.turn(key) as transcript, self._pool.one() as instance:
             app = instance.session.agent_app
             agents: Any = app.registered_agents()
-            own = agents[self._loaded.target]
-            if unseen := _unseen(own, agents, question):
+            agent = agents[self._loaded.target]
+            if unseen := _unseen(agent, agents, question):
                 return _Answer(unseen, failed=True)
             await instance.connections.attach()
             for name, messages in transcript.items():
                 if name in agents:
                     _resume(agents[name], messages)
-            before = len(own.message_history)
+            before = len(agent.message_history)
             progress = self._progress(report)
             async with self._forwarding.lent(agents, caller, progress):
                 reply = await instance.session.generate(_message(question), request_params=_params(progress))
-            text = _words(own.message_history[before:], reply)
+            text = _words(agent.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
                 return _Answer(text or "the model gave no answer", failed=True)
             _remember(transcript, agents)
@@ -216,9 +216,9 @@ def _params(progress: Progress | None) -> RequestParams | None:
     return RequestParams(tool_execution_handler=progress, emit_loop_progress=True) if progress else None
 
 
-def _unseen(own: Any, agents: Any, question: Question) -> str:
+def _unseen(agent: Any, agents: Any, question: Question) -> str:
     """Return the refusal where the model sees no images: fast-agent would drop one, and the model answer without it."""
-    models = [own.llm] if own.llm else [agent.llm for agent in agents.values() if agent.llm]
+    models = [agent.llm] if agent.llm else [other.llm for other in agents.values() if other.llm]
     for image in question.images:
         if not any(model.model_info and model.model_info.supports_mime(image.mime_type) for model in models):
             names = ", ".join(sorted({str(model.model_name) for model in models})) or "of this agent"
@@ -249,9 +249,9 @@ def _resume(agent: Any, messages: list[PromptMessageExtended]) -> None:
 
 
 def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> None:
-    said = {name: agent.message_history for name, agent in agents.items() if agent.message_history}
+    histories = {name: agent.message_history for name, agent in agents.items() if agent.message_history}
     transcript.clear()
-    transcript.update({name: list(map(kept, messages)) for name, messages in said.items()})
+    transcript.update({name: list(map(kept, messages)) for name, messages in histories.items()})
 
 
 def weigh(message: PromptMessageExtended) -> int:
@@ -261,5 +261,5 @@ def weigh(message: PromptMessageExtended) -> int:
         *(block for result in (message.tool_results or {}).values() for block in result.content),
     ]
     given = (call.params.arguments for call in (message.tool_calls or {}).values())
-    seen = (getattr(block, "text", None) or getattr(block, "data", None) or "" for block in blocks)
-    return sum(map(len, seen)) + sum(len(json.dumps(arguments)) for arguments in given if arguments)
+    contents = (getattr(block, "text", None) or getattr(block, "data", None) or "" for block in blocks)
+    return sum(map(len, contents)) + sum(len(json.dumps(arguments)) for arguments in given if arguments)

@@ -22,31 +22,31 @@ def load_module(settings: Settings, name: str) -> ModuleType:
     Raises:
         Refused: it cannot be imported, with the reason and the line of the project it comes from.
     """
-    place = ("agents", settings.name, "module")
+    keys = ("agents", settings.name, "module")
     try:
         with hidden_arguments(), importable(settings.project):
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
-            raise Refused([settings.tree.problem(*place, message=f"there is no module `{name}`", hint=hint)]) from None
+            raise Refused([settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint)]) from None
         hint = f"install the package that brings `{error.name}`, or remove the import"
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
-        raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
+        raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
     except (Exception, SystemExit) as error:
         message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
         hint = f"try it alone: python -c 'import {name}'"
-        raise Refused([settings.tree.problem(*place, message=message, hint=hint)]) from None
+        raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
 
 
 def reason(error: BaseException) -> str:
     """Kind and text of an error on one line, without the values that pydantic quotes: one of them may be a secret."""
     if isinstance(error, ValidationError):
         details = error.errors(include_url=False, include_input=False, include_context=False)
-        said = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details)
+        text = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details)
     else:
-        said = str(error)
-    return " ".join(f"{type(error).__name__}: {said}".split())[:300]
+        text = str(error)
+    return " ".join(f"{type(error).__name__}: {text}".split())[:300]
 
 
 @contextmanager

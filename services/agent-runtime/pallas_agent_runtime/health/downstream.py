@@ -146,6 +146,6 @@ def combine(
         f"{reason.ACCESS}{access}" if access else "",
         f"{reason.CONVERSATIONS}not kept: {conversations}" if conversations else "",
     ]
-    said = reason.SEPARATOR.join(filter(None, parts))
-    status: Status = "error" if failure else "degraded" if said else "ok"
-    return Health(status, moment, said)
+    message = reason.SEPARATOR.join(filter(None, parts))
+    status: Status = "error" if failure else "degraded" if message else "ok"
+    return Health(status, moment, message)
