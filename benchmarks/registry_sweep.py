@@ -24,7 +24,7 @@ SWEEP = """
 import asyncio, json, sys, time, uvloop
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
-from pallas_registry.probing.scheduler import Prober, Scheduler
+from pallas_registry.probing.scheduler import Pace, Prober, Scheduler
 
 async def main():
     port, well, frozen = json.load(sys.stdin)
@@ -39,7 +39,7 @@ async def main():
 
     async with asyncio.TaskGroup() as group:
         scheduler = Scheduler(prober.check, report, before=lambda _, endpoint: before[endpoint],
-                              spawn=group.create_task, interval=lambda: 3600.0, clock=time.monotonic)
+                              spawn=group.create_task, pace=Pace(lambda: 3600.0, time.monotonic))
         began = time.monotonic()
         scheduler.follow("all", list(before))
         await done.wait()

@@ -53,7 +53,7 @@ HEALTH = Health("degraded", datetime(2026, 3, 12, 15, 42, tzinfo=UTC), "Unreacha
 def surface(name: str = "tech_research", scope: str = "connection") -> tuple[Surface, Pretended, Metrics]:
     data = {"name": "demo", "agents": {name: {"module": "agents.x", "port": 8201, "instance_scope": scope}}}
     tree = source.parse(str(data), name="agents.yaml")
-    own = settings.resolve(load.parse(tree), tree, name, Path("/project"), {})
+    own = settings.resolve(load.parse(tree), tree, name, Path("/project"), environ={})
     agent = Pretended()
     made = Surface(own, agent, lambda: HEALTH, (Refusal,))
     return made, agent, Metrics(name, [tool.name for tool in made.tools])
@@ -145,7 +145,7 @@ async def test_a_session_is_the_conversation_of_its_own_calls_and_not_of_what_an
     made, agent, metrics = surface()
     tree = source.parse(str({"name": "demo", "agents": {"x": {"module": "a.x", "port": 8201}}}), name="agents.yaml")
     manager = web_app.session_manager(
-        made.server(metrics), settings.resolve(load.parse(tree), tree, "x", Path("/project"), {})
+        made.server(metrics), settings.resolve(load.parse(tree), tree, "x", Path("/project"), environ={})
     )
     transport = httpx.ASGITransport(StreamableHTTPASGIApp(manager))
     headers = {"accept": "application/json, text/event-stream"}

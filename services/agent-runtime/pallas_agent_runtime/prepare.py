@@ -55,17 +55,17 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     fleet, tree, warnings = load.load(path)
     settings.check_name(fleet, tree, name)
     project = path.resolve().parent
-    environment.fill(fleet, tree, name, project, environ, secrets)
+    environment.fill(fleet, tree, name, project=project, environ=environ, secrets=secrets)
     declared, problems = fastagent.load(project)
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
-    resolved = settings.resolve(fleet, tree, name, project, environ)
+    resolved = settings.resolve(fleet, tree, name, project, environ=environ)
     built = fastagent_yaml.build(
         _tree(project / names.CONFIG_FILE),
         _tree(environment.choose(names.SECRETS_FILE, project, secrets)),
-        declared.provider,
-        resolved.peers,
-        environ,
-        {peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
+        prefix=declared.provider,
+        peers=resolved.peers,
+        environ=environ,
+        presented={peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (resolved.agent.access.jwt and resolved.agent.access.jwt.jwks_file) or ""
     servers = fastagent_yaml.http_servers(built.data, environ)
@@ -82,7 +82,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         oauth=frozenset(name for name, server in servers.items() if server.oauth),
         warnings=tuple(warnings),
         keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
-        tokens=token_files.read(fleet, tree, name, project, secrets),
+        tokens=token_files.read(fleet, tree, name, project=project, secrets=secrets),
     )
 
 

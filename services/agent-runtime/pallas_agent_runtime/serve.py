@@ -104,7 +104,14 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
             conversations = Conversations(store, fast.weigh)
             programs = fast.Programs(loaded.servers & prepared.programs, downstream.program)
-            engine = fast.Engine(loaded, settings, conversations, downstream.promising, programs, forwarding)
+            engine = fast.Engine(
+                loaded,
+                settings,
+                conversations,
+                choose=downstream.promising,
+                programs=programs,
+                forwarding=forwarding,
+            )
             async with engine.running():
                 await _answer(
                     prepared=prepared,

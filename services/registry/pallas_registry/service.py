@@ -18,7 +18,7 @@ from pallas_registry.http.events import Streams
 from pallas_registry.mcp.registration import RegistrationMethods
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.monitor import Monitor
-from pallas_registry.probing.scheduler import Scheduler, Spawn
+from pallas_registry.probing.scheduler import Limits, Pace, Scheduler, Spawn
 from pallas_registry.settings import Settings
 from pallas_registry.status_page.page import StatusPage, assets
 
@@ -80,10 +80,10 @@ class Service:
         )
         async with asyncio.TaskGroup() as group:
             schedule = partial(self._scheduler, spawn=group.create_task)
-            scheduler = schedule(most=self._dependencies.most)
+            scheduler = schedule(limits=Limits(connections=self._dependencies.most))
             group.create_task(loops.follow_file(self._watcher, monitor, self.publisher, scheduler, sleep=sleep))
             group.create_task(loops.discover(discovery, monitor, scheduler, sleep=sleep))
-            registered = schedule(concurrency=OUTSIDE, most=OUTSIDE)
+            registered = schedule(limits=Limits(slots=OUTSIDE, connections=OUTSIDE))
             group.create_task(loops.discover_registered(self._dependencies, monitor, registered))
             group.create_task(loops.watch_leases(monitor.registrar, sleep=sleep))
             group.create_task(self.publisher.run())
@@ -91,16 +91,18 @@ class Service:
     def _hosts(self) -> Collection[str]:
         return self._settings.hosts or addresses.registry_hosts(self.monitor.reading.fleet)
 
-    def _scheduler(self, *, spawn: Spawn, **limits: int) -> Scheduler:
+    def _scheduler(self, *, spawn: Spawn, limits: Limits) -> Scheduler:
         monitor = self.monitor
         return Scheduler(
             self._dependencies.check,
             monitor.report,
             before=monitor.agent_states.result,
             spawn=spawn,
-            interval=lambda: monitor.reading.fleet.registry.probe_interval,
-            clock=self._dependencies.clock,
-            sleep=self._dependencies.sleep,
+            pace=Pace(
+                interval=lambda: monitor.reading.fleet.registry.probe_interval,
+                clock=self._dependencies.clock,
+                sleep=self._dependencies.sleep,
+            ),
             late=monitor.metrics.late,
-            **limits,
+            limits=limits,
         )

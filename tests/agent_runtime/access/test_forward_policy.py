@@ -31,7 +31,7 @@ def alice(audience: str) -> Caller:
 
 def harper(depends_on: str) -> settings.Settings:
     tree = source.parse(FLEET % depends_on, name="agents.yaml")
-    return settings.resolve(load.parse(tree), tree, "harper", Path("/project"), {})
+    return settings.resolve(load.parse(tree), tree, "harper", Path("/project"), environ={})
 
 
 @pytest.mark.parametrize("caller", [UI, alice(AUDIENCE)], ids=["static", "jwt"])

@@ -23,7 +23,7 @@ FLEET: dict[str, Any] = {
 def fill(folder: Path, environ: dict[str, str], jarvis: dict[str, Any] | None = None) -> dict[str, str]:
     agents = {"jarvis": {**FLEET["agents"]["jarvis"], **(jarvis or {})}}
     tree = source.parse(str({**FLEET, "agents": agents}), name="agents.yaml")
-    environment.fill(load.parse(tree), tree, "jarvis", folder, environ, folder / "secrets")
+    environment.fill(load.parse(tree), tree, "jarvis", project=folder, environ=environ, secrets=folder / "secrets")
     return environ
 
 

@@ -23,7 +23,7 @@ def build(
         source.parse(text, name=name) if text else None
         for text, name in ((written, "fastagent.config.yaml"), (secrets, "fastagent.secrets.yaml"))
     ]
-    return fastagent_yaml.build(trees[0], trees[1], provider, peers or {}, environ or {})
+    return fastagent_yaml.build(trees[0], trees[1], prefix=provider, peers=peers or {}, environ=environ or {})
 
 
 def test_the_runtime_has_the_last_word_on_terminal_files_and_history() -> None:
@@ -154,7 +154,9 @@ def test_a_token_for_a_member_of_the_fleet_is_a_reference_and_replaces_all_other
     written = "mcp: {servers: {b: {url: 'http://b/mcp', access_token: old, headers: {authorization: old, X: y}}}}"
     tree = source.parse(written, name="fastagent.config.yaml")
     peers, environ = {"b": "http://b/mcp", "c": "http://c/mcp"}, {"PALLAS_CALL_B_TOKEN": "secret"}
-    data = fastagent_yaml.build(tree, None, "", peers, environ, {"b": "PALLAS_CALL_B_TOKEN"}).data
+    data = fastagent_yaml.build(
+        tree, None, prefix="", peers=peers, environ=environ, presented={"b": "PALLAS_CALL_B_TOKEN"}
+    ).data
     assert data["mcp"]["servers"]["b"]["headers"] == {"X": "y", "Authorization": "Bearer ${PALLAS_CALL_B_TOKEN}"}
     assert "secret" not in str(data)
     assert "old" not in str(data)

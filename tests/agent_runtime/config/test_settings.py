@@ -27,7 +27,7 @@ def resolve(name: str, environ: dict[str, str]) -> settings.Settings:
     tree = source.parse(FLEET, name="agents.yaml")
     fleet = load.parse(tree)
     settings.check_name(fleet, tree, name)
-    return settings.resolve(fleet, tree, name, Path("/project"), environ)
+    return settings.resolve(fleet, tree, name, Path("/project"), environ=environ)
 
 
 def test_a_bare_start_is_as_on_one_machine() -> None:
@@ -66,7 +66,7 @@ def test_the_environment_decides() -> None:
 def test_the_placement_is_told_and_not_read_off_the_address(environ: dict[str, str], urls: list[str]) -> None:
     """A process that listens where a container would publishes no URL that only containers reach."""
     tree = source.parse(FLEET.replace("port: 8201", "port: 8080, publish: 0.0.0.0"), name="agents.yaml")
-    own = settings.resolve(load.parse(tree), tree, "harper", Path("/project"), environ)
+    own = settings.resolve(load.parse(tree), tree, "harper", Path("/project"), environ=environ)
     assert (own.host, own.port) == ("0.0.0.0", 8080)
     remotes = server_json.server(own.fleet, own.name, None, own.placement)["remotes"]
     assert [remote["url"] for remote in remotes] == urls

@@ -33,7 +33,8 @@ def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "argv", ["pallas", "--agent", "jarvis"])
     monkeypatch.setenv("FAST_AGENT_HOME", "")
     before = set(sys.modules)
-    with serve.home(fastagent_yaml.build(None, None, "passthrough", {"argos": "http://x/mcp"}, {}).data):
+    peers = {"argos": "http://x/mcp"}
+    with serve.home(fastagent_yaml.build(None, None, prefix="passthrough", peers=peers, environ={}).data):
         yield
     for name in set(sys.modules) - before:
         if name.split(".")[0].startswith("made_"):
@@ -42,7 +43,7 @@ def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def own(folder: Path, **agent: Any) -> settings.Settings:
     tree = source.parse(str({"name": "demo", "agents": {"jarvis": {"port": 8201, **agent}}}), name="agents.yaml")
-    return settings.resolve(validate_load.parse(tree), tree, "jarvis", folder, {})
+    return settings.resolve(validate_load.parse(tree), tree, "jarvis", folder, environ={})
 
 
 def defined(*agents: tuple[str, list[str], bool]) -> str:

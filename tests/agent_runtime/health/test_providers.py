@@ -43,7 +43,7 @@ def case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tup
 
 def build(text: str, prefix: str, environ: dict[str, str]) -> fastagent_yaml.Built:
     tree = source.parse(text, name="fastagent.secrets.yaml") if text else None
-    return fastagent_yaml.build(None, tree, prefix, {}, environ)
+    return fastagent_yaml.build(None, tree, prefix=prefix, peers={}, environ=environ)
 
 
 def test_a_model_is_split_at_every_prefix(case: tuple[ModelProvider, str]) -> None:

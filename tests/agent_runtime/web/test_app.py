@@ -34,7 +34,7 @@ class Page:
     def __init__(self, failure: str = "") -> None:
         data = {"name": "demo", "agents": {"jarvis": {"module": "agents.x", "port": 8201}}}
         tree = source.parse(str(data), name="agents.yaml")
-        self.settings = own = settings.resolve(load.parse(tree), tree, "jarvis", Path("/project"), {})
+        self.settings = own = settings.resolve(load.parse(tree), tree, "jarvis", Path("/project"), environ={})
         self.now = 10.0
         self.downstream = Downstream({"argos": Target("http://argos/mcp")}, self.probe, clock=lambda: self.now)
         self.preflight = Preflight([], self.check, clock=lambda: self.now)

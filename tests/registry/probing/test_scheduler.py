@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
-from pallas_registry.probing.scheduler import WAIT, Before, Check, Prober, Scheduler, next_due, phase
+from pallas_registry.probing.scheduler import WAIT, Before, Check, Limits, Pace, Prober, Scheduler, next_due, phase
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", Reason("ConnectionRefused", "connection refused"))
 
@@ -155,17 +155,22 @@ async def scheduler(time, check: Watched) -> AsyncIterator[Callable[..., Schedul
     async with asyncio.TaskGroup() as group:
         made: list[Scheduler] = []
 
-        def make(*, instead: Check = check, before: Before = lambda *_: None, **limits: Any) -> Scheduler:
+        def make(
+            *,
+            instead: Check = check,
+            before: Before = lambda *_: None,
+            late: Callable[[float], None] = lambda _: None,
+            **limits: Any,
+        ) -> Scheduler:
             made.append(
                 Scheduler(
                     instead,
                     lambda *_: None,
                     before=before,
                     spawn=group.create_task,
-                    interval=lambda: 5.0,
-                    clock=time.clock,
-                    sleep=time.sleep,
-                    **limits,
+                    pace=Pace(interval=lambda: 5.0, clock=time.clock, sleep=time.sleep),
+                    late=late,
+                    limits=Limits(**limits),
                 )
             )
             return made[-1]
@@ -224,7 +229,7 @@ async def test_probes_are_spread_over_the_interval(scheduler, check: Watched, ti
 
 async def test_never_more_at_once_than_allowed(scheduler, check: Watched, time) -> None:
     check.takes = 1.0
-    scheduler(concurrency=8).follow("harper", [endpoint(number) for number in range(40)])
+    scheduler(slots=8).follow("harper", [endpoint(number) for number in range(40)])
     await time.advance(20)
     assert check.most == 8
 
@@ -239,7 +244,7 @@ async def test_those_that_hang_hold_up_nobody_until_there_is_no_place_left(sched
         await asyncio.Event().wait()
         return OK
 
-    scheduler(instead=hang, concurrency=1, most=3, young=0.01).follow("harper", [endpoint(n) for n in range(5)])
+    scheduler(instead=hang, slots=1, connections=3, young=0.01).follow("harper", [endpoint(n) for n in range(5)])
     async with asyncio.timeout(10):
         for _ in range(3):
             await places.acquire()
@@ -267,7 +272,7 @@ async def test_a_round_knows_what_others_have_found_since(scheduler, time) -> No
 async def test_how_late_a_probe_begins_is_told(scheduler, check: Watched, time) -> None:
     late: list[float] = []
     check.takes = 2.0
-    scheduler(concurrency=1, late=late.append).follow("harper", [endpoint(1), endpoint(2)])
+    scheduler(slots=1, late=late.append).follow("harper", [endpoint(1), endpoint(2)])
     await time.advance(3)
     assert late == [0.0, 2.0]
 
@@ -338,8 +343,7 @@ async def test_a_bug_in_a_watch_reaches_the_owner(time) -> None:
                 lambda *_: None,
                 before=lambda *_: None,
                 spawn=group.create_task,
-                interval=lambda: 5.0,
-                clock=time.clock,
+                pace=Pace(interval=lambda: 5.0, clock=time.clock),
             )
             plan.follow("harper", [endpoint()])
 

@@ -117,7 +117,7 @@ FLEET = "{name: x, access: {tokens: {ui: {file: t/ui}, ops: {file: t/ops}}}, age
 
 def read(project: Path, secrets: Path) -> dict[str, str]:
     tree = source.parse(FLEET, name="agents.yaml")
-    return token_files.read(load.parse(tree), tree, "a", project, secrets)
+    return token_files.read(load.parse(tree), tree, "a", project=project, secrets=secrets)
 
 
 def test_tokens_come_from_the_files_named_or_from_what_is_mounted(tmp_path: Path) -> None:

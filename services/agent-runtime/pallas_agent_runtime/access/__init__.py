@@ -1,1 +1,1 @@
-"""Who may call this agent: tokens checked before anything of MCP is read, and what is known of a caller afterwards."""
+"""Access of callers to this agent: tokens checked before anything of MCP is read, and what a caller may do then."""

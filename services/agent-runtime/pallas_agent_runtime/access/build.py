@@ -26,7 +26,7 @@ class Arrangement:
 
     @property
     def problem(self) -> str:
-        """Why callers with a token of the issuer are turned away at present; empty when they are not."""
+        """Return why callers with a token of the issuer are turned away at present; empty when they are not."""
         return f"keys of the issuer: {self.keys.problem}" if self.keys and self.keys.problem else ""
 
     def background(self) -> list[Coroutine[Any, Any, None]]:

@@ -1,4 +1,4 @@
-"""Whether a caller's token may go on to a server (seed 001, Bearer Token Propagation): listed, and meant for it."""
+"""The forwarding of a caller's token to a server (seed 001, Bearer Token Propagation): listed, and meant for it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def may_go_on(settings: Settings, server: str, url: str, caller: Caller) -> bool
     """
     if server not in settings.forward:
         return False
-    known = settings.fleet.agents[server].access if server in settings.subagents else None
+    target = settings.fleet.agents[server].access if server in settings.subagents else None
     if caller.issuer is None:
-        own = settings.agent.access.tokens.get(caller.name)
-        return known is not None and own is not None and known.tokens.get(caller.name) == own
-    if known is None:
+        token_file = settings.agent.access.tokens.get(caller.name)
+        return target is not None and token_file is not None and target.tokens.get(caller.name) == token_file
+    if target is None:
         return url in caller.audiences
     audience = credentials.audience(settings.fleet, server, settings.placement)
-    return known.jwt is not None and known.jwt.issuer == caller.issuer and audience in caller.audiences
+    return target.jwt is not None and target.jwt.issuer == caller.issuer and audience in caller.audiences

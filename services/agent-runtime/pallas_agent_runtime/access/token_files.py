@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """`b64token` of RFC 6750: what can stand in a header."""
 
 
-def read(fleet: ResolvedFleet, tree: Source, name: str, project: Path, secrets: Path) -> dict[str, str]:
+def read(fleet: ResolvedFleet, tree: Source, name: str, *, project: Path, secrets: Path) -> dict[str, str]:
     """Return caller -> token for all that agent `name` accepts, from `secrets` (a folder) or where agents.yaml says.
 
     Raises:

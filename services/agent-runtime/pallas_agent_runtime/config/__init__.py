@@ -1,1 +1,1 @@
-"""What one agent is told: by agents.yaml, the environment, secret files and the configuration of fast-agent."""
+"""The configuration of one agent: by agents.yaml, the environment, secret files and the configuration of fast-agent."""

@@ -1,4 +1,4 @@
-"""What fills the environment before anything is read: secret files, `.env`, and the plan's own variables.
+"""Filling the environment before anything is read: secret files, `.env`, and the plan's own variables.
 
 Nothing overwrites a variable that is already set (seed 001, `.env`); earlier sources win over later ones.
 """
@@ -24,16 +24,16 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def fill(
-    fleet: ResolvedFleet, tree: Source, name: str, project: Path, environ: MutableMapping[str, str], secrets: Path
+    fleet: ResolvedFleet, tree: Source, name: str, *, project: Path, environ: MutableMapping[str, str], secrets: Path
 ) -> None:
     """Add to `environ` what agent `name` finds in `secrets` (a folder), in agents.yaml and in `.env`.
 
     Raises:
         Refused: a secret file that is there, or that agents.yaml names, cannot be read.
     """
-    found = secret_files(secrets)
-    found |= _referenced(fleet, tree, name, project, known=environ.keys() | found.keys())
-    for source in (found, program.agent(fleet, name, "local").env, dotenv(project, secrets)):
+    variables = secret_files(secrets)
+    variables |= _referenced(fleet, tree, name, project, defined=environ.keys() | variables.keys())
+    for source in (variables, program.agent(fleet, name, "local").env, dotenv(project, secrets)):
         for key, value in source.items():
             environ.setdefault(key, value)
 
@@ -46,6 +46,7 @@ def secret_files(folder: Path) -> dict[str, str]:
     """
     if not folder.is_dir():
         return {}
+    # Kubernetes mounts `..data` and a dated folder beside the files: neither has the name of a variable.
     paths = [path for path in sorted(folder.iterdir()) if _KEY.fullmatch(path.name) and path.is_file()]
     return {path.name: value(read_text(path)) for path in paths}
 
@@ -93,13 +94,13 @@ def read_text(path: Path) -> str:
 
 
 def _referenced(
-    fleet: ResolvedFleet, tree: Source, name: str, project: Path, known: set[str] | frozenset[str]
+    fleet: ResolvedFleet, tree: Source, name: str, project: Path, *, defined: set[str] | frozenset[str]
 ) -> Mapping[str, str]:
-    """Return the variables agents.yaml names by file, for a run outside a container; only those not in `known`."""
+    """Return the variables agents.yaml names by file, for a run outside a container; only those not in `defined`."""
     values: dict[str, str] = {}
     problems: list[Problem] = []
     for secret in launch_secrets.of_agent(fleet, name):
-        if not secret.is_variable or secret.target in known:
+        if not secret.is_variable or secret.target in defined:
             continue
         path = project / secret.file
         if path.is_file():
@@ -112,7 +113,7 @@ def _referenced(
 
 
 def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
-    """Where a secret file is: as `key` in the secrets folder of a container, else where agents.yaml says."""
+    """Return the path of a secret file: `key` in the secrets folder of a container, else what agents.yaml says."""
     mounted = secrets / key
     return mounted if mounted.is_file() else project / file
 

@@ -39,6 +39,7 @@ class Built:
 def build(
     config: Source | None,
     secrets: Source | None,
+    *,
     prefix: str,
     peers: Mapping[str, str],
     environ: Mapping[str, str],
@@ -55,7 +56,7 @@ def build(
     data: Data = {}
     for tree in filter(None, (config, secrets)):
         data = _merge(data, _usable(tree, environ, notes))
-    refuse_errors(_addresses(config, secrets, data, prefix, environ))
+    refuse_errors(_addresses(config, secrets, data, prefix=prefix, environ=environ))
     data.pop("model_capabilities", None)  # the kit's own key; published in the registry, unknown to fast-agent
     _servers(data, peers, presented or {}, notes)
     _providers(data, prefix, environ)
@@ -81,7 +82,7 @@ def _usable(tree: Source, environ: Mapping[str, str], notes: list[str]) -> Data:
 
 
 def _addresses(
-    config: Source | None, secrets: Source | None, data: Data, prefix: str, environ: Mapping[str, str]
+    config: Source | None, secrets: Source | None, data: Data, *, prefix: str, environ: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield a problem when a provider cannot have the address it is given: a turn would send its key somewhere.
 
@@ -93,9 +94,10 @@ def _addresses(
         url = url_of(data, provider, environ, sections)
         if (prefix and prefix not in provider.prefixes) or not url or not (flaw := fastagent.flaw(url)):
             continue
-        places = [(tree, name) for name in sections for tree in (secrets, config) if tree]
+        # The secrets file first: it is merged over the other one, so that its address is in force.
+        candidates = [(tree, name) for name in sections for tree in (secrets, config) if tree]
         tree, name = next(
-            ((tree, name) for tree, name in places if setting(tree.data, (name,), "base_url")), (None, "")
+            ((tree, name) for tree, name in candidates if setting(tree.data, (name,), "base_url")), (None, "")
         )
         where = tree.where(name, "base_url") if tree else Where(f"${provider.url_variable}")
         yield Problem(where, flaw, hint)
@@ -134,6 +136,7 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
 def _identify(server: Data, variable: str) -> None:
     """Return this agent's token for a member of the fleet, by reference; it replaces any other written there."""
     server.pop("access_token", None)
+    # Header names are case-insensitive (RFC 9110, section 5.1).
     others = {key: text for key, text in _section(server, "headers").items() if key.lower() != "authorization"}
     server["headers"] = {**others, "Authorization": f"Bearer ${{{variable}}}"}
 

@@ -1,4 +1,4 @@
-"""What one agent process was told: its place in the fleet, where it listens and whom it may call."""
+"""The settings of one agent process: its place in the fleet, where it listens and whom it may call."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pallas_contract.launch import addresses, program
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate.suggestions import Suggestions
 
+# Bounded: int() raises for a text of more than 4300 digits.
 _NUMBER = re.compile(r"[1-9][0-9]{0,11}")
 MAX_BODY = 32 << 20
 """Default of `PALLAS_MAX_BODY`: room for a few images."""
@@ -67,7 +68,7 @@ class Settings:
 
     @property
     def remembers(self) -> bool:
-        """Whether conversations are kept between calls (`instance_scope` is not `request`)."""
+        """Return whether conversations are kept between calls (`instance_scope` is not `request`)."""
         return self.agent.instance_scope != "request"
 
     @property
@@ -93,7 +94,7 @@ def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
     raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint)])
 
 
-def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, environ: Mapping[str, str]) -> Settings:
+def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, *, environ: Mapping[str, str]) -> Settings:
     """Return the settings of agent `name`; what `environ` does not say is as on one machine (seed 001, Running Pallas).
 
     Raises:
@@ -133,7 +134,9 @@ def address(text: str) -> tuple[str, int]:
     Raises:
         Refused: it is neither.
     """
+    # The last colon: an IPv6 host has others before it.
     host, colon, port = text.rpartition(":")
+    # isdigit() alone is true of `²` and of digits of other scripts, which are no port.
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise _refused(names.ENV_BIND, f"must be `address:port`, not {text!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)

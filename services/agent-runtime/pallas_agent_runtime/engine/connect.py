@@ -135,8 +135,8 @@ class Connections:
         """
         if not self._locks[agent].locked():  # fast-agent's own would make the turn wait for the program
             attached = await self._app.list_attached_mcp_servers(agent)  # to be asked of those that use servers only
-            chosen = self._choose(names - self._forwarded - self._programs.names - set(attached))
-            for share, server in zip(range(len(chosen), 0, -1), chosen, strict=True):
+            servers = self._choose(names - self._forwarded - self._programs.names - set(attached))
+            for share, server in zip(range(len(servers), 0, -1), servers, strict=True):
                 now = asyncio.get_running_loop().time()
                 await self._attach(agent, server, now + (end - now) / share)
         await self._start_missing(agent, names, end)

@@ -89,7 +89,7 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
         app = FastAgent(settings.name, parse_cli_args=False, quiet=True)
         try:
             app.load_agents(path)
-        except FastAgentError:
+        except FastAgentError:  # `load` words it, as it does for a module
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
             message = f"{card} cannot be read: {user_code.reason(error)}"

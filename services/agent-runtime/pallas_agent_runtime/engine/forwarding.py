@@ -80,9 +80,10 @@ class Forwarding:
                 stack.push_async_callback(_let_go, holding)
                 await asyncio.wait(lines.values())  # a turn that is cancelled here cancels no line: `_let_go` does
             for server, line in lines.items():
-                if listed := line.result():
+                if connection := line.result():
+                    client, tools = connection
                     for agent in users[server]:
-                        _add(stack, agent, server, *listed, progress)
+                        _add(stack, agent, server, client=client, tools=tools, progress=progress)
             yield
 
     async def _hold(self, server: str, caller: Caller | None, line: asyncio.Future[_Line | None]) -> None:
@@ -90,6 +91,7 @@ class Forwarding:
         try:
             async with asyncio.timeout(CONNECT) as limit, self._client(server, caller) as client:
                 tools = await _tools(client)
+                # The limit is for connecting; from here on the turn's own deadline holds.
                 limit.reschedule(None)
                 line.set_result((client, tools))
                 await asyncio.Event().wait()
@@ -127,7 +129,7 @@ async def _let_go(holding: list[asyncio.Task[None]]) -> None:
 
 
 def _add(
-    stack: AsyncExitStack, agent: Any, server: str, client: Client, tools: list[t.Tool], progress: Progress | None
+    stack: AsyncExitStack, agent: Any, server: str, *, client: Client, tools: list[t.Tool], progress: Progress | None
 ) -> None:
     """Give `agent` the tools of `server` until `stack` is closed."""
     for tool in tools:
@@ -150,7 +152,7 @@ async def _tools(client: Client) -> list[t.Tool]:
 
 
 def _wanted(agent: Any, server: str, tool: str) -> bool:
-    """Whether the agent's definition lets it have the tool (`tools` of an agent card)."""
+    """Return whether the agent's definition lets it have the tool (`tools` of an agent card)."""
     filters = agent.config.tools or {}
     return server not in filters or any(fnmatchcase(tool, pattern) for pattern in filters[server])
 

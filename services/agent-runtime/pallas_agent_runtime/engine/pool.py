@@ -44,6 +44,7 @@ class Instances[T]:
                 if instance is not None and not keep:
                     await self._discard(instance)
             finally:
+                # Also when the end of the instance fails: a slot that is lost is lost until a restart.
                 self._slots.put_nowait(instance if keep else None)
 
     async def _new(self) -> T:

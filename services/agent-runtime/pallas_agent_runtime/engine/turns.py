@@ -67,6 +67,7 @@ class Engine:
         loaded: Loaded,
         settings: Settings,
         conversations: Conversations[PromptMessageExtended],
+        *,
         choose: Choose,
         programs: Programs,
         forwarding: Forwarding,
@@ -87,7 +88,7 @@ class Engine:
 
     @property
     def failure(self) -> str:
-        """Why the agent cannot process requests at present; empty when it can."""
+        """Return why the agent cannot process requests at present; empty when it can."""
         return said(self._pool.failure) if self._pool.failure else ""
 
     @asynccontextmanager
@@ -260,6 +261,6 @@ def weigh(message: PromptMessageExtended) -> int:
         *message.content,
         *(block for result in (message.tool_results or {}).values() for block in result.content),
     ]
-    given = (call.params.arguments for call in (message.tool_calls or {}).values())
+    inputs = (call.params.arguments for call in (message.tool_calls or {}).values())
     contents = (getattr(block, "text", None) or getattr(block, "data", None) or "" for block in blocks)
-    return sum(map(len, contents)) + sum(len(json.dumps(arguments)) for arguments in given if arguments)
+    return sum(map(len, contents)) + sum(len(json.dumps(arguments)) for arguments in inputs if arguments)

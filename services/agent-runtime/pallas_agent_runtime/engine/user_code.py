@@ -27,12 +27,14 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         with hidden_arguments(), importable(settings.project):
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        # The module, or a package on the path to it; any other name is an import in the user's code.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
             raise Refused([settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint)]) from None
         hint = f"install the package that brings `{error.name}`, or remove the import"
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
+    # A script that calls sys.exit() when imported must not end the agent without a message.
     except (Exception, SystemExit) as error:
         message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
         hint = f"try it alone: python -c 'import {name}'"
@@ -73,6 +75,7 @@ def _origin(error: BaseException, project: Path) -> str:
         return f" ({Path(error.filename).relative_to(project)}:{error.lineno})"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
+        # The project's virtual environment often lies in its folder; the mistake is rarely there.
         if path.is_relative_to(project) and "site-packages" not in path.parts:
             return f" ({path.relative_to(project)}:{frame.lineno})"
     return ""

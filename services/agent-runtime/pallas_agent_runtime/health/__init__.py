@@ -1,1 +1,1 @@
-"""How the agent is: its model provider and the MCP servers it uses."""
+"""The health of the agent: its model provider and the MCP servers it uses."""

@@ -29,7 +29,7 @@ Probe = Callable[..., Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Probed:
     """The last probe of one server; `checked` is a time of the injected clock."""
 
     result: Result
@@ -37,7 +37,7 @@ class Seen:
 
 
 class Downstream:
-    """What is known about the MCP servers and sub-agents this agent depends on."""
+    """The last probes of the MCP servers and sub-agents this agent depends on."""
 
     def __init__(
         self,
@@ -50,29 +50,30 @@ class Downstream:
         self._probe = probe_one
         self._clock = clock
         self._sleep = sleep
-        self.seen: dict[str, Seen] = {}
+        self.probed: dict[str, Probed] = {}
         self.refreshed = datetime.now(UTC)
 
     def unreachable(self) -> list[str]:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
-        return sorted(name for name, seen in self.seen.items() if not seen.result.reachable)
+        return sorted(name for name, probed in self.probed.items() if not probed.result.reachable)
 
     def refusing(self, names: Set[str]) -> list[str]:
         """Those of `names` that want other credentials than the ones they were shown, sorted."""
-        return sorted(name for name in names & self.seen.keys() if self.seen[name].result.state == "unauthenticated")
+        unauthenticated = {name for name, probed in self.probed.items() if probed.result.state == "unauthenticated"}
+        return sorted(names & unauthenticated)
 
     def worth_trying(self, name: str) -> bool:
         """Return False only for a server that let the last probe wait: one that refused may be back, at little cost."""
-        seen = self.seen.get(name)
-        return seen is None or seen.result.reachable or seen.result.latency < HANGING
+        probed = self.probed.get(name)
+        return probed is None or probed.result.reachable or probed.result.latency < HANGING
 
     def promising(self, names: Iterable[str]) -> list[str]:
         """Those of `names` that are worth trying, first the ones whose last probe was good, each part sorted."""
-        good = self.seen.keys() - self.unreachable()
+        good = self.probed.keys() - self.unreachable()
         return sorted(filter(self.worth_trying, names), key=lambda name: (name not in good, name))
 
-    def age(self, seen: Seen) -> float:
-        return self._clock() - seen.checked
+    def age(self, probed: Probed) -> float:
+        return self._clock() - probed.checked
 
     async def run(self) -> None:
         """Refresh again and again, until cancelled."""
@@ -95,13 +96,13 @@ class Downstream:
         `reason` is empty once it is there.
         """
         result = Result("error", Reason("ConnectionFailed", reason)) if reason else Result("ok")
-        before = self.seen.get(name)
+        before = self.probed.get(name)
         if before is None or before.result.reason != result.reason:
             self._log(name, result)
-        self.seen[name] = Seen(result, self._clock())
+        self.probed[name] = Probed(result, self._clock())
 
     async def _refresh(self, name: str, target: Target) -> None:
-        before = self.seen.get(name)
+        before = self.probed.get(name)
         era = before.result.era if before else ""
         result = await self._ask(target, era, probe.TIMEOUT)
         if not result.reachable and before and before.result.reachable:
@@ -110,7 +111,7 @@ class Downstream:
             result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
             self._log(name, result)
-        self.seen[name] = Seen(result, self._clock())
+        self.probed[name] = Probed(result, self._clock())
 
     def _log(self, name: str, result: Result) -> None:
         event = log.info if result.reachable else log.warning

@@ -47,7 +47,7 @@ type Check = Callable[[ProviderTarget], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a check found; `reason` is empty when all is well. `checked` is a time of the injected clock."""
+    """The result of a check; `reason` is empty when all is well. `checked` is a time of the injected clock."""
 
     reason: str
     checked: float
@@ -76,6 +76,7 @@ def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[s
                     api=provider.api,
                     base_url=url,
                     key=key,
+                    # The rest are options for fast-agent, which are in no provider's list.
                     model=model.partition("?")[0] if active else "",
                     active=active,
                     needs_key=url == provider.default_url,

@@ -54,6 +54,7 @@ async def _anthropic(http: httpx.AsyncClient, target: ProviderTarget) -> str:
         return "no API key"
     model = target.model or ANTHROPIC_MODEL
     headers = {"x-api-key": target.key, "anthropic-version": ANTHROPIC_VERSION}
+    # Users write the address with `/v1` and without.
     status, _ = await _get(http, f"{target.base_url.removesuffix('/v1')}/v1/models/{model}", headers)
     return f"model '{model}' not found" if status == 404 else _refusal(status)
 
@@ -97,7 +98,7 @@ def _refusal(status: int) -> str:
 
 
 def _cause(error: BaseException | None) -> str:
-    """Why there is no connection: httpx says it of every reason alike, the errors below it do not."""
+    """Return why there is no connection: httpx says it of every reason alike, the errors below it do not."""
     while error is not None:
         for kind, words in _CAUSES:
             if isinstance(error, kind):

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -102,6 +102,24 @@ class Prober:
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most probes under way: `slots` that have hardly begun, for `young` seconds, and `connections` in all."""
+
+    slots: int = CONCURRENCY
+    connections: int = MOST
+    young: float = YOUNG
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time that probes go by: `interval` in seconds, asked before each round, by `clock` and `sleep`."""
+
+    interval: Callable[[], float]
+    clock: Callable[[], float]
+    sleep: Sleep = asyncio.sleep
+
+
 class Scheduler:
     """The watches: one per endpoint of each followed agent."""
 
@@ -112,29 +130,24 @@ class Scheduler:
         *,
         before: Before,
         spawn: Spawn,
-        interval: Callable[[], float],
-        clock: Callable[[], float],
-        sleep: Sleep = asyncio.sleep,
+        pace: Pace,
         late: Callable[[float], None] = lambda _: None,
-        concurrency: int = CONCURRENCY,
-        most: int = MOST,
-        young: float = YOUNG,
+        limits: Limits = Limits(),
     ) -> None:
-        """`spawn` starts a task whose failure its owner hears of; `interval` in seconds, asked before each round.
+        """`spawn` starts a task whose failure its owner hears of; `late` hears how many seconds late a probe is.
 
-        `before` is asked ahead of each probe, for a recheck may have found something since. `late` hears by
-        how many seconds each probe misses the moment it was due.
+        `before` is asked ahead of each probe, for a recheck may have found something since.
         """
         self._check = check
         self._report = report
         self._spawn = spawn
-        self._interval = interval
-        self._clock = clock
-        self._sleep = sleep
+        self._interval = pace.interval
+        self._clock = pace.clock
+        self._sleep = pace.sleep
         self._late = late
-        self._slots = asyncio.Semaphore(concurrency)
-        self._connections = asyncio.Semaphore(most)
-        self._young = young
+        self._slots = asyncio.Semaphore(limits.slots)
+        self._connections = asyncio.Semaphore(limits.connections)
+        self._young = limits.young
         self._before = before
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
 
