@@ -138,7 +138,7 @@ class _State(Collector):
         health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error.", labels=["agent"])
         health.add_metric([self._agent], GAUGE[self._current().status])
         up = GaugeMetricFamily("pallas_downstream_up", "Whether a server it uses answers.", labels=["server"])
-        for name, probe in self._downstream.probed.items():
+        for name, probe in self._downstream.last_probes.items():
             up.add_metric([name], float(probe.result.reachable))
         llm = GaugeMetricFamily("pallas_llm_preflight_ok", "Whether a provider can be used.", labels=["provider"])
         for name, outcome in self._preflight.outcomes.items():

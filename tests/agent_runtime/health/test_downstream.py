@@ -69,7 +69,7 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     await downstream.refresh()
     assert downstream.unreachable() == ["b", "d"]
     assert downstream.refusing(frozenset("abce")) == ["c"]
-    assert downstream.probed["d"].result.reason.message == "RuntimeError"
+    assert downstream.last_probes["d"].result.reason.message == "RuntimeError"
     servers.states["b"] = "ok"
     await downstream.refresh()
     assert downstream.unreachable() == ["d"]
@@ -96,7 +96,7 @@ async def test_one_lost_answer_changes_nothing_and_two_in_a_row_do(usual: float,
     found = []
     for _ in range(4):
         await downstream.refresh()
-        found.append((downstream.probed["a"].result.reason.message, downstream.unreachable()))
+        found.append((downstream.last_probes["a"].result.reason.message, downstream.unreachable()))
     assert found == [("", []), ("", []), ("hangs", ["a"]), ("refuses", ["a"])]
     confirmed = [("probe", 3.0), ("sleep", 0.25), ("probe", patience)]
     assert happened == [("probe", 3.0), *confirmed, *confirmed, ("probe", 3.0)]
@@ -136,4 +136,4 @@ async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known()
     await downstream.refresh()
     assert servers.eras == ["", "2026-07-28"]
     now[0] = 7.5
-    assert downstream.age(downstream.probed["a"]) == 2.5
+    assert downstream.age(downstream.last_probes["a"]) == 2.5

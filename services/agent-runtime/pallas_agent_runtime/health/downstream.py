@@ -29,7 +29,7 @@ Probe = Callable[..., Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class LastProbe:
     """The last probe of one server; `checked` is a time of the injected clock."""
 
     result: Result
@@ -50,30 +50,30 @@ class Downstream:
         self._probe = probe_one
         self._clock = clock
         self._sleep = sleep
-        self.probed: dict[str, Probed] = {}
+        self.last_probes: dict[str, LastProbe] = {}
         self.refreshed = datetime.now(UTC)
 
     def unreachable(self) -> list[str]:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
-        return sorted(name for name, probed in self.probed.items() if not probed.result.reachable)
+        return sorted(name for name, last in self.last_probes.items() if not last.result.reachable)
 
     def refusing(self, names: Set[str]) -> list[str]:
         """Those of `names` that want other credentials than the ones they were shown, sorted."""
-        unauthenticated = {name for name, probed in self.probed.items() if probed.result.state == "unauthenticated"}
+        unauthenticated = {name for name, last in self.last_probes.items() if last.result.state == "unauthenticated"}
         return sorted(names & unauthenticated)
 
     def worth_trying(self, name: str) -> bool:
         """Return False only for a server that let the last probe wait: one that refused may be back, at little cost."""
-        probed = self.probed.get(name)
-        return probed is None or probed.result.reachable or probed.result.latency < HANGING
+        last = self.last_probes.get(name)
+        return last is None or last.result.reachable or last.result.latency < HANGING
 
     def promising(self, names: Iterable[str]) -> list[str]:
         """Those of `names` that are worth trying, first the ones whose last probe was good, each part sorted."""
-        good = self.probed.keys() - self.unreachable()
+        good = self.last_probes.keys() - self.unreachable()
         return sorted(filter(self.worth_trying, names), key=lambda name: (name not in good, name))
 
-    def age(self, probed: Probed) -> float:
-        return self._clock() - probed.checked
+    def age(self, last: LastProbe) -> float:
+        return self._clock() - last.checked
 
     async def run(self) -> None:
         """Refresh again and again, until cancelled."""
@@ -96,13 +96,13 @@ class Downstream:
         `reason` is empty once it is there.
         """
         result = Result("error", Reason("ConnectionFailed", reason)) if reason else Result("ok")
-        before = self.probed.get(name)
+        before = self.last_probes.get(name)
         if before is None or before.result.reason != result.reason:
             self._log(name, result)
-        self.probed[name] = Probed(result, self._clock())
+        self.last_probes[name] = LastProbe(result, self._clock())
 
     async def _refresh(self, name: str, target: Target) -> None:
-        before = self.probed.get(name)
+        before = self.last_probes.get(name)
         era = before.result.era if before else ""
         result = await self._ask(target, era, probe.TIMEOUT)
         if not result.reachable and before and before.result.reachable:
@@ -111,7 +111,7 @@ class Downstream:
             result = again if again.reachable else result
         if before is None or before.result.reachable != result.reachable:
             self._log(name, result)
-        self.probed[name] = Probed(result, self._clock())
+        self.last_probes[name] = LastProbe(result, self._clock())
 
     def _log(self, name: str, result: Result) -> None:
         event = log.info if result.reachable else log.warning

@@ -67,6 +67,7 @@ async def _openai(http: httpx.AsyncClient, target: ProviderTarget) -> str:
     status, body = await _get(http, f"{target.base_url}/models", headers)
     if refusal := _refusal(status):
         return refusal
+    # Without a model to look for, an answer is all that was asked.
     listed = {model["id"] for model in json.loads(body)["data"]} if target.model else {""}
     return "" if target.model in listed else f"model '{target.model}' not found"
 

@@ -88,7 +88,7 @@ class Pages:
                 "reason": probe.result.reason.message,
                 "age": round(self._downstream.age(probe), 1),
             }
-            for name, probe in self._downstream.probed.items()
+            for name, probe in self._downstream.last_probes.items()
         }
         llm = {
             name: {"ok": outcome.ok, "reason": outcome.reason, "age": round(self._preflight.age(outcome), 1)}
