@@ -93,7 +93,8 @@ async def served(*apps: Silent) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for server, listener, task in running:
+        # Last in, first out: as it ends, a server puts back the handler of SIGTERM that it met.
+        for server, listener, task in reversed(running):
             server.should_exit = server.force_exit = True
             await asyncio.wait([task], timeout=PATIENCE)  # a connection left behind would keep it for ever
             listener.close()
