@@ -72,7 +72,9 @@ class Calls(Sampler):
         begins = span.get("mcp.method.name") in _BEGINNINGS and span.get("gen_ai.tool.name") != health.TOOL
         if not begins and not trace.get_current_span(parent_context).get_span_context().is_valid:
             return SamplingResult(Decision.DROP)
-        return self._then.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
+        return self._then.should_sample(
+            parent_context, trace_id, name, kind=kind, attributes=attributes, links=links, trace_state=trace_state
+        )
 
     def get_description(self) -> str:
         return f"Calls({self._then.get_description()})"

@@ -148,7 +148,7 @@ class AgentStates:
         self.agents = tuple(self._entries)
         self.moves += 1
         if entry is not None and entry.condition.state != "unknown":
-            self._on_change(Change(agent, entry.condition.state, "unknown", reason, self._now()))
+            self._on_change(Change(agent, old=entry.condition.state, new="unknown", reason=reason, at=self._now()))
         self._on_update()
 
     def set_undeclared(self, addresses: tuple[str, ...]) -> None:
@@ -181,5 +181,5 @@ class AgentStates:
         entry.condition = new
         if new.state != old.state:
             entry.since = self._now()
-            self._on_change(Change(agent, old.state, new.state, new.reason, entry.since))
+            self._on_change(Change(agent, old=old.state, new=new.state, reason=new.reason, at=entry.since))
         self._on_update()

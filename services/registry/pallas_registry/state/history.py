@@ -81,7 +81,7 @@ class History:
         oldest = self._kept[0][0] if self._kept else self._number + 1
         behind = self._number - max(seen, oldest - 1)
         changes = tuple(list(self._kept)[len(self._kept) - behind :])
-        return News(changes, self._number, self._rings, seen < oldest - 1, self._closed)
+        return News(changes, number=self._number, rings=self._rings, missed=seen < oldest - 1, closed=self._closed)
 
     def ring(self) -> None:
         """Wake all who wait: there is a change, or something else they show is different now."""
