@@ -86,6 +86,8 @@ def test_it_is_the_policies_that_refuse(fleet) -> None:
         until(lambda: connections.edges(fleet, members) == everybody, "every pod reaches every other", within=60)
     finally:
         fleet.upgrade()
+    fleet.wait()
+    members = connections.addresses(fleet)
     until(lambda: connections.edges(fleet, members) == connections.declared(fleet), "the graph holds", within=60)
 
 
