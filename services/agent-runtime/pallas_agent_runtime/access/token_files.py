@@ -11,9 +11,8 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, refuse_errors
+from pallas_service.access.static_tokens import SHORTEST
 
-SHORTEST = 16
-"""Fewest characters of a token: 64 bits of chance where it is hexadecimal."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """`b64token` of RFC 6750: what can stand in a header."""
 

@@ -6,6 +6,9 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
+SHORTEST = 16
+"""Fewest characters of a token: 64 bits of chance where it is hexadecimal."""
+
 
 class StaticTokens:
     """Callers by the digests of their tokens; the tokens themselves are forgotten."""

@@ -17,7 +17,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
 from pallas_registry.discovery.sighting import Endpoint
-from pallas_registry.timing import surviving
+from pallas_registry.timing import Sleep, surviving
 
 CONCURRENCY = 64
 """Probes under way that have hardly begun: more at once would only wait for each other."""
@@ -41,7 +41,6 @@ Probe = Callable[..., Awaitable[Result]]
 """The contract's `probe(target, *, era, timeout)`."""
 Before = Callable[[str, Endpoint], Result | None]
 """The last finding, whoever asked for it."""
-Sleep = Callable[[float], Awaitable[None]]
 Report = Callable[[str, Endpoint, Result], None]
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 

@@ -9,10 +9,7 @@ from pathlib import Path
 from pallas_contract import names
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_service.access.static_tokens import StaticTokens
-
-SHORTEST = 16
-"""Fewest characters of a token."""
+from pallas_service.access.static_tokens import SHORTEST, StaticTokens
 
 
 @dataclass(frozen=True, slots=True)
