@@ -32,6 +32,14 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """The program of an MCP server that an agent starts itself (stdio), and the place that names it."""
+
+    program: str
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The part of the two fast-agent files that deployment needs. `servers` maps name -> URL, None for stdio."""
 
@@ -42,8 +50,8 @@ class Config:
     """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
     url_positions: Mapping[str, Where] = field(default_factory=dict)
     """The position of each server's URL, by the name of the server."""
-    commands: frozenset[str] = frozenset()
-    """Servers that an agent starts itself, as a program."""
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    """The servers that an agent starts itself, as a program."""
 
     @property
     def provider(self) -> str:
@@ -141,25 +149,33 @@ def _check_providers(tree: Source, problems: list[Problem]) -> None:
 
 def _all_servers(
     trees: list[Source], problems: list[Problem]
-) -> tuple[dict[str, str | None], dict[str, Where], frozenset[str]]:
-    """Return URLs and their positions by server, and the servers that are started by a command.
+) -> tuple[dict[str, str | None], dict[str, Where], dict[str, Command]]:
+    """Return URLs and their positions by server, and the commands of those that an agent starts itself.
 
     Of two files that name one server the later has the last word, and only on what it has: one often has the headers
     and the other the URL.
     """
     urls: dict[str, str | None] = {}
     positions: dict[str, Where] = {}
-    commands: set[str] = set()
+    commands: dict[str, Command] = {}
     for tree in trees:
         for name, url in _servers(tree, problems).items():
             entry = tree.data["mcp"]["servers"][name]
             if url is not None or name not in urls:
                 urls[name] = url
                 positions[name] = tree.where("mcp", "servers", name, _url_key(entry))
-            if "command" in entry or "target" in entry:
-                commands.add(name)
+            for key in ("command", "target"):
+                if key in entry:
+                    commands[name] = Command(_program(entry[key]), tree.where("mcp", "servers", name, key))
+                    break
     # A server that one file starts as a program may have its URL in the other: then it is called, not started.
-    return urls, positions, frozenset(name for name in commands if urls[name] is None)
+    return urls, positions, {name: command for name, command in commands.items() if urls[name] is None}
+
+
+def _program(command: object) -> str:
+    """Return the first word of a command line; fast-agent has `npx` run a target that is the name of a package."""
+    words = command.split() if isinstance(command, str) else []
+    return "npx" if words and words[0].startswith("@") else words[0] if words else ""
 
 
 @dataclass(frozen=True, slots=True)

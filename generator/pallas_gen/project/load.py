@@ -19,7 +19,7 @@ from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import Project
-from pallas_gen.project import mounts
+from pallas_gen.project import mounts, stdio_servers
 
 CONTAINER_UID = 10001
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
@@ -66,6 +66,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets)]
     problems += [
         *_servers(fleet, config),
+        *(() if custom_image else stdio_servers.missing(config.commands, stdio_servers.IMAGE_COMMANDS)),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),

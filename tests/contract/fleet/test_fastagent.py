@@ -54,7 +54,7 @@ def test_a_server_may_stand_in_either_file_and_the_secrets_have_the_last_word(tm
     found, problems = fastagent.load(tmp_path)
     assert problems == []
     assert found.servers == {"argos": "http://argos/mcp", "tool": "http://t/mcp", "atlas": "https://x/mcp?key=s3cret"}
-    assert found.commands == frozenset()
+    assert found.commands == {}
     assert {name: str(where) for name, where in found.url_positions.items()} == {
         "argos": "fastagent.config.yaml:1:25 mcp.servers.argos.url",
         "atlas": "fastagent.secrets.yaml:4:13 mcp.servers.atlas.url",
@@ -104,6 +104,9 @@ def test_a_target_is_a_server_with_a_place(tmp_path: Path) -> None:
     (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {servers}}}\n")
     config, (problem,) = fastagent.load(tmp_path)
     assert config.servers == {"a": "https://a/mcp", "b": None, "c": "http://c:0/mcp"}
-    assert config.commands == {"b"}
+    where = "fastagent.config.yaml:1:51 mcp.servers.b.target"
+    assert [(name, command.program, str(command.where)) for name, command in config.commands.items()] == [
+        ("b", "npx", where)
+    ]
     assert str(config.url_positions["a"]) == "fastagent.config.yaml:1:21 mcp.servers.a.target"
     assert (problem.where.field, problem.message) == ("mcp.servers.c.target", "has no valid port")
