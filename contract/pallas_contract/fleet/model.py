@@ -48,7 +48,8 @@ def _is_reach(text: str) -> str:
 
 
 _ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
+_MODULE = r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$"
+"""Also with hyphens, as in names of scripts: only the word `import` cannot name such a module."""
 # Mi and Gi only, because one spelling must do for all targets: `512m` is 512 MiB to Docker, half a byte to Kubernetes.
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
@@ -157,7 +158,7 @@ class Agent(AgentDefaults):
     """One agent (seed 001, `agents.<name>`)."""
 
     module: ModulePath | None = None
-    """Importable Python module that holds a `fast` instance. Either this or `card`."""
+    """Python module with a FastAgent: `fast`, or the only one of any name. Either this or `card`."""
     card: RelativePath | None = None
     """Agent card (Markdown or YAML), relative to agents.yaml: an agent without Python."""
     port: Port

@@ -56,6 +56,8 @@ def defined(*agents: tuple[str, list[str], bool]) -> str:
         (defined(("other", [], False)), "other"),
         (defined(("other", [], False), ("jarvis", [], False)), "jarvis"),
         (defined(("other", [], False), ("main", [], True)), "main"),
+        (defined(("Jarvis", [], False), ("main", [], True)), "Jarvis"),
+        (defined(("Jarvis", [], False), ("JARVIS", [], False), ("main", [], True)), "main"),
     ],
 )
 def test_the_agent_of_that_name_or_the_only_or_the_default_one(
@@ -66,6 +68,13 @@ def test_the_agent_of_that_name_or_the_only_or_the_default_one(
     loaded = load(own(tmp_path, module="made_one.jarvis"))
     assert loaded.target == target
     assert sys.argv == ["pallas", "--agent", "jarvis"]
+
+
+@pytest.mark.parametrize("variables", ["agents", "agents = also"])
+def test_the_variable_has_any_name_where_there_is_no_choice(toolkit: Any, tmp_path: Path, variables: str) -> None:
+    code = defined(("jarvis", [], False)).replace("@fast", "@agents").replace("fast =", f"{variables} =")
+    toolkit.write_files(tmp_path, {"made_any-name.py": code})
+    assert load(own(tmp_path, module="made_any-name")).target == "jarvis"
 
 
 def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -> None:
@@ -85,12 +94,16 @@ def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -
             "`made_bad` cannot be imported: ValidationError: : Input should be a valid integer, unable to parse",
         ),
         ("raise SystemExit(3)", "`made_bad` cannot be imported: SystemExit: 3 (made_bad.py:1)"),
-        ("x = 1", '`made_bad` has no `fast`\n    define it: fast = FastAgent("name")'),
+        ("x = 1", '`made_bad` has no FastAgent\n    define it: fast = FastAgent("name")'),
+        (
+            HEAD.replace("fast =", "one = FastAgent('Y')\nother ="),
+            "`made_bad` has several FastAgents: one, other\n    call the one that is served `fast`",
+        ),
         ("fast = 1", "`fast` in `made_bad` is no FastAgent"),
         (HEAD, "defines no agent\n    decorate a function with @fast.agent(...)"),
         (
             defined(("a", [], False), ("b", [], False)),
-            "defines a, b, but not `jarvis`\n    rename one of them to `jarvis`, or mark one with default=True",
+            "defines a, b, but not `jarvis`\n    name the agent in agents.yaml after the one to serve, in lower case,",
         ),
     ],
 )

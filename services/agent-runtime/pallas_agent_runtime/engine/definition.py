@@ -70,12 +70,22 @@ def _check_configuration() -> None:
 
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
+    """Return the `fast` of a module, else the only FastAgent in it, whatever it is called."""
     module = user_code.load_module(settings, name)
     fast = getattr(module, "fast", None)
     if isinstance(fast, FastAgent):
         return fast
-    message = f"`{name}` has no `fast`" if fast is None else f"`fast` in `{name}` is no FastAgent"
+    apps = {variable: value for variable, value in vars(module).items() if isinstance(value, FastAgent)}
+    if fast is None and len({id(app) for app in apps.values()}) == 1:  # `agents = fast_agents = FastAgent(...)` is one
+        return next(iter(apps.values()))
     hint = 'define it: fast = FastAgent("name")'
+    if fast is not None:
+        message = f"`fast` in `{name}` is no FastAgent"
+    elif apps:
+        message = f"`{name}` has several FastAgents: {', '.join(sorted(apps))}"
+        hint = "call the one that is served `fast`"
+    else:
+        message = f"`{name}` has no FastAgent"
     raise Refused([settings.tree.problem("agents", settings.name, "module", message=message, hint=hint)])
 
 
@@ -98,11 +108,14 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
 
 
 def _target(app: FastAgent, settings: Settings, keys: tuple[str, ...]) -> str:
-    """Return the agent of that name, else the only one, else the default one."""
+    """Return the agent of that name, else the one that is so called in other letters, the only one, the default one."""
     defined = app.agents
     for name in (settings.name, settings.slug):
         if name in defined:
             return name
+    alike = [name for name in defined if _folded(name) == _folded(settings.name)]
+    if len(alike) == 1:
+        return alike[0]
     default = [name for name, data in defined.items() if data["config"].default]
     if len(defined) == 1 or len(default) == 1:
         return next(iter(default or defined))
@@ -111,8 +124,13 @@ def _target(app: FastAgent, settings: Settings, keys: tuple[str, ...]) -> str:
         hint = "decorate a function with @fast.agent(...)"
     else:
         message = f"defines {', '.join(sorted(defined))}, but not `{settings.name}`"
-        hint = f"rename one of them to `{settings.name}`, or mark one with default=True"
+        hint = "name the agent in agents.yaml after the one to serve, in lower case, or mark that with default=True"
     raise Refused([settings.tree.problem(*keys, message=message, hint=hint)])
+
+
+def _folded(name: str) -> str:
+    """Return a name as agents.yaml can have it: lower case, one kind of hyphen."""
+    return name.lower().replace("_", "-")
 
 
 def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None) -> tuple[str, str]:

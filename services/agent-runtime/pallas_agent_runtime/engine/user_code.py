@@ -37,7 +37,8 @@ def load_module(settings: Settings, name: str) -> ModuleType:
     # A script that calls sys.exit() when imported must not end the agent without a message.
     except (Exception, SystemExit) as error:
         message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
-        hint = f"try it alone: python -c 'import {name}'"
+        statement = f"import {name}" if name.replace(".", "").isidentifier() else f'__import__("{name}")'
+        hint = f"try it alone: python -c '{statement}'"
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
 
 
