@@ -359,11 +359,13 @@ async def test_who_goes_on_asking_is_kept_and_who_falls_silent_is_not(world: Wor
     def call_later(delay: float, callback: Callable[[], None]) -> SimpleNamespace:
         if callback.__name__ != "_check":  # the one look that each connection has (pallas_service.http.connections)
             timers.append((now[0] + delay, callback))
-        return SimpleNamespace(cancel=lambda: None)
+        due = now[0] + delay
+        return SimpleNamespace(cancel=lambda: None, when=lambda: due)
 
     line = Line(fast_path.protocol(world.kept), world, SimpleNamespace(time=lambda: now[0], call_later=call_later))
     for now[0] in (0.0, 2.0, 4.0):
         await line.hear(asked())
+        assert line.protocol._turn_to_go() == (0, now[0])
     assert [due for due, _ in timers] == [5.0], "answers given again set no timer"
     now[0], ring = timers.pop()
     ring()

@@ -20,6 +20,8 @@ from pallas_service.http.protocol import BoundedProtocol
 
 DEADLINE = 20.0
 GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
+EARLY = b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
+"""A head that is answered before its body comes."""
 POST = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n"
 
 
@@ -87,6 +89,7 @@ async def serving(**numbers: Any) -> AsyncIterator[Site]:
     protocol = type("Small", (BoundedProtocol,), {"look_seconds": 0.02, **numbers})
     config = uvicorn.Config(Starlette(routes=routes), http=protocol, port=0, lifespan="off", log_config=None, ws="none")
     config.timeout_graceful_shutdown = 1
+    config.timeout_keep_alive = connections.KEEP_ALIVE_SECONDS
     server = uvicorn.Server(config)
     running = asyncio.create_task(server._serve())
     while not server.started:
@@ -128,13 +131,24 @@ async def test_empty_lines_between_requests_are_no_way_around_it() -> None:
         assert await peer.rest() == b""
 
 
-async def test_a_client_that_was_answered_before_its_body_came_gets_no_second_answer() -> None:
+@pytest.mark.parametrize("numbers", [{"stall_seconds": 0.1}, {"body_seconds": 0.1}], ids=["stalls", "lasts"])
+async def test_a_client_that_was_answered_before_its_body_came_gets_no_second_answer(numbers: dict[str, float]) -> None:
     """As with 401: many clients send head and body apart, and would take a late 408 for their next answer."""
-    async with serving(head_seconds=0.1) as site:
-        peer = await site.connect(b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n")
+    async with serving(**numbers) as site:
+        peer = await site.connect(EARLY)
         assert await peer.status() == 405
-        await peer.send(b"body")
         assert await peer.rest() == b""
+
+
+async def test_a_connection_whose_body_came_after_the_answer_is_kept_like_any_other() -> None:
+    async with serving(head_seconds=0.0) as site:
+        answered = await site.connect(EARLY)
+        assert await answered.status() == 405
+        await answered.send(b"body")
+        slow = await site.connect(b"GET")  # whose time begins after that of the other
+        assert (await slow.rest()).startswith(b"HTTP/1.1 408 ")
+        await answered.send(GET % b"/livez")
+        assert await answered.status() == 200
 
 
 @pytest.mark.parametrize("numbers", [{"stall_seconds": 0.1}, {"body_seconds": 0.1}], ids=["stalls", "lasts"])
@@ -168,6 +182,21 @@ async def test_who_waits_longest_for_nothing_makes_room() -> None:
         assert await first.rest() == b""
         await second.send(b"host: x\r\n\r\n")
         assert await second.status() == 200
+
+
+async def test_of_idle_connections_the_one_idle_longest_makes_room() -> None:
+    async with serving(most=3) as site:
+        first, second, third = [await site.connect(GET % b"/livez") for _ in range(3)]
+        for peer in (first, second, third):
+            assert await peer.status() == 200
+        for peer in (first, third):
+            await peer.send(GET % b"/livez")
+            assert await peer.status() == 200
+        assert await (await site.connect(GET % b"/livez")).status() == 200
+        assert await second.rest() == b""
+        for peer in (first, third):
+            await peer.send(GET % b"/livez")
+            assert await peer.status() == 200
 
 
 async def test_probes_are_answered_where_all_connections_have_calls_under_way() -> None:

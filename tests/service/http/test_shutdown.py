@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from starlette.requests import Request
@@ -125,3 +126,30 @@ async def test_space_around_a_header_is_not_part_of_it() -> None:
         writer.close()
         server.should_exit = True
         await serving
+
+
+CLIENTS = {"httpx": 5, "Node": 5, "aiohttp": 15, "nginx": 60, "AWS": 60, "Go": 90, "reqwest": 90}
+"""Seconds for which clients, and proxies before us, keep an idle connection where nobody tells them otherwise."""
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    await PlainTextResponse("ok")(scope, receive, send)
+
+
+def test_no_common_client_keeps_a_connection_longer_than_we_do() -> None:
+    """Else it sends a request at the moment in which we close."""
+    assert shutdown.HttpServer(answer).config.timeout_keep_alive > max(CLIENTS.values())
+
+
+async def test_the_end_waits_for_no_idle_connection() -> None:
+    server = shutdown.HttpServer(answer, linger=1000)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve([listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200 ")
+        server.should_exit = True
+        await asyncio.wait_for(serving, 20)
+        assert await reader.read() == b""
+        writer.close()

@@ -19,6 +19,13 @@ from pallas_contract import names
 
 HEAD_SECONDS = 15.0
 """Seconds that a connection may take until the head of its next request is there."""
+KEEP_ALIVE_SECONDS = 120
+"""Seconds that a connection stays open without a request.
+
+Longer than clients keep theirs (httpx and Node 5 s, aiohttp 15 s, nginx and AWS before a server 60 s, Go and reqwest
+90 s): who closes first must be the client, or its next call meets a connection that we close at that moment, and a POST
+is not sent again. uvicorn's own 5 s are those of httpx. It costs descriptors only, and idle connections make room.
+"""
 STALL_SECONDS = 15.0
 """Seconds of a body in which at least `BODY_RATE` bytes a second must come."""
 BODY_RATE = 1 << 10
@@ -113,7 +120,7 @@ class TimedProtocol(HttpToolsProtocol):
         super().data_received(data)
         idle = self._waiting is None and self._body_since is None and self.timeout_keep_alive_task is None
         if idle and (self.cycle is None or self.cycle.response_complete):
-            self._waiting = self.loop.time()  # empty lines, or a body that nobody read, ended uvicorn's timer
+            self._waiting = self.loop.time()  # empty lines ended uvicorn's timer
 
     def on_message_begin(self) -> None:
         self._waiting = self.loop.time()
@@ -141,6 +148,11 @@ class TimedProtocol(HttpToolsProtocol):
         self._waiting = self._body_since = None
         self._head_begun = False
         super().on_message_complete()
+        if self.cycle.response_complete and self.timeout_keep_alive_task is None:
+            # the body came after its answer, and ended uvicorn's timer
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def hang_up(self, answer: bytes = b"") -> None:
         """Close the connection, with `answer` where none has begun; who reads the body is told that nobody sends it."""
@@ -163,7 +175,8 @@ class TimedProtocol(HttpToolsProtocol):
             self.hang_up(_TIMEOUT if self._head_begun else b"")
             return
         elif self._body_since is not None and self._is_late(now, self._body_since):
-            self.hang_up(_TIMEOUT)
+            # a client that has its answer would take a 408 for that to its next request
+            self.hang_up(b"" if self.cycle.response_complete else _TIMEOUT)
             return
         self._look = self.loop.call_later(self.look_seconds, self._check)
 
@@ -194,7 +207,7 @@ class TimedProtocol(HttpToolsProtocol):
             log.warning("too_many_connections", most=most)
         others = [other for other in self.connections if other is not self and isinstance(other, TimedProtocol)]
         waiting = [other for other in others if other._is_waiting() and not other.transport.is_closing()]
-        for other in sorted(waiting, key=TimedProtocol._waits_since)[: max(1, most // 100)]:
+        for other in sorted(waiting, key=TimedProtocol._turn_to_go)[: max(1, most // 100)]:
             other.hang_up()
         self._crowded = not waiting
         if self._crowded and len(self.connections) > most + SPARE:
@@ -203,8 +216,14 @@ class TimedProtocol(HttpToolsProtocol):
     def _is_waiting(self) -> bool:
         return self._waiting is not None or self._body_since is not None or self.timeout_keep_alive_task is not None
 
-    def _waits_since(self) -> float:
-        """Return since when it waits; connections kept alive are the first to go, and bodies that come the last."""
+    def _turn_to_go(self) -> tuple[int, float]:
+        """Return whether it is idle (0), sends a head (1) or a body (2), and since when."""
         if self._body_since is not None:
-            return self._body_since + self.body_seconds
-        return self._waiting or 0.0
+            return (2, self._body_since)
+        if self._waiting is not None:
+            return (1, self._waiting)
+        return (0, self._idle_since())
+
+    def _idle_since(self) -> float:
+        timer = self.timeout_keep_alive_task
+        return timer.when() - self.timeout_keep_alive if timer else 0.0

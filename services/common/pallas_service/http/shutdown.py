@@ -13,6 +13,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
+from pallas_service.http.connections import KEEP_ALIVE_SECONDS
 from pallas_service.http.protocol import BoundedProtocol
 
 log = structlog.get_logger(__name__)
@@ -69,6 +70,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=proxy_headers,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=linger,
             )
         )

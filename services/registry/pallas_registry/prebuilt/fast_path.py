@@ -77,6 +77,9 @@ class FastPathProtocol(BoundedProtocol):
         else:
             super().timeout_keep_alive_handler()
 
+    def _idle_since(self) -> float:
+        return max(self._repeated, super()._idle_since())
+
     def on_message_begin(self) -> None:
         self._open += 1
         self._begun += 1
