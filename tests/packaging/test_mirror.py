@@ -25,6 +25,7 @@ ELSEWHERE = {
     },
     "types and constants without a branch, tested by what decides with them": {
         "contract/documents/health": "tests/contract/probe/test_probe.py",
+        "contract/definitions/definition": "tests/contract/definitions/test_read.py",
         "contract/fleet/base": "tests/contract/fleet/test_resolved.py",
         "registry/dependencies": "tests/registry/mcp/test_server.py",
         "registry/discovery/sighting": "tests/registry/discovery/test_dns.py",

@@ -1,0 +1,43 @@
+"""One agent as its module or card defines it, and everything that one such file defines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pallas_contract.problems import Problem, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One agent as it is written. None stands for what is no literal and is known only where the code runs."""
+
+    name: str | None
+    kind: str
+    """fast-agent's decorator (`agent`, `custom`, `chain`), or the card's `type`."""
+    where: Where
+    servers: tuple[str, ...] | None = ()
+    """MCP servers by name, as in fastagent.config.yaml."""
+    model: str | None = ""
+    """Empty where none is written: the configuration's `default_model` is meant."""
+    urls: tuple[str, ...] = ()
+    """Servers that a card names by URL itself: `mcp_connect`, and the agent behind a card of type `a2a`."""
+    positions: Mapping[str, Where] = field(default_factory=dict)
+    """Each argument or key that is written, by name; of a list of servers each entry, as `servers.0`."""
+
+    def where_of(self, key: str) -> Where:
+        """Return the position of an argument or key, or of the agent where it is not written."""
+        return self.positions.get(key, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """All agents that one agent's code defines, and the reasons why there may be more to them than could be read."""
+
+    agents: tuple[Definition, ...] = ()
+    unclear: tuple[Problem, ...] = ()
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """Servers that any of the agents names; `unclear` says whether these are all."""
+        return frozenset(server for agent in self.agents for server in agent.servers or ())

@@ -1,0 +1,65 @@
+"""Values in a syntax tree that can be known without running it: texts, lists of them, and constants of the module."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the variables of a module that are assigned in one place, with what they are assigned.
+
+    One with a method called on it is none: `NAMES.append("x")` changes a list.
+    """
+    values: dict[str, ast.expr] = {}
+    stores: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        changed = node.value if isinstance(node, ast.Attribute) else node
+        if isinstance(changed, ast.Name) and (changed is not node or not isinstance(changed.ctx, ast.Load)):
+            stores[changed.id] += 1
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        for target in targets:
+            if isinstance(target, ast.Name) and value is not None and stores[target.id] == 1:
+                values[target.id] = value
+    return values
+
+
+def value(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 8) -> Any:
+    """Return the text, list or tuple that `node` is, None where it is anything else. `depth` ends circles of names."""
+    if depth == 0:
+        return None
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        return value(names[node.id], names, depth - 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _sum(value(node.left, names, depth - 1), value(node.right, names, depth - 1))
+    if isinstance(node, ast.List | ast.Tuple):
+        entries: list[Any] = []
+        for element in node.elts:
+            inner = element.value if isinstance(element, ast.Starred) else element
+            entry = value(inner, names, depth - 1)
+            if isinstance(element, ast.Starred):
+                entries.extend(entry if isinstance(entry, list) else [None])
+            else:
+                entries.append(entry)
+        return entries
+    return None
+
+
+def _sum(left: Any, right: Any) -> Any:
+    same = (isinstance(left, str) and isinstance(right, str)) or (isinstance(left, list) and isinstance(right, list))
+    return left + right if same else None
+
+
+def texts(value: Any) -> tuple[str, ...] | None:
+    """Return a list of texts as a tuple, None for anything else."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        return None
+    return tuple(value)

@@ -1,0 +1,127 @@
+"""What a Python module says of its agents, by its syntax tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract.definitions import module
+from pallas_contract.problems import Refused
+
+HEAD = "from fast_agent import FastAgent\nfast = FastAgent('x')\n"
+
+
+def parse(body: str, head: str = HEAD) -> module.Module:
+    return module.parse(head + body, name="agents/scout.py", package=("agents",))
+
+
+def test_an_agent_with_its_servers_model_and_positions() -> None:
+    (agent,) = parse("@fast.agent(name='scout', servers=['a', 'b'], model='openai.x')\nasync def f(): ...\n").agents
+    assert (agent.name, agent.kind, agent.servers, agent.model) == ("scout", "agent", ("a", "b"), "openai.x")
+    assert str(agent.where) == "agents/scout.py:3:2"
+    assert str(agent.where_of("servers.1")) == "agents/scout.py:3:41"
+    assert agent.where_of("tools") == agent.where
+
+
+def test_what_is_not_written_is_left_to_the_defaults() -> None:
+    (agent,) = parse("@fast.agent()\nasync def f(): ...\n").agents
+    assert (agent.name, agent.servers, agent.model) == ("default", (), "")
+
+
+@pytest.mark.parametrize(
+    ("decorator", "name"),
+    [
+        ("fast.agent('scout', 'You scout.')", "scout"),
+        ("fast.custom(Cls, 'scout')", "scout"),
+        ("fast.custom(Cls, name='scout')", "scout"),
+        ("fast.router(name='scout', agents=['x'])", "scout"),
+        ("fast.agent(name=f'{x}')", None),
+        ("fast.agent(**options)", None),
+    ],
+)
+def test_the_name_of_an_agent(decorator: str, name: str | None) -> None:
+    (agent,) = parse(f"@{decorator}\nasync def f(): ...\n").agents
+    assert agent.name == name
+
+
+@pytest.mark.parametrize(
+    ("head", "servers", "expected"),
+    [
+        ("", "('a', 'b')", ("a", "b")),
+        ("", "None", ()),
+        ("", "[]", ()),
+        ("MORE = ['b']\n", "['a', *MORE]", ("a", "b")),
+        ("MORE: list[str] = ['b']\nA = 'a'\n", "[A] + MORE", ("a", "b")),
+        ("MORE = ['b']\nMORE.append('c')\n", "MORE", None),
+        ("MORE = ['b']\nMORE += ['c']\n", "MORE", None),
+        ("A = B\nB = A\n", "A", None),
+        ("", "os.environ['SERVERS'].split()", None),
+        ("", "['a', name()]", None),
+        ("", "'a'", None),
+    ],
+)
+def test_servers_as_far_as_they_are_literals(head: str, servers: str, expected: tuple[str, ...] | None) -> None:
+    found = parse(f"{head}@fast.agent(name='scout', servers={servers})\nasync def f(): ...\n")
+    assert found.agents[0].servers == expected
+    assert [problem.message for problem in found.unclear] == (
+        ["`servers` is no list of literal names"] if expected is None else []
+    )
+
+
+def test_options_in_a_mapping_may_hold_anything() -> None:
+    found = parse("@fast.agent(name='scout', **options)\nasync def f(): ...\n")
+    assert (found.agents[0].servers, found.agents[0].model) == (None, None)
+    assert found.unclear
+
+
+def test_agents_on_an_application_from_elsewhere_and_without_a_decorator() -> None:
+    assert len(parse("@fast.agent(name='a')\nasync def f(): ...\n", "from x import fast\n").agents) == 1
+    assert len(parse("fast.agent(name='a')(g)\n").agents) == 1
+    assert len(parse("other.agent(name='a')\nclient.chain('b')\n").agents) == 0
+
+
+def test_agents_that_are_loaded_from_elsewhere_are_not_known() -> None:
+    (problem,) = parse("fast.load_agents('cards')\n").unclear
+    assert str(problem) == "warning: agents/scout.py:3:1: `load_agents` adds agents from elsewhere"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "import fast_agent\nfast = fast_agent.FastAgent('x')\n",
+        "from fast_agent import FastAgent as App\nfast: App = App('x')\n",
+        "from fast_agent import FastAgent\nif True:\n    fast = FastAgent('x')\n",
+    ],
+)
+def test_the_applications_of_a_module(head: str) -> None:
+    assert list(parse("", head).applications) == ["fast"]
+    assert list(parse("fast = build()\n", "").applications) == []
+
+
+def test_the_modules_it_imports_the_likeliest_first() -> None:
+    text = (
+        "import json, lib.text\nfrom lib import tools\nfrom . import own\nfrom .. import above\n"
+        "from .deep.er import x\nfrom lib.all import *\n"
+        "importlib.import_module('plug.in')\n__import__('other')\nimport_module('.rel')\n"
+        "def f():\n    import late\n"
+    )
+    assert parse(text, "").imports == (
+        ("json",),
+        ("lib.text",),
+        ("lib.tools", "lib"),
+        ("agents.own", "agents"),
+        ("above",),
+        ("agents.deep.er.x", "agents.deep.er"),
+        ("lib.all",),
+        ("plug.in",),
+        ("other",),
+        ("late",),
+    )
+
+
+def test_a_module_that_is_not_python_with_the_line() -> None:
+    with pytest.raises(Refused, match=r"^agents/scout.py:3:5: is not Python: "):
+        parse("a = = b\n")
+    with pytest.raises(Refused, match="is not Python"):
+        parse("a = '\0'\n")
+    with pytest.raises(Refused, match="is not Python"):
+        parse("(" * 5000)
