@@ -35,8 +35,6 @@ STATE_DIR = "/state"
 """Where a container that keeps something over a restart has its volume, the one place it can write to besides /tmp."""
 
 AGENTS_FILE = "agents.yaml"
-CONFIG_FILE = "fastagent.config.yaml"
-SECRETS_FILE = "fastagent.secrets.yaml"
 DOTENV_FILE = ".env"
 REPLICAS_FILE = ".replicas.json"
 """JSON object `{agent: replicas}` beside agents.yaml, which the chart writes and the registry reads: there, replicas

@@ -28,7 +28,7 @@ class Project:
 
     agents_file: str = names.AGENTS_FILE
     secret_files: tuple[str, ...] = ()
-    """Files shared by all agents as secrets, by name: fastagent.secrets.yaml and .env, where they exist."""
+    """Files shared by all agents as secrets, by name: .env and fast-agent's secrets, where they exist."""
     hidden: tuple[str, ...] = ()
     """Secret files that lie in the folder, by their plain paths in it."""
     entries: tuple[str, ...] = ()

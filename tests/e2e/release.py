@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_contract import __version__, names
+from pallas_contract.fleet import fastagent_files
 from pallas_contract.probe import http_client
 from tests.ports import free_port
 
@@ -56,7 +57,7 @@ class Release:
     def upgrade(self, *options: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """`pallas-gen helm`, then install or upgrade with what it wrote."""
         call(sys.executable, "-m", "pallas_gen", "helm", "-f", self.config, "-o", self.chart)
-        secrets = self.config.parent / names.SECRETS_FILE
+        secrets = self.config.parent / fastagent_files.SECRETS[0]
         files = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
         return self.helm("upgrade", str(self.chart), "--install", *files, *options, check=check)
 

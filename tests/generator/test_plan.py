@@ -92,6 +92,12 @@ def test_the_fingerprint_is_of_what_only_the_file_says(plan, edit: str, same: bo
     assert (plan(ONE % edit).workload("scout").fingerprint == before) is same
 
 
+def test_egress_follows_from_fast_agents_own_names_too(plan, make) -> None:
+    path = make(ONE % "")
+    (path.parent / "fast-agent.yaml").write_text("default_model: openai.m\n")
+    assert plan(ONE % "").workload("scout").egress is True
+
+
 def test_secret_files_are_references_hidden_in_the_project_folder(plan) -> None:
     made = plan(
         ONE % ", secrets: {KEY: {file: ./keys/key.txt}, OUT: {file: /etc/key}}", fastagent__secrets__yaml="a: 1\n"

@@ -64,7 +64,6 @@ ELSEWHERE = {
         "agent_runtime/access/token_files": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/engine/user_code": "tests/agent_runtime/engine/test_definition.py",
         "agent_runtime/local/ports": "tests/agent_runtime/local/test_programs.py",
-        "agent_runtime/prepare": "tests/agent_runtime/test_starting.py",
         "service/access/caller": "tests/agent_runtime/access/test_protected_agents.py",
     },
     "a part of the running registry, tested in a whole service with a clock of its own": {

@@ -76,6 +76,11 @@ def test_the_model_file_is_followed_too(folder: Path) -> None:
     config = folder / "fastagent.config.yaml"
     config.write_text(config.read_text().replace("my-model-name", "another"))
     assert settled(follower).capabilities.model == "another"
+    (folder / "fast-agent.yaml").write_text(config.read_text().replace("another", "third"))
+    with pytest.raises(Refused, match=r"fast-agent\.yaml: is there, and so is fastagent\.config\.yaml"):
+        settled(follower)
+    config.unlink()
+    assert settled(follower).capabilities.model == "third"
 
 
 def test_the_number_of_replicas_is_followed_too(folder: Path) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pallas_contract import names
-from pallas_contract.fleet import providers, source
+from pallas_contract.fleet import fastagent_files, providers, source
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -43,11 +42,13 @@ class Command:
 class Config:
     """The part of the two fast-agent files that deployment needs. `servers` maps name -> URL, None for stdio."""
 
+    file: str = fastagent_files.CONFIG[0]
+    """The name of the configuration; the seed's where there is none."""
     default_model: str = ""
     capabilities: Capabilities | None = None
     servers: Mapping[str, str | None] = field(default_factory=dict)
     variables: Mapping[str, Where] = field(default_factory=dict)
-    """Variables without a default that fastagent.secrets.yaml asks for, with the place of the first mention."""
+    """Variables without a default that the secrets file asks for, with the place of the first mention."""
     url_positions: Mapping[str, Where] = field(default_factory=dict)
     """The position of each server's URL, by the name of the server."""
     commands: Mapping[str, Command] = field(default_factory=dict)
@@ -68,11 +69,12 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     """Read both files of `folder`; a missing one is as good as an empty one.
 
     Raises:
-        Refused: one of them is not a YAML mapping.
+        Refused: one of them is not a YAML mapping, or stands there under two names.
     """
-    config = _mapping(folder / names.CONFIG_FILE)
-    secrets = _mapping(folder / names.SECRETS_FILE)
     problems: list[Problem] = []
+    paths = _paths(folder)
+    config = _mapping(paths[0])
+    secrets = _mapping(paths[1])
     data: Mapping[str, Any] = config.data if config else {}
     model = data.get("default_model") or ""
     if config and not isinstance(model, str):
@@ -86,6 +88,7 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     # Backwards, so that the first mention of a variable is the one that stays.
     variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
     result = Config(
+        file=paths[0].name if paths[0] else fastagent_files.CONFIG[0],
         default_model=model,
         capabilities=capabilities,
         servers=servers,
@@ -96,15 +99,27 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     return result, problems
 
 
-def _mapping(path: Path) -> Source | None:
-    try:
-        if not path.is_file():
-            return None
-    except OSError as error:
-        hint = "the user who runs this must be able to enter the folder"
-        raise Refused([Problem(Where(path.name), f"cannot be looked at: {error.strerror}", hint)]) from None
-    tree = source.read(path)
-    if tree.data is None:
+def _paths(folder: Path) -> list[Path | None]:
+    """Return the paths of configuration and secrets.
+
+    Raises:
+        Refused: with all that stand there under two names.
+    """
+    paths: list[Path | None] = []
+    problems: list[Problem] = []
+    for find in (fastagent_files.config, fastagent_files.secrets):
+        try:
+            paths.append(find(folder))
+        except Refused as refused:
+            problems += refused.problems
+    if problems:
+        raise Refused(problems)
+    return paths
+
+
+def _mapping(path: Path | None) -> Source | None:
+    tree = source.read(path) if path else None
+    if tree is None or tree.data is None:
         return None
     if not isinstance(tree.data, Mapping):
         raise Refused([tree.problem(message="must be a mapping")])

@@ -10,7 +10,6 @@ from ipaddress import ip_address
 from typing import get_args
 from urllib.parse import urlsplit
 
-from pallas_contract import names
 from pallas_contract.fleet.access_model import Access, AgentAccess
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -90,11 +89,11 @@ def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) ->
             hint = "remove it here: the program gets no token"
             yield tree.problem(*path, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
         elif server not in peers and (fleet.is_member(server) or server not in config.servers):
-            hint = f"name one of its `depends_on`, or of mcp.servers in {names.CONFIG_FILE}"
+            hint = f"name one of its `depends_on`, or of mcp.servers in {config.file}"
             if fleet.is_member(server):
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
                 if config.servers.get(server):
-                    hint += f"; a server outside of the fleet needs another name in {names.CONFIG_FILE}"
+                    hint += f"; a server outside of the fleet needs another name in {config.file}"
             yield tree.problem(*path, message=f"`{name}` calls no server `{server}`", hint=hint)
 
 

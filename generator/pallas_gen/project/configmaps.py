@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from pallas_contract import names
+from pallas_contract.fleet import fastagent_files
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output import write
 from pallas_gen.plan import Plan
@@ -39,7 +39,7 @@ def read(folder: Path, plan: Plan) -> Delivery:
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
-    config = {name: folder / name for name in (plan.source, names.CONFIG_FILE) if (folder / name).is_file()}
+    config = {name: folder / name for name in (plan.source, *fastagent_files.CONFIG) if (folder / name).is_file()}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind != "registry")
     code = {str(path): folder / path for path in _code(folder, plan)} if mounted else {}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
@@ -56,7 +56,7 @@ def read(folder: Path, plan: Plan) -> Delivery:
 
 def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
     """Yield all of the folder but secrets, hidden files, charts, environments, and what pallas-gen and Python wrote."""
-    skip = {plan.source, names.CONFIG_FILE, *plan.hidden}
+    skip = {plan.source, *fastagent_files.ALL, *plan.hidden}
     for root, folders, files in os.walk(folder):
         relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
         # a chart is output, whoever wrote it, and so is what pallas-gen put into a folder of its own

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet import fastagent, providers
+from pallas_contract.fleet import fastagent, fastagent_files, providers
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -55,7 +55,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         # the rest is checked as if there was none, so that one run names all problems
         config = Config()
         config_problems = refused.problems
-    shared = tuple(file for file in (names.DOTENV_FILE, names.SECRETS_FILE) if (folder / file).is_file())
+    shared = tuple(file for file in (names.DOTENV_FILE, *fastagent_files.SECRETS) if (folder / file).is_file())
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))

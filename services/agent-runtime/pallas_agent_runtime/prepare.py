@@ -12,7 +12,7 @@ from pallas_agent_runtime.config import environment, fastagent_yaml, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
 from pallas_contract import names
-from pallas_contract.fleet import fastagent, source
+from pallas_contract.fleet import fastagent, fastagent_files, source
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials
@@ -60,8 +60,8 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
     resolved = settings.resolve(fleet, tree, name, project, environ=environ)
     built = fastagent_yaml.build(
-        _tree(project / names.CONFIG_FILE),
-        _tree(environment.choose(names.SECRETS_FILE, project, secrets)),
+        _tree(fastagent_files.config(project)),
+        _tree(fastagent_files.secrets(secrets, project)),
         prefix=declared.provider,
         peers=resolved.peers,
         environ=environ,

@@ -1,4 +1,4 @@
-"""agents.yaml and fastagent.config.yaml as the registry follows them: read at start, read again when they change."""
+"""agents.yaml and fast-agent's configuration as the registry follows them: read at start, and when they change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 from pallas_contract import names
-from pallas_contract.fleet import fastagent
+from pallas_contract.fleet import fastagent, fastagent_files
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
@@ -75,7 +75,7 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> FleetReading:
         errors += refused.problems
     if errors:
         raise Refused(errors)
-    written = _written(path, path.parent / names.CONFIG_FILE)
+    written = _written(path, path.parent / config.file)
     return FleetReading(
         fleet=fleet,
         capabilities=config.capabilities,
@@ -112,7 +112,8 @@ class FleetWatcher:
     def __init__(self, path: Path, *, read: Callable[[Path], FleetReading] = load) -> None:
         self._path = path
         self._read = read
-        self._files = (path, path.parent / names.CONFIG_FILE, path.with_name(names.REPLICAS_FILE))
+        beside = (*fastagent_files.CONFIG, names.REPLICAS_FILE)
+        self._files = (path, *(path.with_name(name) for name in beside))
         self._tokens: tuple[Path, ...] = ()
         self._stamp_read: Stamp = ()
         self._changing: Stamp | None = None

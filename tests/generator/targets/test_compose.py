@@ -121,6 +121,18 @@ def test_secrets_are_files_that_no_mount_shows(plan) -> None:
     assert "sk-canary" not in str(made)
 
 
+def test_files_under_fast_agents_own_names_are_delivered_alike(plan, make) -> None:
+    path = make(GRAPH)
+    (path.parent / "fast-agent.yaml").write_text("default_model: openai.m\n")
+    (path.parent / "fast-agent.secrets.yaml").write_text("openai: {api_key: sk-canary}\n")
+    services = document(plan(GRAPH))["services"]
+    assert [entry["source"] for entry in services["right"]["volumes"]] == ["agents", "agents.yaml", "fast-agent.yaml"]
+    assert {entry["target"] for entry in services["right"]["secrets"]} == {"fast-agent.secrets.yaml"}
+    assert ("/dev/null", "/project/fast-agent.secrets.yaml") in [
+        (entry["source"], entry["target"]) for entry in services["registry"]["volumes"]
+    ]
+
+
 @pytest.mark.parametrize("text", HARD)
 def test_user_text_survives_the_way_through_yaml_and_compose(plan, text: str) -> None:
     made = plan("name: x\nagents:\n  scout: {module: agents.scout, port: 8101, env: {T: " + yaml_flow(text) + "}}\n")

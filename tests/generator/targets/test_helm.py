@@ -157,6 +157,16 @@ def test_flat_networks_switch_policies_off(plan) -> None:
     assert document(plan(ONE % "" + "networks: flat\n"))["networkPolicy"] == {"enabled": False}
 
 
+@pytest.mark.parametrize("name", ["fast-agent.yaml", "fast-agent.config.yaml"])
+def test_a_configuration_under_fast_agents_own_name_is_no_code(plan, make, name: str) -> None:
+    path = make(ONE % "")
+    (path.parent / name).write_text("default_model: passthrough\n")
+    (path.parent / "fast-agent.secrets.yaml").write_text("a: 1\n")
+    delivery = configmaps.read(path.parent, plan(ONE % ""))
+    assert delivery.config.keys() == {"agents.yaml", name}
+    assert delivery.code.keys() == {"agents/model.py", "agents/other.py", "agents/scout.py"}
+
+
 def test_what_is_delivered(plan, make, tmp_path: Path) -> None:
     made = plan(ONE % "", fastagent__config__yaml="default_model: passthrough\n", fastagent__secrets__yaml="a: 1\n")
     for name in (".env", ".git/config", "agents/__pycache__/x.pyc", "agents/x.pyc", "chart/Chart.yaml", "chart/x.py"):

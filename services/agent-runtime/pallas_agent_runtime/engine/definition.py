@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from fast_agent import FastAgent
 from fast_agent.config import get_settings
@@ -16,8 +17,7 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import user_code
-from pallas_contract import names
-from pallas_contract.fleet import providers
+from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -43,7 +43,7 @@ def load(settings: Settings) -> Loaded:
     """
     agent = settings.agent
     keys = ("agents", settings.name, "module" if agent.module else "card")
-    _check_configuration()
+    _check_configuration(settings.project)
     try:
         app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
     except FastAgentError as error:
@@ -52,7 +52,7 @@ def load(settings: Settings) -> Loaded:
     return Loaded(app, _target(app, settings, keys))
 
 
-def _check_configuration() -> None:
+def _check_configuration(project: Path) -> None:
     """Read the configuration before any code of the user does, so that its mistakes are told as such.
 
     Raises:
@@ -62,10 +62,9 @@ def _check_configuration() -> None:
         get_settings()
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)
-        reasons = [
-            (Where(names.CONFIG_FILE, field=".".join(map(str, entry["loc"]))), entry["msg"]) for entry in details
-        ]
-        hint = f"it stands there or in {names.SECRETS_FILE}"
+        file = fastagent_files.config(project) or Path(fastagent_files.CONFIG[0])
+        reasons = [(Where(file.name, field=".".join(map(str, entry["loc"]))), entry["msg"]) for entry in details]
+        hint = "it stands there or in the secrets file"
         raise Refused(Problem(where, f"fast-agent refuses it: {message}", hint) for where, message in reasons) from None
 
 
