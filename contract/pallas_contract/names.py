@@ -49,6 +49,9 @@ ENV_PLACEMENT = "PALLAS_PLACEMENT"
 agents.yaml. Default `local`, as for `pallas --agent NAME` by hand."""
 ENV_BIND = "PALLAS_BIND"
 """`address:port` to listen on."""
+ENV_LISTEN_FD = "PALLAS_LISTEN_FD"
+"""Number of an inherited file descriptor: the socket on the address of PALLAS_BIND that `pallas` holds for a member
+from before the first one starts. It is bound, and listens only once the member can answer."""
 ENV_LISTEN_ON = "PALLAS_LISTEN_ON"
 """Comma-separated names of this host on the networks its callers come from. Where it is set, the port of PALLAS_BIND is
 opened on the addresses of these names and on loopback only, so that nobody can be called back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -27,7 +28,7 @@ class Pallas:
     """A running `pallas` on a copy of an example with ports of its own."""
 
     def __init__(self, config: Path, log: Path) -> None:
-        self.log, self._config = log, config
+        self.log, self.config = log, config
         self.launch()
 
     def launch(self) -> None:
@@ -35,8 +36,8 @@ class Pallas:
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("pallas")],
-                env={**os.environ, "PALLAS_AGENTS_CONFIG": self._config.name},
-                cwd=self._config.parent,
+                env={**os.environ, "PALLAS_AGENTS_CONFIG": self.config.name},
+                cwd=self.config.parent,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -44,7 +45,7 @@ class Pallas:
 
     def url(self, member: str) -> str:
         """`http://address:port` of an agent or of the registry."""
-        text = self._config.read_text()
+        text = self.config.read_text()
         key = r"^registry_port: " if member == "registry" else rf"^  {member}:\n(?:    .*\n)*?    port: "
         match = re.search(key + r"(\d+)", text, re.MULTILINE)
         assert match is not None
@@ -139,6 +140,24 @@ async def test_the_registry_lists_every_agent_where_it_is(up):
 @pytest.mark.parametrize("era", scenario.ERAS)
 async def test_harper_delegates(up, era):
     await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
+
+
+async def test_a_second_fleet_on_these_ports_is_refused_before_it_starts_anything(up):
+    second = await asyncio.to_thread(
+        subprocess.run,
+        [Path(sys.executable).with_name("pallas"), "--config", up.config],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert second.stdout == ""
+    pid = up.pid("research")
+    assert re.search(
+        rf"research cannot listen on \S+: address already in use by .*\(pid {pid}: `research` of ", second.stderr
+    )
+    assert second.stderr.count("address already in use") == len(up.children()) - 1  # all but the guardian
 
 
 async def test_a_crashed_agent_is_shown_restarted_and_used_again(up):

@@ -51,8 +51,9 @@ def run(prepared: Prepared) -> None:
     """
     settings = prepared.settings
     os.chdir(settings.project)  # relative paths of fast-agent's files start there
+    fd = os.environ.pop(names.ENV_LISTEN_FD, "")  # not for the MCP servers that the agent starts
     with (
-        http_sockets.bound(settings.host, settings.port, settings.listen_on) as sockets,
+        http_sockets.bound(settings.host, settings.port, settings.listen_on, fd) as sockets,
         home(prepared.config.data),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):

@@ -41,7 +41,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
         return 1
     default = settings.authority(program.registry(reading.fleet, "local").env[names.ENV_BIND])
     try:
-        listener = listen(*(registry_settings.bind or default or ("", 0)))
+        listener = listen(*(registry_settings.bind or default or ("", 0)), env.get(names.ENV_LISTEN_FD, ""))
     except CannotListen as refused:
         print(f"pallas-registry: {refused}", file=sys.stderr)  # noqa: T201
         return 1

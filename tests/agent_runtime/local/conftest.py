@@ -18,6 +18,7 @@ from pallas_agent_runtime.local.console import Screen
 from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.restarts import Timing
 from pallas_agent_runtime.local.supervisor import Supervisor
+from tests.ports import free_port, free_ports
 
 
 class JumpingSelector(selectors.SelectSelector):
@@ -91,6 +92,27 @@ class FakeChild:
             self._ended.set_result(code)
 
 
+FD = 7
+
+
+@dataclass
+class FakePort:
+    """A port whose stranger, if there is one, is in `World.strangers`."""
+
+    world: World
+    name: str
+
+    def hand_over(self) -> int:
+        self.world.note("hand over", self.name)
+        return FD
+
+    def take_back(self) -> None:
+        self.world.note("take back", self.name)
+
+    def stranger(self) -> str:
+        return self.world.strangers.get(self.name, "")
+
+
 @dataclass
 class World:
     """Plays the lives of the members; `events` is (seconds, what, who)."""
@@ -98,6 +120,8 @@ class World:
     lives: dict[str, list[Life]] = field(default_factory=dict)
     events: list[tuple[float, str, str]] = field(default_factory=list)
     children: dict[str, FakeChild] = field(default_factory=dict)
+    strangers: dict[str, str] = field(default_factory=dict)
+    """Member -> the program that answers in its place."""
     out: io.StringIO = field(default_factory=io.StringIO)
     supervisor: Supervisor = field(init=False)
 
@@ -105,6 +129,7 @@ class World:
         screen = Screen(Console(file=self.out, width=120), [member.name for member in members])
         self.supervisor = Supervisor(
             members,
+            ports={member.name: FakePort(self, member.name) for member in members},
             spawn=self._spawn,
             check=self._check,
             screen=screen,
@@ -140,7 +165,8 @@ class World:
     def said(self) -> str:
         return self.out.getvalue()
 
-    async def _spawn(self, member: Member, on_line: Any) -> FakeChild:
+    async def _spawn(self, member: Member, on_line: Any, fd: int | None) -> FakeChild:
+        assert fd == FD
         self.note("start", member.name)
         lives = self.lives.get(member.name, [Life()])
         life = lives.pop(0) if len(lives) > 1 else lives[0]
@@ -148,7 +174,7 @@ class World:
             raise FileNotFoundError("no such interpreter")
         for line in life.says:
             on_line(line)
-        self.children[member.name] = FakeChild(self, member.name, life, pid=1000 + len(self.events))
+        self.children[member.name] = FakeChild(self, member.name, life, pid=1000 + len(self.order("start")))
         return self.children[member.name]
 
     async def _check(self, url: str) -> str:
@@ -183,3 +209,15 @@ def member():
         )
 
     return make
+
+
+@pytest.fixture
+def port() -> int:
+    """A port of this machine that nobody listens on."""
+    return free_port()
+
+
+@pytest.fixture
+def ports() -> list[int]:
+    """Three such ports."""
+    return free_ports(3)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.child import lines, spawn
 from pallas_agent_runtime.local.programs import Member
+from pallas_service.http import sockets
 
 SUPERVISOR = """
 import asyncio, os, pathlib
@@ -74,6 +77,15 @@ async def test_output_of_both_streams_is_heard_before_the_exit_code():
     child = await spawn(shell("echo out; echo err >&2; printf half; exit 3"), heard.append)
     assert await child.wait() == 3
     assert heard == ["out", "err", "half"]
+
+
+async def test_a_child_inherits_the_socket_of_its_port_and_no_other(port):
+    heard: list[str] = []
+    with closing(sockets.reserve("127.0.0.1", port)) as one, closing(socket.socket()) as other:
+        listing = f"echo $PALLAS_LISTEN_FD; readlink /proc/self/fd/{one.fileno()} /proc/self/fd/{other.fileno()}"
+        child = await spawn(shell(listing), heard.append, one.fileno())
+        await child.wait()
+        assert heard == [str(one.fileno()), f"socket:[{os.fstat(one.fileno()).st_ino}]"]
 
 
 async def test_terminate_is_a_polite_signal():

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from pallas_agent_runtime.local import ports
 from pallas_agent_runtime.local.programs import members
 from pallas_agent_runtime.local.supervisor import main, missing_parts
 from pallas_contract.problems import Refused
@@ -124,25 +123,6 @@ def test_a_secret_that_no_environment_can_hold_is_a_problem_at_its_place(compile
     )
 
 
-def test_each_busy_port_is_one_problem_at_its_place(compiled):
-    found, tree = compiled()
-    busy = {9000: "address already in use", 9003: "address already in use"}
-    problems = ports.problems(found.values(), tree, lambda _, port: busy.get(port, ""))
-    assert [str(problem) for problem in problems] == [
-        "agents.yaml:2:1 registry_port: registry cannot listen on 127.0.0.1:9000: address already in use\n"
-        "    stop what listens there (`ss -ltnp sport = :9000` shows it), or change the port",
-        "agents.yaml:6:31 agents.tech.port: tech cannot listen on 0.0.0.0:9003: address already in use\n"
-        "    stop what listens there (`ss -ltnp sport = :9003` shows it), or change the port",
-    ]
-
-
-def test_a_port_somebody_listens_on_is_found():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert ports.obstacle("127.0.0.1", port) == "address already in use"
-    assert ports.obstacle("127.0.0.1", port) == ""
-
-
 def test_main_refuses_a_broken_file_with_every_problem_and_code_2(project, capsys):
     (project / "agents.yaml").write_text(FLEET.replace("port: 9002", "prot: 9002").replace("port: 9003", "port: x"))
     assert main(project / "agents.yaml") == 2
@@ -159,7 +139,7 @@ def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
             (project / f"{module}.py").parent.mkdir(exist_ok=True)
             (project / f"{module}.py").touch()
         assert main(project / "agents.yaml") == 1
-    assert f"harper cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
+    assert f"harper cannot listen on 127.0.0.1:{port}: address already in use by " in capsys.readouterr().err
 
 
 def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):

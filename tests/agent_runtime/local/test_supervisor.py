@@ -128,6 +128,21 @@ def test_what_no_process_can_be_started_with_stops_no_other(world, member, life,
     assert "sound  : ready after 1.0 s" in world.said
 
 
+def test_a_port_is_handed_over_before_each_life_and_taken_back_after_it(world, member, life):
+    world.lives["flaky"] = [life(ends=2), life()]
+    world.run(member("flaky"), until=30)
+    steps = [what for _, what, _ in world.events if what not in ("term",)]
+    assert steps == ["hand over", "start", "exit", "take back"] * 2
+
+
+def test_the_answer_of_another_program_makes_no_member_ready(world, member):
+    world.strangers["model"] = "nginx (pid 12)"
+    world.run(member("model", kind="service"), member("top", "model", stage=2), until=100)
+    assert world.times("start", "top") == [60.0]
+    reason = "another program answers on its port: nginx (pid 12)"
+    assert f"model  : not ready after 60 s ({reason}); the fleet goes on without it." in world.said
+
+
 @pytest.fixture
 def tower(member):
     return [

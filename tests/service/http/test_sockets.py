@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pallas_service.http.sockets import CannotListen, bound, listen, start
+from pallas_service.http.sockets import CannotListen, bound, listen, refuse, reserve, start
+from tests.ports import free_port
 
 
 def reachable(port: int) -> bool:
@@ -52,3 +53,35 @@ def test_an_agent_with_names_listens_on_their_addresses_and_on_loopback() -> Non
     assert set(hosts) <= {"127.0.0.1", "::1"}
     with pytest.raises(CannotListen, match=r"^cannot listen on no-such\.invalid:0: the name is not known$"):
         bound("0.0.0.0", 0, ["no-such.invalid"]).__enter__()
+
+
+def test_a_reserved_port_is_nobody_elses_and_takes_no_connections_before_it_is_started() -> None:
+    port = free_port()
+    with closing(reserve("127.0.0.1", port)) as listener:
+        assert not reachable(port)
+        with pytest.raises(CannotListen, match="address already in use"):
+            bound("127.0.0.1", port).__enter__()
+        start(listener)
+        assert reachable(port)
+        refuse(listener)
+        assert not reachable(port)
+        with pytest.raises(CannotListen, match="address already in use"):
+            bound("127.0.0.1", port).__enter__()
+    listen("127.0.0.1", port).close()
+
+
+def test_an_inherited_socket_is_used_in_place_of_a_new_one_and_handed_on_to_nobody() -> None:
+    port = free_port()
+    for claim in (lambda fd: closing(listen("127.0.0.1", port, fd)), lambda fd: bound("127.0.0.1", port, fd=fd)):
+        parent = reserve("127.0.0.1", port)
+        parent.set_inheritable(True)
+        with claim(str(parent.detach())) as claimed:
+            (listener,) = claimed if isinstance(claimed, list) else [claimed]
+            assert listener.getsockname() == ("127.0.0.1", port)
+            assert not listener.get_inheritable()
+
+
+@pytest.mark.parametrize("fd", ["none", "-1", "9999"])
+def test_a_descriptor_that_is_no_socket_is_refused(fd: str) -> None:
+    with pytest.raises(CannotListen, match=rf"^cannot listen on the inherited socket {fd}: "):
+        listen("127.0.0.1", 0, fd)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.programs import Member
+from pallas_contract import names
 
 OnLine = Callable[[str], None]
 """Takes one line of output, without its end."""
@@ -40,11 +41,12 @@ class Child(Protocol):
         """End it and all that it started (SIGKILL)."""
 
 
-Spawn = Callable[[Member, OnLine], Awaitable[Child]]
+Spawn = Callable[[Member, OnLine, int | None], Awaitable[Child]]
+"""Starts a member, which inherits the socket of that file descriptor (names.ENV_LISTEN_FD)."""
 
 
-async def spawn(member: Member, on_line: OnLine) -> Child:
-    """Start `member` in a process group of its own.
+async def spawn(member: Member, on_line: OnLine, fd: int | None = None) -> Child:
+    """Start `member` in a process group of its own, with the socket `fd` where there is one.
 
     Raises:
         OSError: it cannot be started.
@@ -56,7 +58,8 @@ async def spawn(member: Member, on_line: OnLine) -> Child:
         process = await asyncio.create_subprocess_exec(
             *member.command,
             cwd=member.cwd,
-            env=member.env,
+            env=member.env if fd is None else {**member.env, names.ENV_LISTEN_FD: str(fd)},
+            pass_fds=() if fd is None else (fd,),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=write,
             stderr=asyncio.subprocess.STDOUT,

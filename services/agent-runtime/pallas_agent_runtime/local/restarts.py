@@ -14,6 +14,7 @@ from subprocess import SubprocessError
 from typing import Literal, Protocol
 
 from pallas_agent_runtime.local.child import Child, Spawn
+from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member
 
 State = Literal["waiting", "starting", "ready", "late", "down", "refused", "stopped"]
@@ -60,6 +61,7 @@ class Keeper:
         self,
         member: Member,
         *,
+        port: Port,
         spawn: Spawn,
         check: Check,
         slots: asyncio.Semaphore,
@@ -67,6 +69,7 @@ class Keeper:
         timing: Timing,
     ) -> None:
         self.member = member
+        self._port = port
         self._timing = timing
         self._spawn = spawn
         self._check = check
@@ -120,7 +123,7 @@ class Keeper:
         try:
             async with self._slots:
                 self._begin()
-                child = self._child = await self._spawn(self.member, self._on_line)
+                child = self._child = await self._spawn(self.member, self._on_line, self._port.hand_over())
                 answer = asyncio.create_task(self._until_ready())
                 await self._first_answer(child, answer)
             code = await child.wait()
@@ -130,6 +133,7 @@ class Keeper:
             if answer:
                 answer.cancel()
             await self._end()
+            self._port.take_back()
             self.state = "down"
         if code == INPUT_ERROR:
             self.state = "refused"
@@ -160,7 +164,7 @@ class Keeper:
 
     async def _until_ready(self) -> None:
         first = self.start_seconds is None
-        while reason := await self._check(self.member.health_url):
+        while reason := await self._unreadiness():
             self._missing = reason
             await asyncio.sleep(self._timing.poll)
         self._ready_since = self._now()
@@ -168,6 +172,13 @@ class Keeper:
         self.state = "ready"
         self._report(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
         self.settled.set()
+
+    async def _unreadiness(self) -> str:
+        """Return why the member is not ready; no answer of another program is taken for its own."""
+        reason = await self._check(self.member.health_url)
+        if not reason and (stranger := self._port.stranger()):
+            return f"another program answers on its port: {stranger}"
+        return reason
 
     async def _end(self) -> None:
         """Ask a running child to end, and stay until it has; there is one only after a cancellation."""

@@ -20,6 +20,7 @@ from typing import Any
 from pallas_agent_runtime.local import guardian, ports
 from pallas_agent_runtime.local.child import Spawn, spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
+from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
 from pallas_contract.__main__ import check as answers
@@ -61,13 +62,24 @@ def _run(config: Path, environ: Mapping[str, str]) -> int:
     if missing := missing_parts(_REGISTRY_PARTS):
         sys.stderr.write(f"pallas: the registry is not installed ({missing}): pip install 'pallas-kit[registry]'\n")
         return WORLD
-    if busy := ports.problems(fleet_members, tree):
-        _complain(busy)
-        return WORLD
+    with ports.held(fleet_members, tree) as (held, busy):
+        if busy:
+            _complain(busy)
+            return WORLD
+        return _supervise(fleet_members, held)
+
+
+def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port]) -> int:
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members])
     supervisor = Supervisor(
-        fleet_members, spawn=spawn, check=answers, screen=screen, cores=os.process_cpu_count() or 1, timing=Timing()
+        fleet_members,
+        ports=held,
+        spawn=spawn,
+        check=answers,
+        screen=screen,
+        cores=os.process_cpu_count() or 1,
+        timing=Timing(),
     )
     return asyncio.run(_until_signalled(supervisor))
 
@@ -112,6 +124,7 @@ class Supervisor:
         self,
         fleet_members: Sequence[Member],
         *,
+        ports: Mapping[str, Port],
         spawn: Spawn,
         check: Check,
         screen: Screen,
@@ -122,7 +135,15 @@ class Supervisor:
         # First come, first served: those earlier in start order get the slots first.
         slots = asyncio.Semaphore(cores)
         self.keepers: Mapping[str, Keeper] = {
-            member.name: Keeper(member, spawn=spawn, check=check, slots=slots, reporter=screen, timing=timing)
+            member.name: Keeper(
+                member,
+                port=ports[member.name],
+                spawn=spawn,
+                check=check,
+                slots=slots,
+                reporter=screen,
+                timing=timing,
+            )
             for member in fleet_members
         }
         self._screen = screen

@@ -1,0 +1,78 @@
+"""A port -> the processes that listen there, as far as /proc shows them; Linux only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_agent_runtime.local import guardian
+from pallas_contract import names
+
+_LISTENS = "0A"
+"""TCP_LISTEN in the column `st` of /proc/net/tcp (proc_net_tcp of the kernel's documentation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A process that has a listening socket; `pid` is 0 and `name` empty where it is another user's."""
+
+    pid: int = 0
+    name: str = ""
+    member: str = ""
+    """The run and the name of the member it is, or was started by: its `guardian.RUN`."""
+    fleet: str = ""
+    """The agents.yaml of that member."""
+
+    def __str__(self) -> str:
+        if not self.pid:
+            return "a program of another user"
+        member = f": `{self.member.rpartition('/')[2]}` of {self.fleet}" if self.member else ""
+        return f"{self.name} (pid {self.pid}{member})"
+
+
+def listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
+    """Return the processes that listen on `port` of any address, by pid; none where the system does not tell."""
+    inodes = {inode for table in ("tcp", "tcp6") for inode in _inodes(proc / "net" / table, port)}
+    if not inodes:
+        return []
+    return sorted(_owners(inodes, proc), key=lambda listener: listener.pid) or [Listener()]
+
+
+def _inodes(table: Path, port: int) -> Iterator[str]:
+    """Yield the inode of each socket in `table` that listens on `port`."""
+    with contextlib.suppress(OSError):
+        for line in table.read_text("ascii").splitlines()[1:]:
+            columns = line.split()
+            if columns[3] == _LISTENS and int(columns[1].rpartition(":")[2], 16) == port:
+                yield columns[9]
+
+
+def _owners(inodes: set[str], proc: Path) -> Iterator[Listener]:
+    links = {f"socket:[{inode}]" for inode in inodes}
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # another user's, or gone
+            if any(_link(descriptor) in links for descriptor in (folder / "fd").iterdir()):
+                yield _listener(folder)
+
+
+def _link(descriptor: Path) -> str:
+    try:
+        return os.readlink(descriptor)
+    except OSError:  # closed since it was listed
+        return ""
+
+
+def _listener(folder: Path) -> Listener:
+    variables = (folder / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+    environ = dict(variable.partition("=")[::2] for variable in variables)
+    return Listener(
+        pid=int(folder.name),
+        name=(folder / "comm").read_text("utf-8", "replace").strip(),
+        member=environ.get(guardian.RUN, ""),
+        fleet=environ.get(names.ENV_AGENTS_CONFIG, ""),
+    )

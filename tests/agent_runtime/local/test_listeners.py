@@ -1,0 +1,61 @@
+"""Who listens on a port."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import closing
+from pathlib import Path
+
+from pallas_agent_runtime.local.listeners import Listener, listeners
+from pallas_service.http import sockets
+
+HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+ROW = "   0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 4711 1\n"
+
+
+def test_the_process_that_listens_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (listener,) = listeners(server.getsockname()[1])
+    assert listener.pid == os.getpid()
+    assert str(listener) == f"{Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})"
+
+
+def test_who_only_has_the_port_does_not_listen(port: int) -> None:
+    with closing(sockets.reserve("127.0.0.1", port)):
+        assert listeners(port) == []
+
+
+def process(proc: Path, pid: int, **environ: str) -> None:
+    (proc / str(pid) / "fd").mkdir(parents=True)
+    (proc / str(pid) / "fd" / "3").symlink_to("socket:[4711]")
+    (proc / str(pid) / "comm").write_text("python3\n")
+    (proc / str(pid) / "environ").write_text("".join(f"{key}={value}\0" for key, value in environ.items()))
+
+
+def table(proc: Path, *rows: str) -> None:
+    (proc / "net").mkdir()
+    (proc / "net" / "tcp").write_text(HEADER + "".join(rows))
+
+
+def test_a_member_of_another_fleet_is_named_with_its_fleet(tmp_path: Path) -> None:
+    table(tmp_path, ROW.format(port=9000, state="0A"))
+    process(tmp_path, 12, PALLAS_RUN="ab12/registry", PALLAS_AGENTS_CONFIG="/home/x/agents.yaml")
+    (listener,) = listeners(9000, tmp_path)
+    assert str(listener) == "python3 (pid 12: `registry` of /home/x/agents.yaml)"
+    assert listener.member == "ab12/registry"
+
+
+def test_a_socket_that_only_its_owner_sees_is_another_users(tmp_path: Path) -> None:
+    table(tmp_path, ROW.format(port=9000, state="0A"))
+    assert listeners(9000, tmp_path) == [Listener()]
+
+
+def test_connections_and_other_ports_are_nobodys_listening(tmp_path: Path) -> None:
+    table(tmp_path, ROW.format(port=9000, state="01"), ROW.format(port=9001, state="0A"))
+    process(tmp_path, 12)
+    assert listeners(9000, tmp_path) == []
+
+
+def test_a_system_without_proc_tells_nothing(tmp_path: Path) -> None:
+    assert listeners(9000, tmp_path / "nowhere") == []

@@ -1,0 +1,117 @@
+"""The ports of a fleet: held all at once, refused all at once, and never another program's."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime.local.listeners import Listener
+from pallas_agent_runtime.local.ports import HeldPort, held
+from pallas_agent_runtime.local.programs import Member
+from pallas_contract.fleet import source
+from pallas_contract.fleet.source import Source
+from pallas_service.http import sockets
+
+
+@pytest.fixture
+def at(member, port: int):
+    """Make a member that listens on `port`, or on another one."""
+
+    def make(name: str = "research", number: int = port, kind: str = "agent", run: str = "") -> Member:
+        env = {"PALLAS_BIND": f"127.0.0.1:{number}"} | ({"PALLAS_RUN": run} if run else {})
+        return replace(member(name, kind=kind), env=env)
+
+    return make
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Source:
+    path = tmp_path / "agents.yaml"
+    path.write_text("name: x\nagents:\n  research: {port: 1}\n  tech: {port: 2}\n")
+    return source.read(path)
+
+
+def connects(number: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", number)) == 0
+
+
+def test_a_held_port_refuses_connections_and_is_nobody_elses(at, port: int) -> None:
+    with closing(HeldPort(at())):
+        assert not connects(port)
+        with pytest.raises(sockets.CannotListen, match="address already in use"):
+            sockets.reserve("127.0.0.1", port)
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_port_taken_back_refuses_again_and_can_be_handed_over_again(at, port: int) -> None:
+    with closing(HeldPort(at())) as held_port:
+        for _ in range(2):
+            fd = held_port.hand_over()
+            assert fd is not None
+            with socket.fromfd(fd, socket.AF_INET, socket.SOCK_STREAM) as listener:
+                sockets.start(listener)
+                assert connects(port)
+            held_port.take_back()
+            assert not connects(port)
+            with pytest.raises(OSError, match="already in use"):
+                socket.create_server(("127.0.0.1", port))
+
+
+def test_the_port_of_a_service_is_let_go_for_its_life_only(at, port: int) -> None:
+    with closing(HeldPort(at(kind="service"))) as held_port:
+        assert held_port.hand_over() is None
+        with socket.create_server(("127.0.0.1", port)):
+            assert connects(port)
+        held_port.take_back()
+        with pytest.raises(OSError, match="already in use"):
+            socket.create_server(("127.0.0.1", port))
+
+
+def test_a_port_that_somebody_took_from_a_service_is_tried_again_after_its_next_end(at, port: int) -> None:
+    with closing(HeldPort(at(kind="service"))) as held_port:
+        held_port.hand_over()
+        with socket.create_server(("127.0.0.1", port)):
+            held_port.take_back()
+            held_port.hand_over()
+        held_port.take_back()
+        with pytest.raises(OSError, match="already in use"):
+            socket.create_server(("127.0.0.1", port))
+
+
+def test_the_answer_of_another_program_is_not_that_of_a_service(at) -> None:
+    other = Listener(12, "nginx")
+    service = at("model", kind="service", run="ab/model")
+    with closing(HeldPort(service, lambda _: [other])) as held_port:
+        assert held_port.stranger() == "nginx (pid 12)"
+    with closing(HeldPort(service, lambda _: [other, Listener(13, "python3", "ab/model")])) as held_port:
+        assert held_port.stranger() == ""
+    with closing(HeldPort(service, lambda _: [])) as held_port:
+        assert held_port.stranger() == ""
+    with closing(HeldPort(at(run="ab/research"), lambda _: [other])) as held_port:
+        assert held_port.stranger() == ""
+
+
+def test_every_port_in_use_is_a_problem_that_names_who_has_it(at, tree: Source, ports: list[int]) -> None:
+    first, second, third = ports
+    members = [at("research", first), at("tech", second), replace(at("registry", third, "registry"))]
+    holders = {first: [Listener(12, "nginx")], third: [Listener()]}
+    taken = [socket.create_server(("127.0.0.1", first)), sockets.reserve("127.0.0.1", second)]
+    try:
+        with held(members, tree, lambda port: holders.get(port, [])) as (free, problems):
+            assert list(free) == ["registry"]
+    finally:
+        for one in taken:
+            one.close()
+    in_use = "address already in use"
+    assert [str(problem) for problem in problems] == [
+        f"agents.yaml:3:14 agents.research.port: research cannot listen on 127.0.0.1:{first}: {in_use} "
+        "by nginx (pid 12)\n    stop it, or change the port",
+        f"agents.yaml:4:10 agents.tech.port: tech cannot listen on 127.0.0.1:{second}: {in_use}\n"
+        f"    stop what has it (`ss -ltnp sport = :{second}`; or a `pallas` that is starting), or change the port",
+    ]
+    sockets.reserve("127.0.0.1", third).close()
