@@ -16,6 +16,7 @@ import pytest
 import structlog
 
 from pallas_agent_runtime import cli, log_levels, serve
+from pallas_service import extras
 from pallas_service.http import sockets as http_sockets
 
 FLEET = "name: demo\nagents:\n  jarvis: {module: agents.jarvis, port: 8201}\n"
@@ -61,6 +62,15 @@ def test_help_is_help_whatever_the_file_is(
         cli.main(["--help"])
     assert ended.value.code == 0
     assert "is the fleet" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "extra"), [([], "local"), (["--agent", "jarvis"], "agent")])
+def test_an_extra_that_is_not_installed_is_named(
+    arguments: list[str], extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extras, "missing", lambda *asked: [f"{name}-package" for name in asked])
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"pallas: needs the extra `{extra}` (not installed: agent-package")
 
 
 def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:

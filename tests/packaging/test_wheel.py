@@ -6,10 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+from pallas_contract import __version__
 
 ROOT = Path(__file__).parent.parent.parent
 ROOMS = {
@@ -25,8 +28,12 @@ ROOMS = {
 pytestmark = pytest.mark.slow
 
 
+def end(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), check=False, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run(list(map(str, command)), check=False, cwd=cwd, capture_output=True, text=True, timeout=300)
+    done = end(*command, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -98,3 +105,55 @@ def test_the_chart_that_pip_installed_is_the_committed_one(installed: Path, tmp_
     assert written == {*files, ".pallas-gen.sums"}
     for name in set(files) - {"values.yaml"}:
         assert (chart / name).read_bytes() == (ROOT / "deploy" / "helm" / "pallas" / name).read_bytes()
+
+
+COMMANDS = ("pallas", "pallas-gen", "pallas-registry")
+LACKING = {
+    "": {"pallas": "local", "pallas --agent a": "agent", "pallas-registry": "registry"},
+    "registry": {"pallas": "local", "pallas --agent a": "agent"},
+    "agent": {"pallas": "local", "pallas-registry": "registry"},
+    "all": {},
+}
+"""By what was installed: the extra that each command asks for."""
+
+
+def test_the_commands_are_those_of_the_distribution() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(COMMANDS) == set(scripts["scripts"])
+    assert set(LACKING) - {""} < set(scripts["optional-dependencies"])
+
+
+def installed_with(extra: str, wheel: Path, folder: Path) -> Path:
+    """Install the wheel and one extra, in the versions of the locks: what it needs by uv, itself by pip."""
+    uv = Path(sys.executable).parent / "uv"
+    pins = re.findall(r"^[A-Za-z0-9._-]+==[^ ;\\]+", (ROOT / "requirements" / "dev.lock").read_text(), re.MULTILINE)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(pins))
+    python = folder / "venv" / "bin" / "python"
+    run(uv, "venv", "-q", "--python", sys.executable, folder / "venv")
+    run(uv, "pip", "install", "-q", "--python", python, "-c", constraints, f"{wheel}[{extra}]")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps"]
+    run(*pip, "--force-reinstall", "--disable-pip-version-check", wheel)
+    run(uv, "pip", "check", "-q", "--python", python)
+    return python.parent
+
+
+@pytest.mark.parametrize("extra", LACKING)
+def test_every_command_answers_and_names_the_extra_it_lacks(
+    extra: str, wheel: Path, installed: Path, tmp_path: Path
+) -> None:
+    folder = installed_with(extra, wheel, tmp_path) if extra else installed
+    for command in COMMANDS:
+        assert run(folder / command, "--version", cwd=tmp_path) == f"{command} {__version__}\n"
+        assert f"usage: {command} " in run(folder / command, "--help", cwd=tmp_path).lower()
+    assert end(folder / "pallas-registry", "serve", cwd=tmp_path).returncode == 2
+    for line, needed in LACKING[extra].items():
+        command, *options = line.split()
+        done = end(folder / command, *options, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert done.stderr.startswith(f"{command}: needs the extra `{needed}` (not installed: ")
+        assert done.stderr.endswith(f"): pip install 'pallas-kit[{needed}]'\n")
+    for line in {"pallas", "pallas --agent a", "pallas-registry"} - set(LACKING[extra]):
+        command, *options = line.split()
+        done = end(folder / command, *options, cwd=tmp_path)
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agents.yaml: no such file"), done.stderr

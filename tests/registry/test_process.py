@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pallas_registry.__main__ import main
+from pallas_registry.__main__ import command, main, parse
 from pallas_registry.catalogue.catalogue import PATH
+from pallas_service import extras
 from tests.ports import free_port
 from tests.registry.processes import DEADLINE, registry, until
 
@@ -44,6 +46,27 @@ def run(monkeypatch, capsys, folder: Path) -> Callable[..., tuple[int, str]]:
         return main(env), capsys.readouterr().err
 
     return run
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--version", 0), ("serve", 2)])
+def test_arguments_start_no_server(argument: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse([argument])
+    assert ended.value.code == code
+    assert "pallas-registry" in "".join(capsys.readouterr())
+
+
+def test_an_extra_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pallas-registry"])
+    monkeypatch.setattr(extras, "missing", lambda *asked: [f"{name}-package" for name in asked])
+    assert command() == 2
+    advice = "pip install 'pallas-kit[registry]'"
+    assert (
+        capsys.readouterr().err
+        == f"pallas-registry: needs the extra `registry` (not installed: registry-package): {advice}\n"
+    )
 
 
 def test_no_file(run) -> None:

@@ -9,19 +9,24 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import structlog
-
 from pallas_contract import __version__, names
 from pallas_contract.fleet import source
 from pallas_contract.problems import Problem, Refused
+from pallas_service import extras
 
 EXIT_WORLD = 1
 EXIT_INPUT = 2
+_EXTRAS = {"agent": ("agent",), "local": ("agent", "registry")}
+"""Extras by the one to ask for: a fleet of processes has a registry besides its agents."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0."""
     options = _parser().parse_args(arguments)
+    extra = "local" if options.agent is None else "agent"
+    if absent := extras.missing(*_EXTRAS[extra]):
+        sys.stderr.write(extras.advice("pallas", extra, absent))
+        return EXIT_INPUT
     path = _file(options.config, os.environ)
     try:
         if options.agent is not None:
@@ -39,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _agent(path: Path, name: str) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
+
     from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it
     from pallas_service.http import sockets  # noqa: PLC0415 - `pallas --help` needs none of it
 

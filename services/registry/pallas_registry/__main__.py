@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pallas_contract import names
+from pallas_contract import __version__, names
 from pallas_contract.launch import program
 from pallas_contract.problems import Refused
-from pallas_registry import settings
-from pallas_registry.fleet_file import FleetReading, FleetWatcher
-from pallas_registry.registration import store
-from pallas_registry.registration.store import RegistrationStore
-from pallas_registry.settings import Settings
+from pallas_service import extras
 from pallas_service.http.sockets import CannotListen, listen
 from pallas_service.sqlite_file import CannotStore
+
+if TYPE_CHECKING:
+    from pallas_registry.fleet_file import FleetReading, FleetWatcher
+    from pallas_registry.registration.store import RegistrationStore
+    from pallas_registry.settings import Settings
+
+EXTRA = "registry"
+
+
+def command() -> int:
+    """Entry point `pallas-registry`: answer `--help` and `--version`, then serve.
+
+    It exits with 2 where the packages of its extra are not installed.
+    """
+    parse(sys.argv[1:])
+    if absent := extras.missing(EXTRA):
+        sys.stderr.write(extras.advice("pallas-registry", EXTRA, absent))
+        return 2
+    return main()
+
+
+def parse(arguments: Sequence[str]) -> None:
+    """Refuse all arguments but `--help` and `--version`: the registry's settings are variables.
+
+    Raises:
+        SystemExit: it was one of the two (0), or any other (2).
+    """
+    parser = argparse.ArgumentParser(
+        prog="pallas-registry",
+        description="Serve the registry of a fleet: it finds the agents, probes them and publishes what it knows.",
+        epilog=f"Settings are variables: ${names.ENV_AGENTS_CONFIG} (default: {names.AGENTS_FILE}), "
+        f"${names.ENV_BIND} (address:port) and those of docs/registry.md. `pallas` starts it with the agents.",
+    )
+    parser.add_argument("--version", action="version", version=f"pallas-registry {__version__}")
+    parser.parse_args(arguments)
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:
     """Read the settings and the file, listen, serve until SIGTERM."""
+    # imported here: `--help` needs none of the extra's packages
+    from pallas_registry import settings  # noqa: PLC0415
+    from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415
+    from pallas_registry.registration import store  # noqa: PLC0415
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server takes over
     try:
         registry_settings = settings.read(env)
@@ -78,4 +116,4 @@ def _serve(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

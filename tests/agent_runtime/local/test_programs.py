@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pallas_agent_runtime.local.programs import members
-from pallas_agent_runtime.local.supervisor import main, missing_parts
+from pallas_agent_runtime.local.supervisor import main
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
 
@@ -147,11 +147,6 @@ def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):
     said = capsys.readouterr().err
     assert said.count("there is no module `") == 5
     assert "agents.yaml:4:12 agents.harper.module: there is no module `agents.harper` in the project" in said
-
-
-def test_missing_parts_of_the_registry_are_named():
-    assert missing_parts(["fastapi", "nope"], {"fastapi": object()}.get) == "no module nope"
-    assert missing_parts(["fastapi"], {"fastapi": object()}.get) == ""
 
 
 PROTECTED = """\

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ KILLED = 130
 GRACE = 10.0
 """Seconds from the first Ctrl-C until what still runs is killed."""
 _FILE_WIDTH = 120
-_REGISTRY_PARTS = ("pallas_registry", "fastapi", "prometheus_client")
 
 
 def main(config: Path) -> int:
@@ -59,9 +58,6 @@ def _run(config: Path, environ: Mapping[str, str]) -> int:
         _complain(refused.problems)
         return INPUT
     _complain(warnings)
-    if missing := missing_parts(_REGISTRY_PARTS):
-        sys.stderr.write(f"pallas: the registry is not installed ({missing}): pip install 'pallas-kit[registry]'\n")
-        return WORLD
     with ports.held(fleet_members, tree) as (held, busy):
         if busy:
             _complain(busy)
@@ -95,11 +91,6 @@ def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if agent.replicas > 1:
             message = f"{agent.replicas} replicas share one port: as processes one of them runs"
             yield tree.problem("agents", name, "replicas", message=message, level="warning")
-
-
-def missing_parts(parts: Iterable[str], find: Callable[[str], object] = importlib.util.find_spec) -> str:
-    """Return those of the modules `parts` that are not installed, in words."""
-    return ", ".join(f"no module {part}" for part in parts if find(part) is None)
 
 
 def _complain(problems: Iterable[Problem]) -> None:
