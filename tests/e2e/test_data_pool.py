@@ -72,8 +72,7 @@ async def test_the_plan_is_worked_through_with_its_branches_side_by_side(up, era
     assert (found["symbol"], found["figures"]["result"]) == ("ACME", {"trend": 0.15, "range": 8.0})
     assert found["news"]["result"] == ["ACME opens a second data centre", "Analysts agree about ACME"]
     assert host(found["prices"]) in {replica.id[:12] for replica in up.replicas("market_data")}
-    calls = ("market_data/market_data", "news_fetcher/news_fetcher", "feature_extractor/feature_extractor")
-    prices, news, figures = (f"{call}__send_message" for call in calls)
+    prices, news, figures = (f"{name}/{name}__{name}" for name in ("market_data", "news_fetcher", "feature_extractor"))
     begun = {steps.index(f"{prices}: started"), steps.index(f"{news}: started")}
     assert begun == {0, 1}
     assert steps.index(f"{prices}: completed") < steps.index(f"{figures}: started")

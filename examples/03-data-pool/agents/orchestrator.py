@@ -17,7 +17,7 @@ class Orchestrator(Coded):
         symbol = text.strip().upper()
 
         async def execute(agent: str, function: str, **given: Any) -> Any:
-            return await call(f"{agent}__send_message", message=json.dumps({"function": function, "input": given}))
+            return await call(f"{agent}__{agent}", message=json.dumps({"function": function, "input": given}))
 
         async def figures() -> dict[str, Any]:
             prices = await execute("market_data", "fetch_ohlcv", symbol=symbol)

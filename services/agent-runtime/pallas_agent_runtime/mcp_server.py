@@ -31,7 +31,6 @@ from pallas_service.http.disconnect import HungUp, attended
 
 log = structlog.get_logger(__name__)
 
-SEND = "send_message"
 Context = ServerRequestContext[Any, Any]
 
 _BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
@@ -172,8 +171,8 @@ def tools(settings: Settings) -> list[t.Tool]:
 
     An agent whose name is one of the other two has no tool of its own.
     """
-    listed = [_asking(SEND, f"Send a message, with images if you like, to {settings.name}.")]
-    if settings.name not in (SEND, health.TOOL):
+    listed = [_asking(calls_arguments.SEND, f"Send a message, with images if you like, to {settings.name}.")]
+    if calls_arguments.own_tool(settings.name) != calls_arguments.SEND:
         listed.append(_asking(settings.name, settings.agent.description or f"Send a message to {settings.name}."))
     return [*listed, _health_tool()]
 

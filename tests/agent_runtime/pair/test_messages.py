@@ -109,7 +109,9 @@ async def test_many_calls_at_once_are_not_mixed_up(fleet: Any, era: str) -> None
     assert len(history.messages) == 8
 
 
-async def test_delegation_is_reported_step_by_step(fleet: Any, era: str) -> None:
+async def test_delegation_by_the_one_tool_of_a_sub_agent_is_reported_step_by_step(
+    fleet: Any, model: Any, toolkit: Any, era: str
+) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -125,6 +127,8 @@ async def test_delegation_is_reported_step_by_step(fleet: Any, era: str) -> None
         "tech_research/tech_research__tech_research: completed",
         "harper step 3 (llm)",
     ]
+    asked = next(body for body in model.requests if toolkit.said(body["messages"][-1]).startswith("delegate what"))
+    assert [tool["function"]["name"] for tool in asked["tools"]] == ["tech_research__tech_research"]
     assert [progress for progress, *_ in seen] == [1, 2, 3, 4, 5, 6]
     assert [total for _, total, _ in seen] == [None, None, None, None, 5, None]
 

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pallas_contract.documents import health
+
+SEND = "send_message"
 MIME_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 MAX_HANDLE = 256
 
@@ -43,6 +46,11 @@ SCHEMA: dict[str, Any] = {
 
 class BadArgument(Exception):
     """An argument is not what the schema says; the text names it and is fit for the caller."""
+
+
+def own_tool(agent: str) -> str:
+    """Return the tool by which `agent` is asked: the one with its name, which one called like another tool lacks."""
+    return SEND if agent in (SEND, health.TOOL) else agent
 
 
 @dataclass(frozen=True, slots=True)

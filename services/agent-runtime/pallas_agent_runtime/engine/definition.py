@@ -16,7 +16,7 @@ from fast_agent.ui.console import console
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
-from pallas_agent_runtime.engine import user_code
+from pallas_agent_runtime.engine import tool_policy, user_code
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
@@ -49,6 +49,7 @@ def load(settings: Settings) -> Loaded:
     except FastAgentError as error:
         message = f"fast-agent refuses it: {said(error)}"
         raise Refused([settings.tree.problem(*keys, message=message)]) from None
+    tool_policy.one_tool_each((data["config"] for data in app.agents.values()), settings.subagents)
     return Loaded(app, _target(app, settings, keys))
 
 
