@@ -17,7 +17,7 @@ from pallas_contract.probe import probe
 from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
 from pallas_gen import verify as verification
-from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, read_plan, report
+from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.target_commands import add_commands
 from pallas_gen.targets.table import TARGETS
 
@@ -39,9 +39,9 @@ add_commands(app, TARGETS)
 
 
 @app.command()
-def validate(file: AgentsFile = DEFAULT_FILE) -> None:
+def validate(file: AgentsFile = DEFAULT_FILE, allow_plain_secrets: AllowPlainSecrets = False) -> None:
     """Check the fleet file and the files beside it; show every problem."""
-    _, plan = read_plan(file)
+    _, plan = read_plan(file, allow_plain_secrets=allow_plain_secrets)
     agents = sum(workload.kind == "agent" for workload in plan.workloads)
     typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 
@@ -59,7 +59,7 @@ def verify(
     """Compare the files that were written with the plan. Exit 1 when they differ."""
     if unknown := [name for name in target or () if name not in _BY_NAME]:
         raise typer.BadParameter(f"there is no target {unknown[0]}: {', '.join(_BY_NAME)}", param_hint="--target")
-    loaded, plan = read_plan(file)
+    loaded, plan = read_plan(file, allow_plain_secrets=True)
     result = verification.verify(
         loaded,
         plan,
@@ -98,7 +98,7 @@ def _are(nouns: list[str]) -> str:
 @explain_app.command("network")
 def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
     """Say who may reach whom in the fleet, and why."""
-    _, plan = read_plan(file)
+    _, plan = read_plan(file, allow_plain_secrets=True)
     typer.echo(explain.explain(plan))
 
 

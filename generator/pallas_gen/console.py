@@ -11,6 +11,7 @@ import typer
 
 from pallas_contract import names
 from pallas_contract.problems import Problem
+from pallas_contract.validate import plain_secrets
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import load
 
@@ -23,15 +24,21 @@ AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENT
 DEFAULT_FILE = Path(names.AGENTS_FILE)
 
 
-def read_plan(file: Path, *, mounted: bool = True) -> tuple[load.Loaded, Plan]:
+AllowPlainSecrets = Annotated[
+    bool, typer.Option(plain_secrets.ALLOW, help="Warn of secrets in plain text instead of refusing them.")
+]
+
+
+def read_plan(file: Path, *, mounted: bool = True, allow_plain_secrets: bool = False) -> tuple[load.Loaded, Plan]:
     """Read the project of a fleet file, print its warnings and decide its plan.
 
-    `mounted`: containers see the files themselves, so that it matters who may read them.
+    `mounted`: containers see the files themselves, so that it matters who may read them. `allow_plain_secrets` makes
+    warnings of secrets in plain text.
 
     Raises:
         Refused: with every error in the fleet file and beside it.
     """
-    loaded = load.load(file, os.environ)
+    loaded = load.load(file, os.environ, allow_plain_secrets=allow_plain_secrets)
     report([*loaded.warnings, *(loaded.unreadable if mounted else ())])
     return loaded, build_plan(loaded.fleet, loaded.config, loaded.project)
 

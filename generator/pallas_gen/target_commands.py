@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pallas_contract.problems import refuse_errors
-from pallas_gen.console import DEFAULT_FILE, OK, WORLD, AgentsFile, read_plan, report
+from pallas_gen.console import DEFAULT_FILE, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.output import write
 from pallas_gen.targets.base import RenderContext, Target
 
@@ -30,8 +30,8 @@ def add_commands(app: typer.Typer, targets: Iterable[Target]) -> None:
 
 
 def _command(target: Target) -> Callable[..., None]:
-    def command(*, file: Path, output: Path | None, **flags: bool) -> None:
-        loaded, plan = read_plan(file, mounted=target.mounted)
+    def command(*, file: Path, output: Path | None, allow_plain_secrets: bool, **flags: bool) -> None:
+        loaded, plan = read_plan(file, mounted=target.mounted, allow_plain_secrets=allow_plain_secrets)
         report(refuse_errors(target.problems(plan)))
         folder = (output or loaded.folder / target.folder).resolve()
         # a flag of the target alone is no argument of what writes the files
@@ -56,6 +56,7 @@ def _parameters(target: Target) -> Iterator[inspect.Parameter]:
     for option, summary in (dict(target.options) | _FLAGS).items():
         flag = typer.Option(f"--{option}", help=summary)
         yield inspect.Parameter(_parameter(option), keyword, default=False, annotation=Annotated[bool, flag])
+    yield inspect.Parameter("allow_plain_secrets", keyword, default=False, annotation=AllowPlainSecrets)
 
 
 def _parameter(option: str) -> str:

@@ -53,6 +53,8 @@ class Config:
     """The position of each server's URL, by the name of the server."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """The servers that an agent starts itself, as a program."""
+    tree: Source | None = field(default=None, repr=False)
+    """The configuration as it is written, None where there is none: for rules about all of it."""
 
     @property
     def provider(self) -> str:
@@ -95,6 +97,7 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         variables=variables,
         url_positions=url_positions,
         commands=commands,
+        tree=config,
     )
     return result, problems
 

@@ -15,7 +15,7 @@ from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import graph_rules
+from pallas_contract.validate import graph_rules, secret_shapes
 from pallas_contract.validate.suggestions import Suggestions
 
 _BY_TYPE = {
@@ -46,8 +46,18 @@ def load(path: Path) -> tuple[ResolvedFleet, Source, list[Problem]]:
         Refused: with every error found.
     """
     tree = source.read(path)
+    fleet, warnings = check(tree)
+    return fleet, tree, warnings
+
+
+def check(tree: Source) -> tuple[ResolvedFleet, list[Problem]]:
+    """Check the shape of `tree` and every rule over several of its keys; the second value is its warnings.
+
+    Raises:
+        Refused: with every error of the shape, or of the rules.
+    """
     fleet = parse(tree)
-    return fleet, tree, refuse_errors(graph_rules.problems(fleet, tree))
+    return fleet, refuse_errors(graph_rules.problems(fleet, tree))
 
 
 def parse(tree: Source) -> ResolvedFleet:
@@ -81,13 +91,21 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
         return tree.problem(*path, message="unknown key", hint=hint)
     if kind == "missing":
         return tree.problem(*path, message="is required")
-    hint = ""
+    hint = _by_reference(path) if kind in ("model_type", "dict_type") else ""
     # YAML reads `version: 1.0` as a number, and quoted numbers and truth values as text.
-    if kind == "string_type" and isinstance(value, int | float):
+    if kind == "string_type" and isinstance(value, int | float) and not secret_shapes.is_secret_key(str(path[-1])):
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
     return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
+
+
+def _by_reference(path: tuple[str | int, ...]) -> str:
+    """Return how to write a secret that was written as a value; empty for anything else."""
+    name = str(path[-1])
+    if path[-2:-1] in (("secrets",), ("tokens",)):
+        return f"put the value into a file, and write `{name}: {{file: secrets/{name}.txt}}`"
+    return f"write `{name}: {{NAME: {{file: secrets/NAME.txt}}}}`" if name in ("secrets", "tokens") else ""
 
 
 def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -119,9 +137,9 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
 
 def _got(path: tuple[str | int, ...], value: Any) -> str:
     """Return the refused value as an end of the message, unless it may be somebody's secret."""
-    if _PRIVATE & set(path) or isinstance(value, Mapping | list):
-        return ""
     text = repr(value)
+    if _PRIVATE & set(path) or isinstance(value, Mapping | list) or secret_shapes.known_shape(text):
+        return ""
     return f", not {text if len(text) <= 60 else text[:57] + '...'}"
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet import fastagent, fastagent_files, providers
+from pallas_contract.fleet import fastagent, fastagent_files, providers, source
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.validate import access_rules, code_rules
+from pallas_contract.validate import access_rules, code_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import Project
 from pallas_gen.project import mounts, stdio_servers
@@ -40,28 +40,30 @@ class Loaded:
     unreadable: list[Problem]
 
 
-def load(path: Path, environ: Mapping[str, str]) -> Loaded:
+def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> Loaded:
     """Read agents.yaml at `path` and the files beside it.
+
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
 
     Raises:
         Refused: with every error found in any of them.
     """
-    problems: list[Problem] = []
     folder = path.resolve().parent
-    fleet, tree, warnings = validate_load.load(path)
+    tree = source.read(path)
+    config, problems = _config(folder)
+    plain = [*plain_secrets.in_fleet(tree), *(plain_secrets.in_config(config.tree) if config.tree else ())]
+    problems += [plain_secrets.allowed(problem) for problem in plain] if allow_plain_secrets else plain
     try:
-        config, config_problems = fastagent.load(folder)
+        fleet, warnings = validate_load.check(tree)
     except Refused as refused:
-        # the rest is checked as if there was none, so that one run names all problems
-        config = Config()
-        config_problems = refused.problems
+        raise Refused([*refused.problems, *problems]) from None
     shared = tuple(file for file in (names.DOTENV_FILE, *fastagent_files.SECRETS) if (folder / file).is_file())
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))
     project = Project(path.name, shared, hidden, tuple(mounts.entries(folder, hidden)))
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
-    problems += [*warnings, *config_problems, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
+    problems += [*warnings, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
     mounted = {file: Where(file) for file in shared} | secret_locations
     problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets)]
     problems += [
@@ -83,6 +85,14 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         warnings=refuse_errors(problems),
         unreadable=[*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)],
     )
+
+
+def _config(folder: Path) -> tuple[Config, list[Problem]]:
+    """Return fast-agent's configuration; where it cannot be read, the rest is checked as if there was none."""
+    try:
+        return fastagent.load(folder)
+    except Refused as refused:
+        return Config(), list(refused.problems)
 
 
 def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:

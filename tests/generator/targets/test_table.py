@@ -17,7 +17,7 @@ from pallas_gen.targets.base import Target
 from pallas_gen.targets.table import TARGETS
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
-SHARED = ["--file", "--output", "--check", "--diff", "--stdout", "--force"]
+SHARED = ["--file", "--output", "--check", "--diff", "--stdout", "--force", "--allow-plain-secrets"]
 TOY = Target(
     name="toy",
     summary="Write a toy.",
