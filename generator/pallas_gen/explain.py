@@ -38,12 +38,7 @@ def connections(plan: Plan) -> Iterator[Connection]:
             network = ", in compose on the network `telemetry`" if workload.collector.beside and plan.isolated else ""
             yield Connection(workload.host, at, f"telemetry: the collector of traces{network}")
         if workload.egress:
-            why = "egress: its model or one of its servers is outside"
-            yield Connection(
-                workload.host,
-                WORLD,
-                f"reach of registered agents: {', '.join(workload.reach)}" if workload.reach else why,
-            )
+            yield Connection(workload.host, WORLD, "; ".join(workload.egress))
         if workload.published:
             at = f", behind {workload.public_url}" if workload.public_url else ""
             yield Connection(WORLD, workload.host, f"published on port {workload.published[1]}{at}")

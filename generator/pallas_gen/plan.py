@@ -11,12 +11,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.model import Resources
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.launch.secret_files import Secret
+from pallas_gen import egress
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
@@ -33,6 +35,8 @@ class Project:
     """Secret files that lie in the folder, by their plain paths in it."""
     entries: tuple[str, ...] = ()
     """Files and folders directly in the folder that hold no secret."""
+    definitions: Mapping[str, Definitions] = field(default_factory=dict)
+    """What the code of each agent defines, by the agent's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,10 @@ class Workload(Program):
     """Whether the project folder must be put into /project."""
     own_files: tuple[str, ...] = ()
     """Its module or card in the project folder; a folder ends in a slash. All other files may be anybody's."""
-    egress: bool = False
+    egress: tuple[str, ...] = ()
+    """Why it may reach the world, in words; it may not where there is no reason."""
     reach: tuple[str, ...] = ()
-    """Hosts and networks outside of the fleet, where these are known; else `egress` is the world."""
+    """Hosts and networks outside of the fleet, where these are known; else with `egress` it is the world."""
     collector: Collector | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
@@ -141,10 +146,14 @@ def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: P
     if program.kind == "registry":
         return Workload(**values | _registry_grants(fleet))
     values["secrets"] = (*(Secret(file, file) for file in project.secret_files), *values["secrets"])
-    return Workload(**values | _agent_grants(fleet, config, fleet.agents[program.name]))
+    agent = fleet.agents[program.name]
+    definitions = project.definitions.get(agent.name, Definitions())
+    return Workload(
+        **values | _agent_grants(fleet, agent) | {"egress": egress.reasons(fleet, config, agent, definitions)}
+    )
 
 
-def _agent_grants(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) -> dict[str, Any]:
+def _agent_grants(fleet: ResolvedFleet, agent: ResolvedAgent) -> dict[str, Any]:
     return {
         "image": fleet.image.agent,
         "calls": tuple(names.slug(peer) for peer in sorted(agent.depends_on)),
@@ -154,7 +163,6 @@ def _agent_grants(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) ->
         "stateless": agent.instance_scope == "request",
         "resources": agent.resources,
         "needs_code": fleet.image.code == "mounted",
-        "egress": agent.egress if agent.egress is not None else _needs_egress(fleet, config, agent),
         "collector": _collector(fleet),
         "labels": agent.labels,
         "own_files": (agent.card,) if agent.card else _module_files(agent.module or ""),
@@ -169,7 +177,7 @@ def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
         "resources": service.resources,
         "needs_code": fleet.image.code == "mounted",
         "own_files": _module_files(service.module),
-        "egress": service.egress,
+        "egress": (egress.EXPLICIT,) if service.egress else (),
     }
 
 
@@ -184,7 +192,7 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
         "public_url": _public_url(fleet, names.REGISTRY, publish),
         "resources": fleet.registry.resources,
         "stateless": registration is None,
-        "egress": bool(reach),
+        "egress": (f"reach of registered agents: {', '.join(reach)}",) if reach else (),
         "reach": reach,
     }
 
@@ -214,17 +222,3 @@ def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
     forward = [peer for peer in agent.access.forward if peer in fleet.agents]
     trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in forward}
     return hashlib.sha256(json.dumps([shared, settings, trusted], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _needs_egress(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent) -> bool:
-    """Return whether the agent's model, a configured MCP server or the keys of its callers' tokens are outside.
-
-    Which servers a Python module uses is not known here, so every configured one counts.
-    """
-    peers = agent.depends_on
-    own_model = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in peers)
-    outside_model = config.calls_model and not own_model
-    jwt = agent.access.jwt
-    outside_keys = jwt is not None and jwt.jwks_url is not None
-    outside_server = any(url and not fleet.is_member(server) for server, url in config.servers.items())
-    return outside_model or outside_keys or outside_server

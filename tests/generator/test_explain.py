@@ -18,7 +18,7 @@ services:
 BACK = "in compose it may ask the registry, on whose network it is; on Kubernetes not"
 TABLE = f"""\
 left-one   ->  registry   {BACK}
-left-one   ->  the world  egress: its model or one of its servers is outside
+left-one   ->  the world  `egress: true`
 registry   ->  left-one   the registry probes every agent
 registry   ->  top        the registry probes every agent
 the world  ->  registry   published on port 24200, behind https://registry.example.com

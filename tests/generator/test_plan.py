@@ -47,24 +47,24 @@ def test_the_registry_waits_for_nobody_and_calls_every_agent(plan) -> None:
     ],
 )
 def test_egress_follows_from_model_and_servers(plan, config: str, servers: str, egress: bool) -> None:
-    assert plan(ONE % "", fastagent__config__yaml=config + servers).workload("scout").egress is egress
+    assert bool(plan(ONE % "", fastagent__config__yaml=config + servers).workload("scout").egress) is egress
 
 
 def test_a_server_whose_url_is_a_secret_needs_egress_too(plan) -> None:
     made = plan(
         ONE % "", fastagent__secrets__yaml="mcp: {servers: {atlas: {url: 'https://atlas.example/mcp?key=x'}}}\n"
     )
-    assert made.workload("scout").egress is True
+    assert bool(made.workload("scout").egress) is True
 
 
 def test_a_model_brought_along_needs_no_egress(plan) -> None:
     made = plan(TWO, **CONFIG)
-    assert made.workload("scout").egress is False
-    assert made.workload("tech-two").egress is True
+    assert bool(made.workload("scout").egress) is False
+    assert bool(made.workload("tech-two").egress) is True
 
 
 def test_what_the_file_says_about_egress_wins(plan) -> None:
-    assert plan(ONE % ", egress: false", **CONFIG).workload("scout").egress is False
+    assert bool(plan(ONE % ", egress: false", **CONFIG).workload("scout").egress) is False
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_fingerprint_is_of_what_only_the_file_says(plan, edit: str, same: bo
 def test_egress_follows_from_fast_agents_own_names_too(plan, make) -> None:
     path = make(ONE % "")
     (path.parent / "fast-agent.yaml").write_text("default_model: openai.m\n")
-    assert plan(ONE % "").workload("scout").egress is True
+    assert plan(ONE % "").workload("scout").egress
 
 
 def test_secret_files_are_references_hidden_in_the_project_folder(plan) -> None:
@@ -140,7 +140,7 @@ def test_tokens_are_secrets_of_those_who_check_and_of_those_who_present_them(pla
 
 @pytest.mark.parametrize(("keys", "egress"), [("file: keys.json", False), ("url: https://id.example/keys", True)])
 def test_keys_that_are_fetched_need_egress(plan, keys: str, egress: bool) -> None:
-    assert plan(PROTECTED % keys).workload("scout").egress is egress
+    assert bool(plan(PROTECTED % keys).workload("scout").egress) is egress
 
 
 def test_a_server_that_nobody_calls_gets_no_token(make) -> None:
@@ -163,7 +163,7 @@ def test_telemetry_is_for_agents_and_reaches_them_by_opentelemetrys_variables(pl
     assert (scout.collector.host, scout.collector.port, scout.collector.beside) == ("otel", 4318, True)
     others = [made.workload("model"), made.workload("registry")]
     assert [(item.collector, "OTEL_EXPORTER_OTLP_ENDPOINT" in item.env) for item in others] == [(None, False)] * 2
-    assert scout.egress is False
+    assert bool(scout.egress) is False
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])

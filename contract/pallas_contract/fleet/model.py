@@ -147,7 +147,8 @@ class AgentDefaults(_Written):
     keep_conversations: bool | None = None
     """Keep conversations over a restart, in an SQLite file (default: in memory). Scope `request` has none."""
     egress: bool | None = None
-    """Whether the container may reach the world. Default: yes when its model or one of its MCP servers is outside."""
+    """Whether the container may reach the world. Default: yes when the agent's own model or one of its own MCP servers
+    is outside."""
     publish: Publish | None = None
     """Publish the port on the host: true (on 127.0.0.1, the default), false, or the address to bind to."""
     labels: dict[Text, str] = {}

@@ -14,15 +14,14 @@ from pallas_contract.fleet import fastagent, fastagent_files, providers, source
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import secret_files
+from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import Project
-from pallas_gen.project import mounts, stdio_servers
+from pallas_gen.project import code, mounts, stdio_servers
 
 CONTAINER_UID = 10001
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,13 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))
-    project = Project(path.name, shared, hidden, tuple(mounts.entries(folder, hidden)))
+    project = Project(
+        agents_file=path.name,
+        secret_files=shared,
+        hidden=hidden,
+        entries=tuple(mounts.entries(folder, hidden)),
+        definitions=code.definitions(fleet, folder),
+    )
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
     problems += [*warnings, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
     mounted = {file: Where(file) for file in shared} | secret_locations
@@ -162,7 +167,7 @@ def _servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
         if name in members:
             hint = "the fleet computes the URL of its own members; this line can go"
             yield Problem(where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning")
-        elif urlsplit(url).hostname in _LOCAL:
+        elif urlsplit(url).hostname in addresses.LOCAL_HOSTS:
             hint = "use a host name, or bring the server along under `services`"
             yield Problem(where, "in a container localhost is the container itself", hint, "warning")
 
@@ -175,7 +180,7 @@ def _registering(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in _LOCAL:
+    if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in addresses.LOCAL_HOSTS:
         hint = "name a collector that the containers reach; processes read $OTEL_EXPORTER_OTLP_ENDPOINT first"
         message = "in a container localhost is the container itself"
         yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, level="warning")
@@ -187,10 +192,10 @@ def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
             path = ("agents", name, "replicas")
             yield tree.problem(*path, message=message, hint="set `publish: false` to agree", level="warning")
-    if fleet.host in _LOCAL or fleet.public_url:  # a proxy on this host finds them on loopback
+    if fleet.host in addresses.LOCAL_HOSTS or fleet.public_url:  # a proxy on this host finds them on loopback
         return
-    addresses = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
-    if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in addresses):
+    published = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
+    if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in published):
         message = f"clients are told to call {fleet.host}, but ports are published on 127.0.0.1 only"
         hint = "set `defaults.publish` and `registry.publish` to the address to listen on, for example 0.0.0.0"
         yield tree.problem("host", message=message, hint=hint, level="warning")

@@ -218,7 +218,7 @@ def _is_open(network: str, owner: Workload) -> bool:
         return False
     # a network cannot be opened for one address only, so a collector outside opens it as egress does
     outside = owner.collector is not None and not owner.collector.beside
-    return _published(owner) is not None or owner.egress or outside
+    return _published(owner) is not None or bool(owner.egress) or outside
 
 
 def _secrets(plan: Plan, project: PurePosixPath) -> Tree:

@@ -138,7 +138,7 @@ def _workload(plan: Plan, workload: Workload, sources: Mapping[str, str]) -> dic
         "waits_for": [plan.workload(host).url_for_others() for host in workload.waits_for],
         "secrets": {secret.target: sources[secret.file] for secret in workload.secrets},
         "labels": dict(sorted(workload.labels.items())),
-        "egress": workload.egress,
+        "egress": bool(workload.egress),
         "egress_to": _blocks(workload.reach),
         "publish": workload.published is not None,
         "public_url": workload.public_url,

@@ -1,0 +1,42 @@
+"""The user's code in the project folder, read as text; nothing of it is imported."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pallas_contract.definitions import read
+from pallas_contract.definitions.definition import Definitions
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.source import MAX_BYTES
+from pallas_contract.problems import Problem, Refused, Where
+
+
+def definitions(fleet: ResolvedFleet, folder: Path) -> dict[str, Definitions]:
+    """Return what the code of each agent of `fleet` defines, by the agent's name."""
+    text_of = reader(folder)
+    return {name: read.definitions(agent, text_of) for name, agent in fleet.agents.items()}
+
+
+def reader(folder: Path) -> read.TextOf:
+    """Return a reader of files in `folder`, each read once; what a link leads to outside of it is not there."""
+
+    @cache
+    def text_of(path: str) -> str | None:
+        try:
+            file = (folder / path).resolve()
+            if not file.is_relative_to(folder) or not file.is_file():
+                return None
+            if file.stat().st_size > MAX_BYTES:
+                raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
+            return file.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
+        except OSError as error:
+            raise _refused(path, f"cannot be read: {error.strerror}") from None
+
+    return text_of
+
+
+def _refused(path: str, message: str) -> Refused:
+    return Refused([Problem(Where(path), message)])
