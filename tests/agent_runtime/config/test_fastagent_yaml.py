@@ -109,6 +109,13 @@ def test_the_base_url_has_a_default() -> None:
     assert build(secrets="openai: {base_url: 'http://mine'}").data["openai"]["base_url"] == "http://mine"
 
 
+def test_the_base_url_is_written_where_only_the_environment_has_one() -> None:
+    """A module may name a model of the Responses API, whose WebSocket reads no variable."""
+    assert "openai" not in build(environ={"OPENAI_API_KEY": "k"}).data
+    data = build(environ={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://llm"}).data
+    assert data["openai"]["base_url"] == "${OPENAI_BASE_URL:https://api.openai.com/v1}"
+
+
 @pytest.mark.parametrize(
     ("environ", "section"),
     [({}, {"api_key": fastagent_yaml.NO_KEY}), ({"ANTHROPIC_API_KEY": "k"}, None)],

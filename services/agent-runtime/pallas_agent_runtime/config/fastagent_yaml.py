@@ -150,7 +150,9 @@ def _providers(data: Data, prefix: str, environ: Mapping[str, str]) -> None:
         if not setting(data, provider.prefixes, "api_key") and not environ.get(provider.key_variable):
             for name in (provider.name, *(alias for alias in provider.aliases if alias in data)):
                 _section(data, name)["api_key"] = NO_KEY
-        if provider.explicit_url and (provider.name in data or prefix in provider.prefixes):
+        # fast-agent's Responses API reads no variable for its WebSocket, which would go to the provider with the key.
+        asked = provider.name in data or prefix in provider.prefixes or environ.get(provider.url_variable)
+        if provider.explicit_url and asked:
             section = _section(data, provider.name)
             section["base_url"] = section.get("base_url") or f"${{{provider.url_variable}:{provider.default_url}}}"
 
