@@ -182,7 +182,7 @@ def test_no_warning_without_its_reason(make, run) -> None:
     registration = "registry: {publish: true, registration: {tokens: {partner: {file: token.txt}}}}\n"
     path = make(
         ONE + registration,
-        fastagent__config__yaml="mcp: {servers: {scout: {command: uvx, args: [x]}, files: {command: npx}}}\n",
+        fastagent__config__yaml="mcp: {servers: {scout: {command: python, args: [x.py]}, files: {command: python3}}}\n",
         token__txt="x\n",
     )
     code, _, err = run("validate", "-f", str(path))

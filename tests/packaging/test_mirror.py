@@ -63,7 +63,6 @@ ELSEWHERE = {
         "agent_runtime/access/build": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/access/token_files": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/engine/user_code": "tests/agent_runtime/engine/test_definition.py",
-        "agent_runtime/local/ports": "tests/agent_runtime/local/test_programs.py",
         "service/access/caller": "tests/agent_runtime/access/test_protected_agents.py",
     },
     "a part of the running registry, tested in a whole service with a clock of its own": {

@@ -50,7 +50,7 @@ def test_a_model_is_split_at_every_prefix(case: tuple[ModelProvider, str]) -> No
     row, prefix = case
     assert table.split(f"{prefix}.org/m.v1") == (prefix, "org/m.v1")
     assert table.find(prefix) == row
-    assert fastagent.Config(f"{prefix}.m").calls_model
+    assert fastagent.Config(default_model=f"{prefix}.m").calls_model
 
 
 def test_without_a_key_the_agent_starts_and_is_checked(case: tuple[ModelProvider, str]) -> None:
@@ -125,12 +125,12 @@ def test_the_instrumentor_comes_with_fast_agent(row: ModelProvider) -> None:
 @pytest.mark.parametrize("model", ["gpt-4.1", "sonnet", "nonsense.m", "org/m", "/m"])
 def test_a_name_without_a_known_prefix_is_left_whole(model: str) -> None:
     assert table.split(model) == ("", model)
-    assert fastagent.Config(model).calls_model
+    assert fastagent.Config(default_model=model).calls_model
 
 
 @pytest.mark.parametrize("model", ["passthrough", "fast-agent.passthrough", "slow", ""])
 def test_built_in_models_call_nobody(model: str) -> None:
-    assert not fastagent.Config(model).calls_model
+    assert not fastagent.Config(default_model=model).calls_model
 
 
 def test_every_shape_of_an_api_has_a_check() -> None:
