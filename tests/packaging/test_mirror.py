@@ -21,7 +21,6 @@ ELSEWHERE = {
         "agent_runtime/serve": "tests/agent_runtime/test_starting.py",
         "generator/__main__": "tests/e2e/test_cluster_options.py",
         "registry/__main__": "tests/registry/test_process.py",
-        "registry/server": "tests/registry/test_process.py",
     },
     "types and constants without a branch, tested by what decides with them": {
         "contract/documents/health": "tests/contract/probe/test_probe.py",

@@ -46,6 +46,72 @@ async def test_ready_after_five_seconds_whatever_the_agents_do(folder: Path, tim
         assert service.monitor.waiting() == ""
 
 
+REFUSED = Result("error", Reason("ConnectionRefused", "connection refused"))
+START = {"start_period": 120.0, "patience": 120.0}
+"""As in containers."""
+
+
+async def test_a_fleet_that_starts_is_starting_and_the_registry_is_ready_after_it(
+    folder: Path, time, fake: Fake
+) -> None:
+    up = fake.where.pop("harper")
+    fake.put("tech_research", "10.0.0.2", REFUSED)
+    async with running(folder, time, fake, fake, **START) as service:
+        await time.advance(50)
+        assert states(service) == {
+            "harper": ("starting", "not up yet: name not found"),
+            "tech-research": ("starting", "not up yet: connection refused"),
+        }
+        assert service.monitor.waiting() == "2 of 2 starting"
+        fake.put("tech_research", "10.0.0.2")
+        await time.advance(1)
+        assert states(service)["tech-research"] == ("ok", "")
+        fake.where["harper"] = up
+        assert service.monitor.waiting() == "1 of 2 starting"
+        await time.advance(1)
+        assert service.monitor.waiting() == ""
+        assert states(service)["harper"] == ("ok", "")
+
+
+async def test_an_agent_that_does_not_come_up_is_an_error_when_its_time_is_over(folder: Path, time, fake: Fake) -> None:
+    del fake.where["harper"]
+    fake.put("tech_research", "10.0.0.2", REFUSED)
+    async with running(folder, time, fake, fake, **START) as service:
+        with capture_logs() as logs:
+            await time.advance(119)
+            assert {entry["log_level"] for entry in logs} == {"info"}
+            assert {entry["new"] for entry in logs if "new" in entry} == {"starting"}
+            await time.advance(7)
+        assert states(service) == {
+            "harper": ("error", "name not found"),
+            "tech-research": ("error", "connection refused"),
+        }
+        assert [entry["log_level"] for entry in logs if entry.get("new") == "error"] == ["warning"] * 2
+        assert service.monitor.waiting() == ""
+
+
+async def test_a_registry_that_was_ready_stays_ready_when_an_agent_is_added(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake, **START) as service:
+        await time.advance(10)
+        assert service.monitor.waiting() == ""
+        path = folder / "agents.yaml"
+        path.write_text(path.read_text().replace("  harper:", "  late: {module: late, port: 1}\n  harper:"))
+        await time.advance(10)
+        assert states(service)["late"] == ("starting", "not up yet: name not found")
+        assert service.monitor.waiting() == ""
+
+
+async def test_a_process_is_ready_without_the_agents_that_start_after_it(folder: Path, time, fake: Fake) -> None:
+    async def refuse(_endpoint: Endpoint, _before: Result | None) -> Result:
+        return REFUSED
+
+    fake.check = refuse
+    async with running(folder, time, fake, start_period=60.0) as service:
+        await time.advance()
+        assert {state for state, _ in states(service).values()} == {"starting"}
+        assert service.monitor.waiting() == ""
+
+
 async def test_a_dead_agent_is_red_within_an_interval_and_stays_listed(folder: Path, time, fake: Fake) -> None:
     async with running(folder, time, fake, fake) as service:
         await time.advance(20)

@@ -9,11 +9,19 @@ from typing import Literal
 
 Status = Literal["ok", "degraded", "error"]
 """The answers of `get_health`."""
-State = Literal["ok", "degraded", "error", "unauthenticated", "unknown"]
-"""The states of an agent; `unauthenticated` is reachable but in need of credentials, `unknown` not probed yet."""
+State = Literal["ok", "degraded", "error", "unauthenticated", "starting", "unknown"]
+"""The states of an agent; `unauthenticated` is reachable but in need of credentials, `starting` not up for the first
+time yet, `unknown` not probed yet."""
 
 STATUSES: tuple[Status, ...] = ("ok", "degraded", "error")
-GAUGE: dict[State, float] = {"ok": 1.0, "degraded": 0.5, "unauthenticated": 0.5, "error": 0.0, "unknown": 0.0}
+GAUGE: dict[State, float] = {
+    "ok": 1.0,
+    "degraded": 0.5,
+    "unauthenticated": 0.5,
+    "starting": 0.5,
+    "error": 0.0,
+    "unknown": 0.0,
+}
 """Value of `pallas_agent_health` (seed 000 section 3: 1.0, 0.5, 0.0)."""
 
 TOOL = "get_health"

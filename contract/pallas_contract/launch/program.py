@@ -22,6 +22,9 @@ Kind = Literal["agent", "service", "registry"]
 STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
 """Folder of what outlives a restart: a volume, or beside agents.yaml."""
 
+START_PERIOD: Mapping[Placement, float] = {"container": 120.0, "local": 60.0}
+"""Seconds from its start in which a program that is not up is starting, and not down."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:

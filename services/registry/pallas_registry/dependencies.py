@@ -15,6 +15,9 @@ from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import MemoryRegistrations, RegistrationStore
 from pallas_registry.timing import Sleep
 
+PATIENCE = 5.0
+"""Seconds after which the registry is ready though not every agent has been probed."""
+
 
 def utc_now() -> datetime:
     """Return the time of day that people are shown."""
@@ -26,7 +29,8 @@ class Dependencies:
     """Clocks, DNS, the prober and the store of registrations.
 
     `discovery` and `resolve` None mean the ones that the settings ask for, and the system's. `most` is how many probes
-    may go on at once. `stall_clock` has to be started for lost time to count.
+    may go on at once. An agent that is not up yet is starting for `start_period` seconds, and the registry is ready
+    after `patience` seconds at the latest. `stall_clock` has to be started for lost time to count.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -37,4 +41,6 @@ class Dependencies:
     store: RegistrationStore = field(default_factory=MemoryRegistrations)
     resolve: Resolve | None = None
     most: int = MOST
+    start_period: float = 0.0
+    patience: float = PATIENCE
     stall_clock: StallClock = field(default_factory=StallClock)

@@ -65,7 +65,7 @@ async def discover(discovery: Discovery, monitor: Monitor, scheduler: Scheduler,
         with surviving("discovery"):
             await discovery.sweep(tuple(monitor.reading.fleet.agents), on_sighting)
             monitor.note_undeclared(discovery.undeclared)
-        await wait_for(monitor.agents_changed, monitor.reading.fleet.registry.probe_interval, sleep)
+        await wait_for(monitor.agents_changed, monitor.pause(), sleep)
 
 
 async def discover_registered(dependencies: Dependencies, monitor: Monitor, scheduler: Scheduler) -> None:

@@ -20,8 +20,8 @@ from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition
 from pallas_registry.status_page import overview
 
-PATIENCE = 5.0
-"""Seconds after which the registry is ready though not every agent has been probed."""
+QUICK = 1.0
+"""Seconds between two rounds of discovery while an agent is starting: a fleet that came up is seen to be up."""
 STARTING = 60.0
 """Seconds in which an agent that is not there yet is no reason for a warning: fleets start together."""
 
@@ -53,7 +53,15 @@ class Monitor:
         self._clock = dependencies.clock
         self._now = dependencies.now
         self._started = dependencies.clock()
-        self.agent_states = AgentStates(clock=self._clock, now=self._now, on_change=self._record, on_update=updated.set)
+        self._patience = dependencies.patience
+        self._ready = False
+        self.agent_states = AgentStates(
+            clock=self._clock,
+            now=self._now,
+            on_change=self._record,
+            on_update=updated.set,
+            start_period=dependencies.start_period,
+        )
         self.registrar = Registrar(
             dependencies.store,
             self.agent_states,
@@ -115,11 +123,23 @@ class Monitor:
         return self.agent_states.condition(agent)
 
     def waiting(self) -> str:
-        """Return why the registry is not ready; empty when it is (app.Waiting)."""
-        waiting = self.agent_states.waiting
-        if not waiting or self._clock() - self._started >= PATIENCE:
+        """Return why the registry is not ready; empty when it is, from then on (app.Waiting).
+
+        Where it is waited for with the fleet, in containers, the first look at it shows a fleet that is up: it becomes
+        ready after the agents. As a process it must not hold up their start.
+        """
+        unknown = self.agent_states.waiting
+        starting = self.agent_states.starting if self._settings.placement == "container" else ()
+        self._ready = self._ready or not (unknown or starting) or self._clock() - self._started >= self._patience
+        if self._ready:
             return ""
-        return f"{len(waiting)} of {len(self.reading.fleet.agents)} agents not probed yet"
+        total = len(self.reading.fleet.agents)
+        return f"{len(unknown)} of {total} agents not probed yet" if unknown else f"{len(starting)} of {total} starting"
+
+    def pause(self) -> float:
+        """Return the seconds until discovery should look again."""
+        interval = self.reading.fleet.registry.probe_interval
+        return min(QUICK, interval) if self.agent_states.waiting or self.agent_states.starting else interval
 
     def overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:
         """Return the state of the fleet at this moment, with `most` agents in the rows at most."""
@@ -149,7 +169,7 @@ class Monitor:
         self.history.record(change)
         self.metrics.count(change)
         starting = change.old == "unknown" and self._clock() - self._started < STARTING
-        log = _log.info if change.new == "ok" or starting else _log.warning
+        log = _log.info if change.new in ("ok", "starting") or starting else _log.warning
         log(
             "agent state changed",
             agent=change.agent,

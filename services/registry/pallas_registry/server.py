@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import tempfile
 from functools import partial
+from pathlib import Path
 
 import structlog
 
+from pallas_contract.launch.addresses import Placement
+from pallas_contract.launch.program import START_PERIOD
 from pallas_contract.probe.probe import probe
-from pallas_registry.dependencies import Dependencies
+from pallas_registry.dependencies import PATIENCE, Dependencies
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.prebuilt import fast_path, fd_limit
@@ -24,6 +28,19 @@ from pallas_service.http.shutdown import HttpServer, Stop
 
 LINGER = 1
 """Seconds for requests under way when told to stop."""
+
+
+def patience(placement: Placement, folder: Path) -> float:
+    """Return the seconds after which the registry is ready at the latest; `folder` lives as long as a pod.
+
+    In a container it becomes ready after the agents, but only once: one that has crashed is needed at once.
+    """
+    mark = folder / "pallas-registry-started"
+    if placement == "local" or mark.exists():
+        return PATIENCE
+    with contextlib.suppress(OSError):  # nobody can write there: then it waits each time
+        mark.touch()
+    return START_PERIOD[placement]
 
 
 async def serve(
@@ -44,7 +61,12 @@ async def serve(
     stall_clock.start()
     prober = Prober(partial(probe, clock=stall_clock.clock, bound=stall_clock.timeout), clock=stall_clock.clock)
     dependencies = Dependencies(
-        store=store, most=fd_limit.affordable(MOST), check=prober.check, stall_clock=stall_clock
+        store=store,
+        most=fd_limit.affordable(MOST),
+        check=prober.check,
+        stall_clock=stall_clock,
+        start_period=START_PERIOD[settings.placement],
+        patience=patience(settings.placement, Path(tempfile.gettempdir())),
     )
     service = Service(settings, reading, watcher, dependencies)
     server = HttpServer(

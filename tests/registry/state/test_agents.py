@@ -13,6 +13,7 @@ from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.agents import AgentStates, Replica
 from pallas_registry.state.history import Change
+from pallas_registry.state.status import Condition
 
 A, B = Endpoint("http://harper:8080/mcp", "10.0.0.1"), Endpoint("http://harper:8080/mcp", "10.0.0.2")
 OK, REFUSED = Result("ok"), Result("error", Reason("ConnectionRefused", "connection refused"))
@@ -158,3 +159,43 @@ def test_10000_injected_changes_are_heard_complete_and_in_order(agent_states: Ag
             recorded.append((last, state))
         last = state
     assert [(change.old, change.new) for change in heard.changes] == recorded
+
+
+@pytest.fixture
+def starting(time, heard: Heard) -> AgentStates:
+    """The same with 60 s to start."""
+    agent_states = AgentStates(
+        clock=time.clock, now=time.now, on_change=heard.changes.append, on_update=heard.update, start_period=60.0
+    )
+    agent_states.expect(["harper", "research"])
+    return agent_states
+
+
+async def test_an_agent_that_has_been_up_never_starts_again(starting: AgentStates, heard: Heard) -> None:
+    starting.set_sighting("harper", Sighting((A,)))
+    for result in (REFUSED, Result("degraded", Reason("SelfReported", "x")), REFUSED):
+        starting.add_result("harper", A, result)
+    assert [change.new for change in heard.changes] == ["starting", "degraded", "error"]
+    assert starting.starting == ()
+
+
+async def test_only_what_is_not_there_is_starting(starting: AgentStates) -> None:
+    starting.set_sighting("harper", Sighting((A,)))
+    starting.add_result("harper", A, Result("error", Reason("NotMcp", "HTML")))
+    assert starting.condition("harper").state == "error"
+    starting.set_sighting("research", Sighting(problem=Reason("NameNotFound", "name not found")))
+    assert starting.condition("research") == Condition("starting", Reason("Starting", "not up yet: name not found"))
+    assert starting.starting == ("research",)
+
+
+async def test_the_time_to_start_counts_from_when_it_was_expected(starting: AgentStates, time) -> None:
+    gone = Sighting(problem=Reason("NameNotFound", "name not found"))
+    await time.advance(59)
+    starting.expect(["harper", "research", "late"])
+    for agent in ("harper", "late"):
+        starting.set_sighting(agent, gone)
+    await time.advance(1)
+    for agent in ("harper", "late"):
+        starting.set_sighting(agent, gone)
+    assert starting.condition("harper").state == "error"
+    assert starting.condition("late").state == "starting"

@@ -39,6 +39,14 @@ def test_along_the_chain_to_who_names_nobody_in_trouble() -> None:
     ) == [("tech_research", "Unreachable: neo4j")]
 
 
+def test_one_that_starts_is_to_blame_for_who_needs_it_and_no_trouble_by_itself() -> None:
+    starting = Condition("starting", Reason("Starting", "not up yet: connection refused"))
+    assert found("archive", archive=starting) == []
+    assert found("engineering", engineering=says("Unreachable: archive"), archive=starting) == [
+        ("archive", "not up yet: connection refused")
+    ]
+
+
 def test_two_ways_to_one_cause_are_one() -> None:
     assert found(
         "harper",

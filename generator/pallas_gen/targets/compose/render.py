@@ -10,6 +10,7 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_contract.fleet.model import Resources
+from pallas_contract.launch.program import START_PERIOD
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 from pallas_gen.targets.compose import subnets
@@ -107,7 +108,7 @@ def _healthcheck(workload: Workload) -> Tree:
         "interval": "10s",
         "timeout": "5s",
         "retries": 3,
-        "start_period": "120s",
+        "start_period": f"{START_PERIOD['container']:g}s",
         # asked each second until it is up, so that nobody who depends on it waits longer than that
         "start_interval": "1s",
     }

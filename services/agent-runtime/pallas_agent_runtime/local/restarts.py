@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 from pallas_agent_runtime.local.child import Child, Spawn
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member
+from pallas_contract.launch.program import START_PERIOD
 
 State = Literal["waiting", "starting", "ready", "late", "down", "refused", "stopped"]
 """`late`: runs, but does not answer yet; `down`: ended, about to start again; `refused`: ended for good."""
@@ -36,7 +37,7 @@ class Timing:
     one to itself, and 60 s is an order of magnitude more than it needs, whatever the size of the fleet.
     """
 
-    ready: float = 60.0
+    ready: float = START_PERIOD["local"]
     poll: float = 0.25
     first_pause: float = 0.5
     longest_pause: float = 30.0

@@ -43,7 +43,7 @@ class _Entry:
     dated: datetime
     """The `updatedAt` of the seed's document."""
     judged: bool
-    """Whether it was ever in a state other than unknown."""
+    """Whether it was ever in a state other than unknown and starting."""
     body: bytes
     listing: ServerEntry
 
@@ -134,7 +134,7 @@ class Catalogue:
                 facts.server, dated, state=condition.state, reason=condition.reason, registration=facts.registration
             )
         )
-        judged = judged or condition.state != "unknown"
+        judged = judged or condition.state not in ("starting", "unknown")
         return _Entry(
             facts=facts,
             condition=condition,
@@ -150,7 +150,7 @@ class Catalogue:
 
         So a registry that is started again serves the bytes of the one before.
         """
-        well = condition.state in ("ok", "unknown")
+        well = condition.state in ("ok", "starting", "unknown")
         written = self._reading.written if self._reading else None
         return written if well and written else self._now()
 

@@ -166,7 +166,7 @@ def _agents(app: FastAPI, backend: Backend) -> None:
         return JSONResponse(answer.message, status_code=answer.status, headers=headers)
 
 
-_READY = "The file is read and each agent has been probed once, or enough time for that has passed."
+_READY = "Each agent was probed once and is, in containers, no longer starting, or enough time for that has passed."
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"description": "Agents have not been probed yet."}}
 _FOLLOW = "Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."
 _METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}

@@ -114,7 +114,11 @@ class Metrics:
         yield from self._lateness.collect()
 
     def _agents(self) -> Iterator[Metric]:
-        health = GaugeMetricFamily("pallas_agent_health", "1 ok, 0.5 degraded, 0 error or unknown.", labels=["agent"])
+        health = GaugeMetricFamily(
+            "pallas_agent_health",
+            "1 ok, 0.5 degraded, in need of credentials or starting, 0 error or unknown.",
+            labels=["agent"],
+        )
         reason = GaugeMetricFamily(
             "pallas_agent_reason", "1; the label tells the code of the reason for the state.", labels=["agent", "code"]
         )

@@ -96,8 +96,9 @@ def of_fleet(view: Overview) -> Health:
     causes = [f"{root.agent}: {root.reason.message}" for root in islice(view.troubles, _NAMED)]
     if len(view.troubles) > _NAMED:
         causes.append(f"and {len(view.troubles) - _NAMED} more")
+    starting = [f"{view.counts['starting']} starting"] if view.counts["starting"] else []
     unknown = [f"{view.counts['unknown']} not known yet"] if view.counts["unknown"] else []
-    return Health(status, view.now, "; ".join(causes + unknown))
+    return Health(status, view.now, "; ".join(causes + starting + unknown))
 
 
 def _searched(row: Row) -> str:

@@ -10,7 +10,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.history import Change
-from pallas_registry.state.status import NOT_PROBED, Condition, judge, together
+from pallas_registry.state.status import NOT_PROBED, Condition, judge, not_up_yet, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class Replica:
 @dataclass(slots=True)
 class _Entry:
     since: datetime
+    expected: float
+    """On the clock of `AgentStates`."""
+    answered: bool = False
+    """Whether it was ever up, be it unwell."""
     sighting: Sighting | None = None
     replicas: dict[Endpoint, Replica] = field(default_factory=dict)
     probed: dict[Endpoint, float] = field(default_factory=dict)
@@ -53,15 +57,18 @@ class AgentStates:
         now: Callable[[], datetime],
         on_change: Callable[[Change], None],
         on_update: Callable[[], None],
+        start_period: float = 0.0,
     ) -> None:
-        """`clock` is monotonic seconds; `on_change` hears each change of state, `on_update` whatever else is different.
+        """`clock` is monotonic seconds, `start_period` those for which an agent of the file may not be up at first.
 
-        That is a condition (a reason, say) or where the replicas are, not the finding of each probe.
+        `on_change` hears each change of state, `on_update` whatever else is different: a condition (a reason, say) or
+        where the replicas are, not the finding of each probe.
         """
         self._clock = clock
         self._now = now
         self._on_change = on_change
         self._on_update = on_update
+        self._start_period = start_period
         self._entries: dict[str, _Entry] = {}
         self.agents: tuple[str, ...] = ()
         """The agents in the order of the file, then those that registered."""
@@ -82,6 +89,11 @@ class AgentStates:
             for agent, entry in self._entries.items()
             if entry.condition.state == "unknown" and entry.reported is None
         )
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """Agents of the file that have not been up yet."""
+        return tuple(agent for agent, entry in self._entries.items() if entry.condition.state == "starting")
 
     def condition(self, agent: str) -> Condition:
         """Return state and reason of `agent`. Raises KeyError when it is not expected."""
@@ -116,7 +128,7 @@ class AgentStates:
 
     def expect(self, agents: Sequence[str]) -> None:
         """Take over who is in the file or registered: new ones start as unknown, others than these are forgotten."""
-        self._entries = {agent: self._entries.get(agent) or _Entry(self._now()) for agent in agents}
+        self._entries = {agent: self._entries.get(agent) or _Entry(self._now(), self._clock()) for agent in agents}
         self.agents = tuple(self._entries)
         self.moves += 1
         self._on_update()
@@ -124,7 +136,11 @@ class AgentStates:
     def set_sighting(self, agent: str, sighting: Sighting | None) -> None:
         """Take over the answer of discovery; None where nobody looks. Results of lost endpoints are dropped."""
         entry = self._entries.get(agent)
-        if entry is None or (sighting is not None and sighting == entry.sighting):
+        if entry is None:
+            return
+        if sighting is not None and sighting == entry.sighting:
+            if entry.condition.state == "starting":  # its time may be over
+                self._judge(agent, entry)
             return
         endpoints = sighting.endpoints if sighting else ()
         moved = endpoints != self.endpoints(agent)
@@ -167,7 +183,13 @@ class AgentStates:
         well = now if result.state == "ok" else before.well if before else None
         entry.replicas[endpoint] = Replica(endpoint.label, result, now, well)
         entry.probed[endpoint] = self._clock()
+        entry.answered = entry.answered or result.state != "error"
         self._judge(agent, entry)
+
+    def _probed(self, entry: _Entry) -> Condition:
+        """Return the condition of an agent of the file, as probes have it."""
+        in_time = self._clock() - entry.expected < self._start_period
+        return not_up_yet(entry.probes) if in_time and not entry.answered else entry.probes
 
     def _judge(self, agent: str, entry: _Entry) -> None:
         old = entry.condition
@@ -175,7 +197,7 @@ class AgentStates:
         if entry.sighting is not None:
             # a container that comes back elsewhere keeps its state until it has answered
             entry.probes = judge(None if entry.reported else agent, entry.sighting, entry.results) or entry.probes
-            new = together(entry.reported, entry.probes) if entry.reported is not None else entry.probes
+            new = together(entry.reported, entry.probes) if entry.reported is not None else self._probed(entry)
         if new is None or new == old:
             return
         entry.condition = new

@@ -27,7 +27,7 @@ def roots(agent: str, depends: Mapping[str, Collection[str]], conditions: Mappin
     `depends` maps each agent to the names it depends on and has no cycle (validate.graph_rules).
     """
     condition = conditions[agent]
-    if condition.state in _WELL:
+    if condition.state in _WELL or condition.state == "starting":
         return ()
     blamed = [
         other
@@ -35,8 +35,21 @@ def roots(agent: str, depends: Mapping[str, Collection[str]], conditions: Mappin
         if other in conditions and conditions[other].state not in _WELL and concerns(condition.reason, other)
     ]
     if not blamed:
-        return (Root(agent, replace(condition.reason, message=condition.reason.message or condition.state)),)
-    return tuple(sorted({root for other in blamed for root in roots(other, depends, conditions)}))
+        return (_root(agent, condition),)
+    # one that is starting is no trouble by itself, only to those who need it
+    return tuple(
+        sorted(
+            {
+                root
+                for other in blamed
+                for root in roots(other, depends, conditions) or (_root(other, conditions[other]),)
+            }
+        )
+    )
+
+
+def _root(agent: str, condition: Condition) -> Root:
+    return Root(agent, replace(condition.reason, message=condition.reason.message or condition.state))
 
 
 def concerns(reason: Reason, name: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pallas_contract import names
 from pallas_contract.documents.health import State
-from pallas_contract.documents.reason import OK, Reason, joined
+from pallas_contract.documents.reason import OK, Code, Reason, joined
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 
@@ -21,11 +21,15 @@ class Condition:
 
 
 NOT_PROBED = Condition("unknown", Reason("NotProbedYet", "not probed yet"))
+_ABSENT: frozenset[Code] = frozenset(
+    ("NameNotFound", "ConnectionRefused", "ConnectionReset", "ConnectionFailed", "NoAnswer")
+)
+"""Findings about an agent that are to be expected before it is up."""
 _SOME = 3
 """Tools named one by one where replicas differ; a reason is read by people."""
 
 
-WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unknown", "ok")
+WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "starting", "unknown", "ok")
 
 
 def together(one: Condition, other: Condition) -> Condition:
@@ -34,6 +38,14 @@ def together(one: Condition, other: Condition) -> Condition:
         return Condition("ok", one.reason if one.reason.message else other.reason)
     worse, better = sorted((one, other), key=lambda condition: WORST_FIRST.index(condition.state))
     return Condition(worse.state, joined(condition.reason for condition in (worse, better) if condition.state != "ok"))
+
+
+def not_up_yet(condition: Condition) -> Condition:
+    """Return the condition of an agent that has never answered, and still has time to start."""
+    if condition.state != "error" or condition.reason.code not in _ABSENT:
+        return condition
+    reason = condition.reason
+    return Condition("starting", Reason("Starting", f"not up yet: {reason.message}", reason.about))
 
 
 def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Condition | None:

@@ -29,15 +29,23 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-SYMBOLS: dict[State, str] = {"ok": "●", "degraded": "▲", "error": "■", "unauthenticated": "◆", "unknown": "○"}
+SYMBOLS: dict[State, str] = {
+    "ok": "●",
+    "degraded": "▲",
+    "error": "■",
+    "unauthenticated": "◆",
+    "starting": "◔",
+    "unknown": "○",
+}
 _COLOURS: dict[State, str] = {
     "ok": "#1a9c56",
     "degraded": "#d68a00",
     "error": "#d4303d",
     "unauthenticated": "#d68a00",
+    "starting": "#3b7dd8",
     "unknown": "#7a8494",
 }
-_WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "unknown")
+_WORST_FIRST: tuple[State, ...] = ("error", "degraded", "unauthenticated", "starting", "unknown")
 
 
 def assets() -> dict[str, Document]:
@@ -126,6 +134,7 @@ def _headline(view: Overview) -> str:
         "error": "down",
         "degraded": "degraded",
         "unauthenticated": "in need of credentials",
+        "starting": "starting",
         "unknown": "not known yet",
     }
     return f"{count} of {total} {words[worst]}"
