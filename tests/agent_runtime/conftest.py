@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.types import ASGIApp
 
 from tests.ports import free_port
+from tests.warm_parent import Forked, WarmParent
 
 ERAS = ("2026-07-28", "legacy")
 
@@ -36,6 +38,19 @@ READY = 90.0
 """Seconds to wait for a process; generous, for a machine that is busy with other things."""
 
 BYTECODE = Path(tempfile.gettempdir(), "pallas-test-bytecode")
+
+HIDDEN = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
+"""How the variables of this process begin that no agent is to see."""
+
+RUNTIME = (
+    "pallas_agent_runtime.cli",
+    "pallas_agent_runtime.serve",
+    "pallas_agent_runtime.engine",
+    "pallas_agent_runtime.log_levels",
+    "fast_agent.core.agent_card_loader",
+    "fast_agent.llm.provider.openai.llm_openai",
+)
+"""What an agent imports: by itself when it starts, its card and its model when it reads them."""
 
 
 def until[T](what: Callable[[], T | None], seconds: float = READY) -> T:
@@ -175,24 +190,35 @@ def serving(app: ASGIApp) -> Iterator[str]:
 # --- processes ---
 
 
+def environment() -> dict[str, str]:
+    """Return what every agent is given of this process's environment."""
+    known = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN)}
+    return known | {"PYTHONPYCACHEPREFIX": str(BYTECODE)}  # compiling everything anew triples the time to start
+
+
 @dataclass
 class Agents:
-    """Agents of one project as processes; `env` is added to each one's environment."""
+    """Agents of one project as processes; `env` is added to each one's environment.
+
+    With a `parent` they are forked from it, else each is the command that a user runs.
+    """
 
     folder: Path
     env: dict[str, str] = field(default_factory=dict)
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    parent: WarmParent | None = None
+    running: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
 
     def start(self, name: str, script: str = "") -> None:
         """`script` is Python that does what `pallas` does, in its place."""
-        hidden = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
-        known = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-        known["PYTHONPYCACHEPREFIX"] = str(BYTECODE)  # compiling everything anew triples the time to start
+        if self.parent is not None and not script:
+            env = {**environment(), **self.env}
+            self.running[name] = self.parent.start(["--agent", name], cwd=self.folder, env=env, log=self.log(name))
+            return
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [sys.executable, *(("-c", script) if script else ("-m", "pallas_agent_runtime")), "--agent", name],
                 cwd=self.folder,
-                env={**known, **self.env},
+                env={**environment(), **self.env},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -252,11 +278,13 @@ class Agents:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *names: str, one_by_one: bool = False, **env: str) -> Iterator[Agents]:
+def running(
+    parent: WarmParent | None, folder: Path, *names: str, one_by_one: bool = False, **env: str
+) -> Iterator[Agents]:
     """The agents `names` of the project at `folder`, ready. An agent that starts looks at those it calls once, and then
     not for a while: `one_by_one` has them there.
     """
-    started = Agents(folder, env)
+    started = Agents(folder, env, parent)
     try:
         for name in names:
             started.start(name)
@@ -264,6 +292,10 @@ def running(folder: Path, *names: str, one_by_one: bool = False, **env: str) -> 
                 started.wait(name)
         started.wait(*names)
         yield started
+    except AssertionError as error:
+        for name in started.running:
+            error.add_note(f"{name} said at the end:\n{started.log(name).read_text()[-2000:]}")
+        raise
     finally:
         started.close()
 
@@ -275,8 +307,19 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def toolkit() -> SimpleNamespace:
-    """The helpers of this file, for test modules: none of them can import it."""
+def warm_parent() -> Iterator[WarmParent]:
+    """What agents are forked from; it imports the runtime for the first of them."""
+    parent = WarmParent(RUNTIME, environment())
+    yield parent
+    parent.close()
+
+
+@pytest.fixture(scope="session")
+def toolkit(warm_parent: WarmParent) -> SimpleNamespace:
+    """The helpers of this file, for test modules: none of them can import it.
+
+    `running` forks agents; those of `running_commands` and of `Agents` are the command that a user runs.
+    """
     return SimpleNamespace(
         Model=Model,
         Agents=Agents,
@@ -286,6 +329,8 @@ def toolkit() -> SimpleNamespace:
         serve_model=serve_model,
         said=said,
         tool_call=tool_call,
-        running=running,
+        running=partial(running, warm_parent),
+        running_commands=partial(running, None),
+        warm_parent=warm_parent,
         serving=serving,
     )

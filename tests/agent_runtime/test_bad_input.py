@@ -161,7 +161,7 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             ".env": f"OPENAI_API_KEY={SECRET}\n",
         },
     )
-    with toolkit.running(folder, "scout", "guarded", PALLAS_MAX_BODY=str(MAX_BODY)) as started:
+    with toolkit.running_commands(folder, "scout", "guarded", PALLAS_MAX_BODY=str(MAX_BODY)) as started:
         yield started
 
 

@@ -36,7 +36,7 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             "agents/scout.md": "---\ntype: agent\nname: scout\nmodel: passthrough\n---\nYou are Scout.\n",
         },
     )
-    with toolkit.running(folder, "scout") as agents:
+    with toolkit.running_commands(folder, "scout") as agents:
         yield agents
 
 

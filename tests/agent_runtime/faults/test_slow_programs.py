@@ -15,37 +15,37 @@ from mcp import Client
 pytestmark = pytest.mark.slow
 
 SLOW = """
-import asyncio, pathlib, sys, time
+import json, pathlib, sys, time
 
 folder = pathlib.Path(sys.argv[1])
 with (folder / "starts").open("a") as starts:
     starts.write("started\\n")
-time.sleep(7)
 while not (folder / "go").exists():
     time.sleep(0.05)
 
-import mcp_types as t
-from mcp.server import Server
-from mcp.server.stdio import stdio_server
-
-
-async def tools(ctx, params):
-    schema = {"type": "object", "properties": {"message": {"type": "string"}}}
-    return t.ListToolsResult(tools=[t.Tool(name="search", description="x", input_schema=schema)])
-
-
-async def call(ctx, params):
-    text = f"found {params.arguments['message']}"
-    return t.CallToolResult(content=[t.TextContent(type="text", text=text)])
-
-
-async def main():
-    server = Server("slow", on_list_tools=tools, on_call_tool=call)
-    async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
-
-
-asyncio.run(main())
+TOOL = {"name": "search", "description": "x", "inputSchema": {"type": "object", "properties": {"message": {}}}}
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    params = request.get("params", {})
+    results = {
+        "initialize": lambda: {
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "slow", "version": "1"},
+        },
+        "tools/list": lambda: {"tools": [TOOL]},
+        "tools/call": lambda: {"content": [{"type": "text", "text": f"found {params['arguments']['message']}"}]},
+    }
+    if request["method"] in results:
+        answer = {"result": results[request["method"]]()}
+    else:
+        answer = {"error": {"code": -32601, "message": "no such method"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"""
+"""A server by hand, of the handshake era: what imports the SDK is not there within the 10 seconds in which the SDK asks
+for the era, where the machine is busy, and one that hears `initialize` after that question refuses it.
 """
 
 
@@ -57,8 +57,10 @@ async def ask(agents: Any, message: str) -> str:
     return text
 
 
-async def test_a_program_of_seven_seconds_is_started_once_and_kept(toolkit: Any, parts: Any, tmp_path: Any) -> None:
-    """It also waits for a file, so that the turns before it is there do not depend on how fast the machine is."""
+async def test_a_program_that_no_turn_waits_for_is_started_once_and_kept(
+    toolkit: Any, parts: Any, tmp_path: Any
+) -> None:
+    """It waits for a file, so that the turns before it is there do not depend on how fast the machine is."""
     program = {"command": sys.executable, "args": ["slow.py", "."]}
     files = {
         "agents.yaml": {
