@@ -23,7 +23,7 @@ lint: setup ## format, lint, types, import arrows, agreement of the locks
 	ruff format --check . && ruff check . && mypy && lint-imports && tools/lock --check
 
 check: lint ## lint and the quick tests: a minute or two; those of the chart where helm is installed
-	$(PY) -m pytest -q -n auto --dist loadfile -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)" $(ARGS)
+	$(PY) -m pytest -q -n auto --dist loadfile --timeout 300 -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)" $(ARGS)
 
 format: setup ## rewrite the code in the house format
 	ruff format . && ruff check --fix .

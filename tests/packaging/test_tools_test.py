@@ -106,6 +106,11 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
 
 
+def test_no_round_waits_for_ever(copy: Copy) -> None:
+    copy.run("tools/test", CI="1")
+    assert [" --timeout 600 " in f"{line} " for line in copy.rounds] == [True] * 3
+
+
 def test_the_last_line_counts_all_rounds(copy: Copy) -> None:
     done = copy.run(".ci/run")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 passed, 0 failed")
