@@ -87,6 +87,8 @@ ENV_SAMPLER = "OTEL_TRACES_SAMPLER"
 """The way traces are sampled (OpenTelemetry's own variable)."""
 ENV_SAMPLER_RATIO = "OTEL_TRACES_SAMPLER_ARG"
 """The share of the traces that are sampled, 0 to 1 (OpenTelemetry's own variable)."""
+ENV_IMAGES = "PALLAS_IMAGES"
+"""The names of images for `pallas-gen`, such as ghcr.io/team/{name}:1.4; stronger than `image.names`."""
 ENV_OPENAI_BASE_URL = "OPENAI_BASE_URL"
 """Set for agents that depend on a service with `provides: openai`."""
 

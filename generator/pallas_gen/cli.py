@@ -17,6 +17,7 @@ from pallas_contract.probe import probe
 from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
 from pallas_gen import verify as verification
+from pallas_gen.build_command import add_build
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.target_commands import add_commands
 from pallas_gen.targets.table import TARGETS
@@ -36,6 +37,7 @@ app.add_typer(explain_app, name="explain")
 _BY_NAME = {target.name: target for target in TARGETS}
 
 add_commands(app, TARGETS)
+add_build(app)
 
 
 @app.command()

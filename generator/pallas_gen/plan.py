@@ -101,6 +101,8 @@ class Plan:
     pool: str
     hidden: tuple[str, ...]
     entries: tuple[str, ...]
+    base_image: str
+    """The kit's agent image, from which one of the fleet is made."""
 
     def workload(self, host: str) -> Workload:
         """Return the workload at `host`.
@@ -133,6 +135,7 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         pool=str(fleet.networks.pool),
         hidden=project.hidden,
         entries=project.entries,
+        base_image=fleet.image.base,
     )
 
 

@@ -25,6 +25,14 @@ ROOMS = {
     "deploy/helm/pallas": "pallas_gen/chart",
 }
 
+IMAGE_SOURCES = (
+    "Dockerfile.agent",
+    "Dockerfile.registry",
+    "requirements/agent.lock",
+    "requirements/registry.lock",
+    "tools/shrink.py",
+)
+
 pytestmark = pytest.mark.slow
 
 
@@ -51,6 +59,7 @@ def test_every_tracked_file_of_every_room_is_in_it(wheel: Path) -> None:
     for room, place in ROOMS.items():
         files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", room).splitlines()
         expected |= {str(PurePosixPath(place) / Path(file).relative_to(room)) for file in files}
+    expected |= {f"pallas_gen/image_sources/{name}" for name in IMAGE_SOURCES}
     assert inside == expected
     assert "pallas_gen/templates/Dockerfile.fleet.j2" in inside
 
@@ -93,7 +102,17 @@ def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path
     assert run(installed / "python", "-m", "pallas_gen", "--version", cwd=tmp_path).startswith("pallas-gen ")
     help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
     verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
-    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe"}
+    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build"}
+
+
+def test_the_images_are_built_from_what_the_checkout_builds_them_from(installed: Path, tmp_path: Path) -> None:
+    run(installed / "pallas-gen", "build", "--base", "-o", "context", cwd=tmp_path)
+    context = tmp_path / "context"
+    written = {path.relative_to(context) for path in context.rglob("*") if path.is_file()}
+    assert set(map(Path, IMAGE_SOURCES)) < written
+    assert all((context / path).read_bytes() == (ROOT / path).read_bytes() for path in written)
+    packages = {"pallas_contract", "pallas_service", "pallas_registry", "pallas_agent_runtime"}
+    assert {path.parts[-2] for path in written if path.parts[-2:][0].startswith("pallas_")} == packages
 
 
 def test_the_chart_that_pip_installed_is_the_committed_one(installed: Path, tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ _ENDPOINT = r"^https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,
 _SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
 _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
+_IMAGE_PATH = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?/)?([a-z0-9]+([._-]+[a-z0-9]+)*/)*"
+_IMAGE_NAMES = rf"^{_IMAGE_PATH}([a-z0-9]+[._-])*\{{name\}}([._-][a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?$"
 _SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 
 PATTERNS = {
@@ -70,6 +72,7 @@ PATTERNS = {
     _NAMESPACE: "a reverse domain such as com.example.project",
     _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
+    _IMAGE_NAMES: "the name of an image with one `{name}`, such as ghcr.io/team/{name} or ghcr.io/team/{name}:1.4",
     **access_model.PATTERNS,
 }
 """Each pattern in words, for messages."""
@@ -87,6 +90,7 @@ Reach = Annotated[str, AfterValidator(_is_reach)]
 Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
 # With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
+ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
 
@@ -247,10 +251,13 @@ class Telemetry(_Written):
 class Images(_Written):
     """Where the containers' images come from."""
 
+    names: ImageNames = "{name}"
+    """Registry, path and tag of all images that are not named below: `{name}` stands for `pallas-agent` and the like,
+    as in ghcr.io/team/{name}:1.4. Default tag: the kit's version. The variable PALLAS_IMAGES is stronger."""
     agent: Text | None = None
-    """Image of agents and services. Default: `pallas-agent` of the kit's version."""
+    """Image of agents and services. Default: `pallas-agent`, by `names`."""
     registry: Text | None = None
-    """Image of the registry. Default: `pallas-registry` of the kit's version."""
+    """Image of the registry. Default: `pallas-registry`, by `names`."""
     code: Literal["mounted", "baked"] = "mounted"
     """`mounted`: the project folder is mounted read-only; `baked`: the agent image already holds it in /project."""
 

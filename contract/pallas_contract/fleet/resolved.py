@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from pallas_contract import __version__, names
+from pallas_contract import names
+from pallas_contract.fleet import images
 from pallas_contract.fleet.access_model import Access, AgentAccess
 from pallas_contract.fleet.model import (
     Agent,
     AgentDefaults,
     Fleet,
-    Images,
     Networks,
     Publish,
     Registry,
@@ -46,13 +46,6 @@ class ResolvedAgent(Agent):
         return [peer for peer, need in self.depends_on.items() if need.required]
 
 
-class ResolvedImages(Images):
-    """Image names, each decided."""
-
-    agent: str
-    registry: str
-
-
 @dataclass(frozen=True)
 class ResolvedFleet:
     """The whole file with nothing left to look up elsewhere. None stands only where nothing is the answer."""
@@ -65,7 +58,7 @@ class ResolvedFleet:
     registry_port: int
     agents: Mapping[str, ResolvedAgent]
     services: Mapping[str, Service]
-    image: ResolvedImages
+    image: images.ResolvedImages
     registry: Registry
     telemetry: Telemetry | None
     networks: Networks
@@ -89,11 +82,7 @@ def resolve(fleet: Fleet) -> ResolvedFleet:
     }
     values["namespace"] = fleet.namespace or f"local.{names.slug(fleet.name.lower()).replace(' ', '-')}"
     values["agents"] = {name: _agent(name, agent, fleet) for name, agent in fleet.agents.items()}
-    values["image"] = ResolvedImages(
-        agent=fleet.image.agent or f"pallas-agent:{__version__}",
-        registry=fleet.image.registry or f"pallas-registry:{__version__}",
-        code=fleet.image.code,
-    )
+    values["image"] = images.resolve(fleet.image)
     return ResolvedFleet(**values, written=fleet)
 
 

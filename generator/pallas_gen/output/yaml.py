@@ -27,14 +27,15 @@ _SEQUENCE = yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
 _SEQUENCE_END = yaml.SequenceEndEvent()
 
 
-def dump(document: dict[str, Any], *, source: str, override: str, literal: bool = False) -> str:
-    """Return a document as text; every `$` in a value is doubled, unless `literal`."""
+def dump(document: dict[str, Any], *, source: str, override: str, note: str = "", literal: bool = False) -> str:
+    """Return a document as text, `note` in its head; every `$` in a value is doubled, unless `literal`."""
     # compose interpolates values
     events: list[yaml.Event] = [yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=False)]
     _add(document, literal, events)
     events += [yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent()]
     body: str = yaml.emit(events, Dumper=_DUMPER, allow_unicode=True, width=2**31 - 1)
     head = f"{MARK} {__version__} from {source}. Do not edit: put changes into {override} beside it.\n"
+    head += f"# {note}\n" if note else ""
     return f"{head}# sha256: {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet import fastagent, fastagent_files, providers, source
+from pallas_contract.fleet import fastagent, fastagent_files, images, providers, source
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -56,6 +56,11 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         fleet, warnings = validate_load.check(tree)
     except Refused as refused:
         raise Refused([*refused.problems, *problems]) from None
+    if pattern := environ.get(names.ENV_IMAGES):
+        if flaw := images.flaw(pattern):
+            problems.append(Problem(Where(f"${names.ENV_IMAGES}"), flaw))
+        else:
+            fleet = replace(fleet, image=images.resolve(fleet.written.image, pattern))
     shared = tuple(file for file in (names.DOTENV_FILE, *fastagent_files.SECRETS) if (folder / file).is_file())
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])

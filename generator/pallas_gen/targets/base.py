@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from pallas_contract import names
 from pallas_contract.problems import Problem
 from pallas_gen.output.write import Files
 from pallas_gen.plan import Plan
@@ -29,6 +31,12 @@ class RenderContext:
     def project(self) -> PurePosixPath:
         """Return the way from the output folder to the one of agents.yaml."""
         return PurePosixPath(os.path.relpath(self.loaded.folder, self.output))
+
+    @property
+    def build(self) -> str:
+        """Return the command that builds the fleet's images, for the shell."""
+        file = os.path.relpath(self.loaded.folder / self.plan.source)
+        return shlex.join(["pallas-gen", "build", *(["-f", file] if file != names.AGENTS_FILE else [])])
 
 
 def no_problems(plan: Plan) -> Iterator[Problem]:

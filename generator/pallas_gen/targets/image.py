@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import jinja2
 
-from pallas_contract import __version__, names
+from pallas_contract import names
 from pallas_gen.plan import Plan
 from pallas_gen.targets.base import Target
 
@@ -26,7 +26,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     # JSON lists, so that a name may hold spaces and quotes
     copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
     words = {
-        "image": f"pallas-agent:{__version__}",
+        "image": plan.base_image,
         "context": shlex.quote(str(project)),
         "tag": "my-fleet:1",
         "source": plan.source,

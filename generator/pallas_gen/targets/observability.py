@@ -240,6 +240,10 @@ def _render(context: RenderContext) -> write.Files:
     return files | {write.SUMS: write.sums(files)}
 
 
+def _next_steps(context: RenderContext) -> Iterator[str]:
+    yield f"next: name {ALERTS} under rule_files of Prometheus, and import {DASHBOARD} in Grafana"
+
+
 TARGET = Target(
     name="observability",
     summary="Write a scrape configuration and alert rules for Prometheus, and a dashboard for Grafana.",
@@ -248,4 +252,5 @@ TARGET = Target(
     render=_render,
     folder="observability",
     mounted=False,
+    next_steps=_next_steps,
 )

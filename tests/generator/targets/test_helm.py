@@ -94,7 +94,7 @@ def test_secrets_are_named_never_read(plan) -> None:
     assert said["secrets"]["fastagent-secrets-yaml"] == {"file": "fastagent.secrets.yaml"}
     assert said["agents"]["scout"]["secrets"]["KEY"] == names["keys/a.txt"]
     assert "sk-canary" not in str(said)
-    (command,) = (line for line in helm.next_steps(made, "chart", ".") if "--set-file" in line)
+    (command,) = (line for line in helm.next_steps(made, "chart", ".", "pallas-gen build") if "--set-file" in line)
     assert "--set-file secrets.fastagent-secrets-yaml.content=fastagent.secrets.yaml" in command
 
 

@@ -18,6 +18,7 @@ from pallas_gen.targets.compose import subnets
 FILE = PurePosixPath("compose.yaml")
 USER = "10001:10001"
 LABEL = "io.pallas-kit"
+_NOTE = "Images that are not here: `pallas-gen build`."
 TELEMETRY = "telemetry"
 """Network of the agents and a collector that the user puts there. Docker answers for a name from the first of a
 container's networks by name (measured: Engine 26), so this one must sort behind those of the calls: on it no agent
@@ -50,7 +51,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     states: Tree = {_state_name(workload): {} for workload in plan.workloads if workload.state}
     if states:
         document["volumes"] = states
-    return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml")}
+    return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml", note=_NOTE)}
 
 
 def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: dict[str, list[str]]) -> Tree:

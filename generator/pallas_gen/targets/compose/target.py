@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Iterator
+
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output.write import Files
 from pallas_gen.targets.base import RenderContext, Target
@@ -23,6 +27,12 @@ def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
     return read_back.workloads(read_back.read(context.output / render.FILE), context.plan, context.project)
 
 
+def _next_steps(context: RenderContext) -> Iterator[str]:
+    file = os.path.relpath(context.output / render.FILE)
+    option = ["-f", file] if file != str(render.FILE) else []
+    yield f"next: {context.build} && {shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"
+
+
 TARGET = Target(
     name="compose",
     summary="Write compose.yaml: one service per agent, and the registry.",
@@ -30,4 +40,5 @@ TARGET = Target(
     files=(render.FILE,),
     render=_render,
     read_back=_read_back,
+    next_steps=_next_steps,
 )

@@ -77,9 +77,9 @@ def problems(plan: Plan) -> Iterator[Problem]:
             yield Problem(where, "a pod has no limit of its own for processes", hint, "warning")
 
 
-def next_steps(plan: Plan, chart: str, project: str) -> Iterator[str]:
-    """Yield the lines of the command that installs the chart."""
-    yield ""
+def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str]:
+    """Yield the command that brings the images to the nodes, and the lines of the one that installs the chart."""
+    yield f"next: {build} --push    # or --load kind, minikube, k3d: the nodes need the images; then"
     # a release has at most 53 characters
     name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-") or "pallas"
     lines = [f"helm upgrade --install {name} {chart} --namespace {name} --create-namespace"]

@@ -37,7 +37,8 @@ def _written_with(output: Path) -> frozenset[str]:
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
-    return render.next_steps(context.plan, os.path.relpath(context.output), os.path.relpath(context.loaded.folder))
+    chart_folder = os.path.relpath(context.output)
+    return render.next_steps(context.plan, chart_folder, os.path.relpath(context.loaded.folder), context.build)
 
 
 TARGET = Target(

@@ -1,0 +1,52 @@
+"""Command lines of docker and of the tools that put an image into a cluster of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Cluster = Literal["kind", "minikube", "k3d"]
+CLUSTERS: tuple[Cluster, ...] = ("kind", "minikube", "k3d")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One image to build."""
+
+    image: str
+    dockerfile: str
+    """Path of its Dockerfile."""
+    folder: str
+    """The build's context."""
+    version: str
+
+
+def build(image: Build, options: tuple[str, ...] = ()) -> list[str]:
+    """Return the command that builds an image into the local engine; `options` are secrets and proxies."""
+    argument = f"VERSION={image.version}"
+    command = ["docker", "buildx", "build", "--load", "--file", image.dockerfile, "--tag", image.image]
+    return [*command, "--build-arg", argument, *options, image.folder]
+
+
+def push(image: str) -> list[str]:
+    """Return the command that pushes an image to the registry in its name."""
+    return ["docker", "push", "--quiet", image]
+
+
+def load(image: str, cluster: Cluster) -> list[str]:
+    """Return the command that copies an image of the local engine to the nodes of a cluster.
+
+    Which cluster it is, these tools take from KIND_CLUSTER_NAME and MINIKUBE_PROFILE, and from k3d's default name.
+    """
+    commands = {
+        "kind": ["kind", "load", "docker-image", image],
+        "minikube": ["minikube", "image", "load", image],
+        "k3d": ["k3d", "image", "import", image],
+    }
+    return commands[cluster]
+
+
+def inspect(image: str) -> list[str]:
+    """Return the command that prints an image's size in bytes, and fails when it is not in the local engine."""
+    return ["docker", "image", "inspect", "--format", "{{.Size}}", image]

@@ -1,0 +1,104 @@
+"""`pallas-gen build`: what is built, what is printed, and what it says without docker. Docker itself is a stand-in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pallas_contract import __version__
+
+ONE = "name: x\nimage: {names: 'r.example/{name}'}\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
+AGENT = f"r.example/pallas-agent:{__version__}"
+REGISTRY = f"r.example/pallas-registry:{__version__}"
+DOCKER = """\
+#!/bin/sh
+[ "$2" = inspect ] && { [ -e "$HERE/$(basename "$5")" ]; exit $?; }
+echo "$1 $2 $(echo "$*" | grep -o 'tag [^ ]*')" >> "$HERE/log"
+case "$*" in *--load*) test -f "$5" && grep -q index "$(echo "$*" | sed 's/.*id=pip,src=\\([^ ]*\\).*/\\1/')" ;; esac
+"""
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in for docker, and return the folder with its log; a file there is an image that is here."""
+    folder = tmp_path / "docker"
+    folder.mkdir()
+    (folder / "docker").write_text(DOCKER)
+    (folder / "docker").chmod(0o755)
+    (folder / "log").touch()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HERE", str(folder))
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
+    monkeypatch.delenv("PALLAS_IMAGES", raising=False)
+    return folder
+
+
+def test_what_is_not_here_is_built_and_all_is_pushed(make, run, docker: Path) -> None:
+    (docker / REGISTRY.rpartition("/")[2]).touch()
+    code, out, err = run("build", "-f", str(make(ONE)), "--push")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"building {AGENT}",
+        f"pushing {AGENT}",
+        f"pushing {REGISTRY}",
+        f"{AGENT} is here",
+        f"{REGISTRY} is here",
+    ]
+    assert (docker / "log").read_text().splitlines()[0] == f"buildx build tag {AGENT}"
+
+
+def test_base_builds_both_again_and_needs_no_fleet(run, docker: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PALLAS_IMAGES", "r.example/{name}")
+    (docker / REGISTRY.rpartition("/")[2]).touch()
+    assert run("build", "--base")[0] == 0
+    assert (docker / "log").read_text().splitlines() == [f"buildx build tag {AGENT}", f"buildx build tag {REGISTRY}"]
+
+
+def test_a_build_that_fails_ends_it_with_the_command(make, run, docker: Path) -> None:
+    (docker / "docker").write_text("#!/bin/sh\nexit 1\n")
+    code, out, err = run("build", "-f", str(make(ONE)))
+    assert (code, out) == (1, f"building {AGENT}\n")
+    assert err.startswith(f"building {AGENT} failed: docker buildx build --load --file ")
+
+
+def test_without_docker_it_says_what_there_is_instead(make, run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = run("build", "-f", str(make(ONE)))
+    assert code == 1
+    assert err.startswith("docker is not here. `-o DIR` writes the build context")
+
+
+def test_the_context_is_written_and_the_next_step_named(make, run, tmp_path: Path) -> None:
+    code, out, _ = run("build", "-f", str(make(ONE)), "-o", str(tmp_path / "context"))
+    assert (code, out.splitlines()[1]) == (0, f"next: pallas-gen build --print -o {tmp_path}/context")
+    assert (tmp_path / "context" / "Dockerfile.agent").is_file()
+
+
+def test_the_commands_are_printed_and_none_is_run(make, run, docker: Path) -> None:
+    code, out, _ = run("build", "-f", str(make(ONE)), "--print", "--load", "k3d")
+    assert code == 0
+    assert out.splitlines()[0] == "pallas-gen build -o pallas-images"
+    assert out.splitlines()[3] == f"k3d image import {AGENT}"
+    assert (docker / "log").read_text() == ""
+
+
+def test_a_bad_pattern_is_refused_with_or_without_a_fleet(make, run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PALLAS_IMAGES", "nothing")
+    monkeypatch.chdir(tmp_path)
+    expected = "$PALLAS_IMAGES: must be the name of an image with one `{name}`, such as ghcr.io/team/{name} or "
+    assert run("build", "--base")[2].startswith(expected)
+    code, _, err = run("compose", "-f", str(make(ONE)), "--stdout")
+    assert (code, err.startswith(expected)) == (2, True)
+
+
+def test_one_variable_names_the_images_of_every_target(make, run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PALLAS_IMAGES", "s.example/team/{name}:9")
+    file = str(make(ONE))
+    assert "image: s.example/team/pallas-agent:9\n" in run("compose", "-f", file, "--stdout")[1].replace('"', "")
+    values = run("helm", "-f", file, "--stdout", "--values-only")[1]
+    assert "repository: team/pallas-registry\n" in values
+    assert "registry: s.example\n" in values
+    assert "FROM s.example/team/pallas-agent:9\n" in run("image", "-f", file, "--stdout")[1]
