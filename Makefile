@@ -32,7 +32,7 @@ images: setup ## build pallas-agent and pallas-registry, tagged with the version
 	@tools/images
 
 schema: setup ## rewrite schema/ and the chart's schema, values and reference from the models
-	$(PY) -m pytest -q tests/generator/test_schema.py tests/generator/targets/test_values.py --rewrite
+	$(PY) -m pytest -q tests/generator/test_schema.py tests/generator/targets/test_values.py tests/agent_runtime/engine/test_engine_table.py --rewrite
 
 golden: setup ## rewrite tests/golden, deploy/compose and the messages in tests/invalid
 	$(PY) -m pytest -q tests/generator/test_golden.py tests/generator/test_invalid.py --rewrite

@@ -16,7 +16,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.validate import access_rules, code_rules, plain_secrets
+from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import Project
 from pallas_gen.project import code, mounts, stdio_servers
@@ -100,9 +100,13 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
 def _config(folder: Path) -> tuple[Config, list[Problem]]:
     """Return fast-agent's configuration; where it cannot be read, the rest is checked as if there was none."""
     try:
-        return fastagent.load(folder)
+        config, problems = fastagent.load(folder)
     except Refused as refused:
         return Config(), list(refused.problems)
+    # What the kit reads itself it words better.
+    places = {problem.where for problem in problems}
+    rules = config_rules.problems(config.tree) if config.tree else ()
+    return config, [*problems, *(problem for problem in rules if problem.where not in places)]
 
 
 def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
