@@ -49,6 +49,7 @@ Code = Literal[
     "CannotProcess",
     "Unreachable",
     "Refused",
+    "NotCheckedYet",
     "ProviderDown",
     "AccessUnavailable",
     "ConversationsNotKept",
@@ -68,6 +69,7 @@ Code = Literal[
 CANNOT_PROCESS = "Cannot process requests: "
 UNREACHABLE = "Unreachable: "
 REFUSED = "Refused by: "
+UNCHECKED = "Not checked yet: "
 PROVIDER = "LLM: "
 ACCESS = "Access: "
 CONVERSATIONS = "Conversations: "
@@ -78,6 +80,7 @@ _CODES: dict[str, Code] = {
     CANNOT_PROCESS: "CannotProcess",
     UNREACHABLE: "Unreachable",
     REFUSED: "Refused",
+    UNCHECKED: "NotCheckedYet",
     PROVIDER: "ProviderDown",
     ACCESS: "AccessUnavailable",
     CONVERSATIONS: "ConversationsNotKept",

@@ -27,6 +27,7 @@ from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, MemoryStore, Message, Store
 from pallas_agent_runtime.health import preflight
 from pallas_agent_runtime.health.downstream import Downstream, combine
+from pallas_agent_runtime.health.first_round import first_round
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app
@@ -178,6 +179,7 @@ async def _answer(
                 engine.failure,
                 downstream.refreshed,
                 refusing=downstream.refusing(prepared.endpoints.keys() - settings.forward - prepared.oauth),
+                unchecked=[*downstream.unchecked(), *checks.unchecked],
                 access=guard.problem,
                 conversations=store.problem,
             )
@@ -197,6 +199,7 @@ async def _answer(
         manager = web_app.session_manager(surface.server(metrics), settings)
         async with background(downstream.run(), checks.run(), store.watch(), *guard.background()):
             async with manager.run():
+                await first_round([downstream.checked, checks.checked], stop.asked)
                 server = HttpServer(web_app.app(manager, pages, settings.max_body, guard.gate))
                 for listener in sockets:
                     http_sockets.start(listener)

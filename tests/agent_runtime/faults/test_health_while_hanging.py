@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -28,14 +29,29 @@ def model(toolkit: Any, parts: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def scout(toolkit: Any, wire: Any, model: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """An agent whose only server takes connections and never says a word."""
+def silent() -> Iterator[int]:
+    """Port where connections are made and nobody ever answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def scout(toolkit: Any, wire: Any, model: Any, silent: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An agent whose only server takes connections and never says a word, and one whose model's API is like that."""
     files = {
         "agents.yaml": {
             "name": "h",
             "registry_port": toolkit.free_port(),
-            "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
+            "agents": {
+                "scout": {"card": "scout.md", "port": toolkit.free_port()},
+                "lens": {
+                    "card": "lens.md",
+                    "port": toolkit.free_port(),
+                    "env": {"OPENAI_BASE_URL": f"http://127.0.0.1:{silent}/v1"},
+                },
+            },
         },
+        "lens.md": "---\ntype: agent\nname: lens\n---\nYou are Lens.\n",
         "scout.md": "---\ntype: agent\nname: scout\nservers: [argos]\n---\nYou are Scout.\n",
         "fastagent.config.yaml": {
             "default_model": "openai.m",
@@ -43,13 +59,29 @@ def scout(toolkit: Any, wire: Any, model: Any, tmp_path_factory: pytest.TempPath
         },
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
-    with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("hanging"), files), "scout") as agents:
+    with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("hanging"), files), "scout", "lens") as agents:
+        agents.first_pages = {name: page(agents, name) for name in ("scout", "lens")}
         yield agents
 
 
-def page(agents: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(agents.get("scout", "/healthz")[1])
+def page(agents: Any, name: str = "scout") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(agents.get(name, "/healthz")[1])
     return found
+
+
+def test_the_first_answer_knows_of_the_server_that_hangs(scout: Any) -> None:
+    """A start waits for the first round, so nobody is told `ok` and then the truth; nor `degraded` and then `ok`."""
+    first = scout.first_pages["scout"]
+    assert (first["status"], first["message"]) == ("degraded", "Unreachable: argos")
+    assert first["downstream"]["argos"]["reason"] == "no answer in 3 s"
+
+
+def test_a_provider_that_takes_longer_than_a_round_is_not_vouched_for(scout: Any, toolkit: Any) -> None:
+    """Nor does it hold back the start until its own five seconds are over."""
+    first, down = scout.first_pages["lens"], "LLM: openai: no answer in 5 s"
+    assert first["status"] == "degraded"
+    assert first["message"] in ("Not checked yet: openai", down)  # the second on a machine that was held up
+    toolkit.until(lambda: page(scout, "lens")["message"] == down or None)
 
 
 @pytest.mark.parametrize("era", ["2026-07-28", "legacy"])

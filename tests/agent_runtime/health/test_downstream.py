@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,6 +42,49 @@ def test_the_status_is_that_of_the_seed(
 def test_tokens_that_do_not_work_degrade() -> None:
     health = combine([], "", "", NOW, refusing=["research"], access="keys: HTTP 500")
     assert (health.status, health.message) == ("degraded", "Refused by: research; Access: keys: HTTP 500")
+
+
+def test_who_was_not_asked_yet_degrades() -> None:
+    health = combine(["b"], "", "", NOW, unchecked=["argos", "openai"])
+    assert (health.status, health.message) == ("degraded", "Unreachable: b; Not checked yet: argos, openai")
+
+
+async def test_a_server_is_unchecked_until_a_probe_of_it_is_over() -> None:
+    """And the round is over with the slowest of them."""
+    entered, released = asyncio.Event(), asyncio.Event()
+
+    async def probe(target: Target, *, era: str, timeout: float) -> Result:
+        if target.url == "slow":
+            entered.set()
+            await released.wait()
+        return Result("ok")
+
+    downstream = Downstream({name: Target(name) for name in ("slow", "b")}, probe)
+    assert downstream.unchecked() == ["b", "slow"]
+    begun = downstream.refreshed
+    refreshing = asyncio.create_task(downstream.refresh())
+    await entered.wait()
+    await asyncio.sleep(0)
+    assert (downstream.unchecked(), downstream.checked.is_set()) == (["slow"], False)
+    assert downstream.refreshed == begun
+    released.set()
+    await refreshing
+    assert (downstream.unchecked(), downstream.checked.is_set()) == ([], True)
+    assert downstream.refreshed > begun
+
+
+async def test_with_nobody_to_ask_the_first_round_is_over_at_once() -> None:
+    """And the next one comes by the clock that was handed in."""
+    waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append((seconds, downstream.checked.is_set()))
+        raise asyncio.CancelledError
+
+    downstream = Downstream({}, sleep=sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await downstream.run()
+    assert waits == [(5.0, True)]
 
 
 def test_conversations_that_are_not_kept_degrade() -> None:

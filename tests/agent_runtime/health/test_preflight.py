@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -165,3 +166,37 @@ async def test_a_check_that_raises_is_a_reason_and_ends_nothing() -> None:
     checks = Preflight([ProviderTarget("openai", "openai", "https://api.example", "sk-x", active=True)], check)
     assert (await checks.refresh(checks._providers[0])).reason == "the check failed by itself: ZeroDivisionError"
     assert checks.active_failure == "openai: the check failed by itself: ZeroDivisionError"
+
+
+async def test_the_active_provider_is_unchecked_until_there_is_an_outcome() -> None:
+    """A provider that hangs and is not the one that turns run on is waited for by nobody."""
+    entered, released = asyncio.Event(), asyncio.Event()
+
+    async def check(provider: ProviderTarget) -> str:
+        if not provider.active:
+            await asyncio.Event().wait()
+        entered.set()
+        await released.wait()
+        return "HTTP 500"
+
+    checks = Preflight([active("anthropic", active=False), active()], check)
+    watching = asyncio.create_task(checks.run())
+    await entered.wait()
+    assert (checks.unchecked, checks.checked.is_set()) == (["openai"], False)
+    released.set()
+    await asyncio.wait_for(checks.checked.wait(), 20)
+    assert (checks.unchecked, checks.active_failure) == ([], "openai: HTTP 500")
+    watching.cancel()
+
+
+@pytest.mark.parametrize("providers", [[], [active("anthropic", active=False)]], ids=["none", "no active one"])
+async def test_without_a_provider_for_turns_there_is_nothing_to_wait_for(providers: list[ProviderTarget]) -> None:
+    async def check(provider: ProviderTarget) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    checks = Preflight(providers, check)
+    assert checks.unchecked == []
+    watching = asyncio.create_task(checks.run())
+    await asyncio.wait_for(checks.checked.wait(), 20)
+    watching.cancel()

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
         ("Unreachable: neo4j; Refused by: vault, neo4j", "Unreachable", ("neo4j", "vault")),
         ("LLM: openai: connection refused", "ProviderDown", ()),
         ("Cannot process requests: no model; LLM: openai: down", "CannotProcess", ()),
+        ("Not checked yet: argos", "NotCheckedYet", ()),
         ("Access: no keys", "AccessUnavailable", ()),
         ("Conversations: not kept: database or disk is full", "ConversationsNotKept", ()),
         ("Unreachable: neo4j; LLM: openai: model 'bad-model' not found", "Unreachable", ("neo4j",)),  # seed 001

@@ -52,6 +52,12 @@ class Downstream:
         self._sleep = sleep
         self.last_probes: dict[str, LastProbe] = {}
         self.refreshed = datetime.now(UTC)
+        self.checked = asyncio.Event()
+        """Set once the first round is over."""
+
+    def unchecked(self) -> list[str]:
+        """Names of the servers that no probe has asked yet, sorted."""
+        return sorted(self._targets.keys() - self.last_probes.keys())
 
     def unreachable(self) -> list[str]:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
@@ -79,7 +85,7 @@ class Downstream:
         """Refresh again and again, until cancelled."""
         while True:
             await self.refresh()
-            await asyncio.sleep(INTERVAL)
+            await self._sleep(INTERVAL)
 
     async def refresh(self) -> None:
         """Probe all servers side by side, each within the 3 seconds of the seed.
@@ -89,6 +95,7 @@ class Downstream:
         """
         await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
         self.refreshed = datetime.now(UTC)
+        self.checked.set()
 
     def program(self, name: str, reason: str) -> None:
         """Take note of a server that the agent starts itself, which no probe reaches.
@@ -131,18 +138,21 @@ def combine(
     moment: datetime,
     *,
     refusing: Sequence[str] = (),
+    unchecked: Sequence[str] = (),
     access: str = "",
     conversations: str = "",
 ) -> Health:
     """Return the sources as one status (seed 000, Result mapping; seed 001, Response Format). Pure.
 
     `llm` is the active provider's failure, `failure` why the agent itself cannot process requests, `refusing` who does
-    not take its token, `access` why it cannot check those of its callers, `conversations` why it cannot keep them.
+    not take its token, `unchecked` of whom nothing is known yet, `access` why it cannot check those of its callers,
+    `conversations` why it cannot keep them.
     """
     parts = [
         f"{reason.CANNOT_PROCESS}{failure}" if failure else "",
         f"{reason.UNREACHABLE}{', '.join(unreachable)}" if unreachable else "",
         f"{reason.REFUSED}{', '.join(refusing)}" if refusing else "",
+        f"{reason.UNCHECKED}{', '.join(unchecked)}" if unchecked else "",
         f"{reason.PROVIDER}{llm}" if llm else "",
         f"{reason.ACCESS}{access}" if access else "",
         f"{reason.CONVERSATIONS}not kept: {conversations}" if conversations else "",

@@ -112,6 +112,13 @@ class Preflight:
         self._check = check
         self._clock = clock
         self.outcomes: dict[str, Outcome] = {}
+        self.checked = asyncio.Event()
+        """Set once there is an outcome of the active provider, or none to wait for."""
+
+    @property
+    def unchecked(self) -> list[str]:
+        """Name of the active provider as long as nothing is known of it."""
+        return [entry.name for entry in self._providers if entry.active and entry.name not in self.outcomes]
 
     @property
     def active_failure(self) -> str:
@@ -125,6 +132,7 @@ class Preflight:
 
     async def run(self) -> None:
         """Check every provider again and again, until cancelled."""
+        self._take_note()
         async with asyncio.TaskGroup() as group:
             for provider in self._providers:
                 group.create_task(self._watch(provider))
@@ -148,4 +156,9 @@ class Preflight:
             event = log.warning if reason else log.info
             event("preflight", provider=provider.name, active=provider.active, reason=reason or "ok")
         self.outcomes[provider.name] = Outcome(reason, self._clock())
+        self._take_note()
         return self.outcomes[provider.name]
+
+    def _take_note(self) -> None:
+        if not self.unchecked:
+            self.checked.set()
