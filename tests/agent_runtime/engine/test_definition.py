@@ -77,6 +77,13 @@ def test_the_variable_has_any_name_where_there_is_no_choice(toolkit: Any, tmp_pa
     assert load(own(tmp_path, module="made_any-name")).target == "jarvis"
 
 
+def test_a_module_with_a_configuration_of_its_own_gets_the_kits(toolkit: Any, tmp_path: Path) -> None:
+    code = defined(("jarvis", ["argos"], False)).replace("FastAgent('X')", "FastAgent('X', config_path='other.yaml')")
+    toolkit.write_files(tmp_path, {"made_other.py": code, "other.yaml": "default_model: haiku\n"})
+    app = load(own(tmp_path, module="made_other")).app
+    assert (list(app.config["mcp"]["servers"]), app.config["default_model"]) == (["argos"], None)
+
+
 def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -> None:
     toolkit.write_files(tmp_path, {"made_two.py": defined(("jarvis", ["argos"], False), ("b", ["neo4j"], False))})
     assert load(own(tmp_path, module="made_two")).servers == {"argos", "neo4j"}

@@ -43,7 +43,7 @@ MEMBERS = {
     ("fast_agent.ui.console", "console"): "quiet",
 }
 PARAMETERS = {
-    ("fast_agent", "FastAgent", "__init__"): "parse_cli_args quiet",
+    ("fast_agent", "FastAgent", "__init__"): "config_path home no_home parse_cli_args quiet",
     ("fast_agent", "AgentHarness", "session"): "session_id agent_name",
     ("fast_agent", "HarnessSession", "generate"): "messages request_params",
     ("fast_agent", "HarnessSession", "clear"): "agent_name",

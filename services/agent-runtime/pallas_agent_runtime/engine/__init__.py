@@ -6,7 +6,8 @@ Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.p
 `message_history`, `load_message_history`, `add_tool` and `remove_tool`, `PromptMessageExtended`, `RequestParams`,
 `LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
 `resolve_model_reference`, the `console`, and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which
-fast-agent takes functions as. Nothing private, nothing patched.
+fast-agent takes functions as. Nothing private; nothing patched but the constructor of
+`FastAgent`, while a module of the user is imported (`constructor`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import tool_policy, user_code
+from pallas_agent_runtime.engine.constructor import kit_configured
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
@@ -71,7 +72,8 @@ def _check_configuration(project: Path) -> None:
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
     """Return the `fast` of a module, else the only FastAgent in it, whatever it is called."""
-    module = user_code.load_module(settings, name)
+    with kit_configured(name):
+        module = user_code.load_module(settings, name)
     fast = getattr(module, "fast", None)
     if isinstance(fast, FastAgent):
         return fast

@@ -1,0 +1,54 @@
+"""A module that names a configuration of its own gets the kit's, and its author is told."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from fast_agent import FastAgent
+from structlog.testing import capture_logs
+
+from pallas_agent_runtime import serve
+from pallas_agent_runtime.config import fastagent_yaml
+from pallas_agent_runtime.engine.constructor import kit_configured
+
+
+@pytest.fixture
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAST_AGENT_HOME", "")
+    peers = {"research": "http://x/mcp"}
+    with serve.home(fastagent_yaml.build(None, None, prefix="passthrough", peers=peers, environ={}).data):
+        yield
+
+
+@pytest.mark.usefixtures("_home")
+@pytest.mark.parametrize("parameter", ["config_path", "home", "no_home"])
+def test_another_configuration_is_left_out_and_told(tmp_path: Path, parameter: str) -> None:
+    (tmp_path / "fast-agent.yaml").write_text("llm_retries: 9\nmcp: {servers: {mine: {url: 'http://mine/mcp'}}}\n")
+    value = {"config_path": str(tmp_path / "fast-agent.yaml"), "home": str(tmp_path), "no_home": True}[parameter]
+    with kit_configured("agents.scout"), capture_logs() as lines:
+        app = FastAgent("x", parse_cli_args=False, quiet=True, **{parameter: value})
+    assert list(app.config["mcp"]["servers"]) == ["research"]
+    assert app.config["llm_retries"] == fastagent_yaml.DEFAULT_RETRIES
+    assert [line for line in lines if line["log_level"] == "warning"] == [
+        {
+            "event": "configuration_not_used",
+            "module": "agents.scout",
+            "parameter": parameter,
+            "path": str(value),
+            "log_level": "warning",
+        }
+    ]
+
+
+@pytest.mark.usefixtures("_home")
+def test_the_path_may_stand_second_and_afterwards_all_is_as_it_was(tmp_path: Path) -> None:
+    before = inspect.signature(FastAgent)
+    with kit_configured("agents.scout"), capture_logs() as lines:
+        FastAgent("x", "elsewhere.yaml", parse_cli_args=False, quiet=True)
+        FastAgent("y", parse_cli_args=False, quiet=True)
+    assert [line["path"] for line in lines] == ["elsewhere.yaml"]
+    assert inspect.signature(FastAgent) == before
+    assert FastAgent.__init__.__module__ == FastAgent.__module__
+    assert not hasattr(FastAgent.__init__, "__wrapped__")
