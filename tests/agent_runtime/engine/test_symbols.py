@@ -22,7 +22,7 @@ SYMBOLS = {
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
     "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
-    "fast_agent.ui.console": "console",
+    "fast_agent.ui.console": "console error_console",
 }
 MEMBERS = {
     ("fast_agent", "FastAgent"): "harness load_agents",
@@ -41,6 +41,7 @@ MEMBERS = {
     ("fast_agent.llm.model_factory", "ModelFactory"): "parse_model_spec",
     ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
     ("fast_agent.ui.console", "console"): "quiet",
+    ("fast_agent.ui.console", "error_console"): "file soft_wrap",
 }
 PARAMETERS = {
     ("fast_agent", "FastAgent", "__init__"): "config_path home no_home parse_cli_args quiet",

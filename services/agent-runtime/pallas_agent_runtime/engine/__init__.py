@@ -5,16 +5,17 @@ Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.p
 (`registered_agents`, `attach_mcp_server`, `list_attached_mcp_servers`), the agents' `config`, `llm`,
 `message_history`, `load_message_history`, `add_tool` and `remove_tool`, `PromptMessageExtended`, `RequestParams`,
 `LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
-`resolve_model_reference`, the `console`, and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which
-fast-agent takes functions as. Nothing private; nothing patched but the constructor of
+`resolve_model_reference`, the `console` and `error_console`, and `to_json` and `from_json` of messages; and fastmcp's
+`FunctionTool`, which fast-agent takes functions as. Nothing private; nothing patched but the constructor of
 `FastAgent`, while a module of the user is imported (`constructor`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
 from pallas_agent_runtime.engine.connect import Programs
-from pallas_agent_runtime.engine.definition import Loaded, load, register_model, resolve_model, silence
+from pallas_agent_runtime.engine.definition import Loaded, load, register_model, resolve_model
 from pallas_agent_runtime.engine.forwarding import Forwarding
+from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
 
 __all__ = [

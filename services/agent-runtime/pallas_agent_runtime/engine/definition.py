@@ -12,7 +12,6 @@ from fast_agent.core.exceptions import FastAgentError
 from fast_agent.core.model_resolution import resolve_model_reference
 from fast_agent.llm.model_database import ModelDatabase, ModelParameters
 from fast_agent.llm.model_factory import ModelFactory
-from fast_agent.ui.console import console
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
@@ -165,11 +164,6 @@ def register_model(capabilities: Capabilities, provider: str) -> bool:
     )
     ModelDatabase.register_runtime_model_params(capabilities.model, parameters)
     return True
-
-
-def silence() -> None:
-    """Nothing of fast-agent's on stdout: it shows the results of parallel tool calls whatever its `show_tools` says."""
-    console.quiet = True
 
 
 def said(error: Exception) -> str:
