@@ -28,6 +28,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         yield from _section(("agents", name, "access"), agent.access, tree)
         yield from _agent(fleet, name, tree)
         yield from _calls(fleet, name, tree)
+        yield from _static_tokens(fleet, name, tree)
     yield from _audiences(fleet, tree)
 
 
@@ -95,6 +96,20 @@ def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) ->
                 if config.servers.get(server):
                     hint += f"; a server outside of the fleet needs another name in {config.file}"
             yield tree.problem(*path, message=f"`{name}` calls no server `{server}`", hint=hint)
+
+
+def _static_tokens(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
+    """Yield a warning per server outside of the fleet that callers with a static token reach without any token."""
+    agent = fleet.agents[name]
+    callers = sorted(caller for caller in agent.access.tokens if caller not in fleet.agents)
+    for index, server in enumerate(agent.access.forward):
+        if callers and not fleet.is_member(server):
+            message = (
+                f"the token of {', '.join(callers)} is never shown to `{server}`: a static token is for agents only"
+            )
+            hint = "only a token of an issuer (`jwt`) says that it is for that server; without one it is called bare"
+            path = ("agents", name, "access", "forward", index)
+            yield tree.problem(*path, message=message, hint=hint, level="warning")
 
 
 def _section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Problem]:

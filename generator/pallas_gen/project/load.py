@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets
+from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import Project
 from pallas_gen.project import code, mounts, stdio_servers
@@ -201,13 +200,7 @@ def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
             path = ("agents", name, "replicas")
             yield tree.problem(*path, message=message, hint="set `publish: false` to agree", level="warning")
-    if fleet.host in addresses.LOCAL_HOSTS or fleet.public_url:  # a proxy on this host finds them on loopback
-        return
-    published = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
-    if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in published):
-        message = f"clients are told to call {fleet.host}, but ports are published on 127.0.0.1 only"
-        hint = "set `defaults.publish` and `registry.publish` to the address to listen on, for example 0.0.0.0"
-        yield tree.problem("host", message=message, hint=hint, level="warning")
+    yield from publish_rules.unreachable(fleet, tree)
 
 
 def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: ResolvedFleet) -> Iterator[Problem]:

@@ -55,7 +55,8 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     fleet, tree, warnings = load.load(path)
     settings.check_name(fleet, tree, name)
     project = path.resolve().parent
-    environment.fill(fleet, tree, name, project=project, environ=environ, secrets=secrets)
+    cwd = None if environ.get(names.ENV_PLACEMENT) == "container" else Path.cwd()
+    environment.fill(fleet, tree, name, project=project, environ=environ, secrets=secrets, cwd=cwd)
     declared, problems = fastagent.load(project)
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
     resolved = settings.resolve(fleet, tree, name, project, environ=environ)

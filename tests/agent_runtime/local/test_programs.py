@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,7 +65,8 @@ def test_commands_are_those_of_the_containers(compiled, project):
     assert found["harper"].command == (sys.executable, "-P", "-m", "pallas_agent_runtime", "--agent", "harper")
     assert found["model"].command == (sys.executable, "-m", "standins.model", "fast")
     assert found["registry"].command == (sys.executable, "-P", "-m", "pallas_registry")
-    assert {member.cwd for member in found.values()} == {project}
+    assert {member.cwd for member in found.values() if member.kind != "agent"} == {project}
+    assert {member.cwd for member in found.values() if member.kind == "agent"} == {Path.cwd()}
 
 
 def test_the_environment_says_where_to_listen_and_whom_to_call(compiled, project):
@@ -134,12 +136,15 @@ def test_main_refuses_a_broken_file_with_every_problem_and_code_2(project, capsy
 def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        (project / "agents.yaml").write_text(FLEET.replace("port: 9001", f"port: {port}"))
+        fleet = FLEET.replace("port: 9001", f"port: {port}")
+        (project / "agents.yaml").write_text(fleet + "host: puck.example.com\n")
         for module in ("agents/harper", "agents/research", "agents/tech", "agents/loner", "standins/model"):
             (project / f"{module}.py").parent.mkdir(exist_ok=True)
             (project / f"{module}.py").touch()
         assert main(project / "agents.yaml") == 1
-    assert f"harper cannot listen on 127.0.0.1:{port}: address already in use by " in capsys.readouterr().err
+    problems = capsys.readouterr().err
+    assert f"harper cannot listen on 127.0.0.1:{port}: address already in use by " in problems
+    assert "clients are told to call puck.example.com, but ports are published on 127.0.0.1 only" in problems
 
 
 def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):

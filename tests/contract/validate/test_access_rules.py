@@ -55,6 +55,14 @@ def test_a_token_under_an_agents_name_is_what_it_presents() -> None:
     }
 
 
+def test_a_static_token_is_never_forwarded_to_a_server_outside() -> None:
+    text = FLEET.replace("open]", "open], access: {forward: [argos, research]}").replace("s/harper", "s/ui")
+    assert [line for line in problems(text) if "never shown" in line] == [
+        "agents.harper.access.forward.0: the token of ui is never shown to `argos`: a static token is for agents only"
+    ]
+    assert not [line for line in problems(text.replace("tokens: {ui: {file: s/ui}}, ", "")) if "never shown" in line]
+
+
 def test_who_gets_the_callers_token_gets_no_other() -> None:
     assert credentials.presented(parse(FLEET.replace("open]", "open], access: {forward: [research]}")), "harper") == {}
 

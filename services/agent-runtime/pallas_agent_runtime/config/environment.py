@@ -24,16 +24,26 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def fill(
-    fleet: ResolvedFleet, tree: Source, name: str, *, project: Path, environ: MutableMapping[str, str], secrets: Path
+    fleet: ResolvedFleet,
+    tree: Source,
+    name: str,
+    *,
+    project: Path,
+    environ: MutableMapping[str, str],
+    secrets: Path,
+    cwd: Path | None = None,
 ) -> None:
     """Add to `environ` what agent `name` finds in `secrets` (a folder), in agents.yaml and in `.env`.
+
+    The `.env` beside agents.yaml comes before that of the working directory `cwd` (seed 001); a container has none.
 
     Raises:
         Refused: a secret file that is there, or that agents.yaml names, cannot be read.
     """
     variables = secret_files(secrets)
     variables |= _referenced(fleet, tree, name, project, defined=environ.keys() | variables.keys())
-    for source in (variables, program.agent(fleet, name, "local").env, dotenv(project, secrets)):
+    dotenvs = [dotenv(project, secrets), dotenv(cwd, cwd) if cwd else {}]
+    for source in (variables, program.agent(fleet, name, "local").env, *dotenvs):
         for key, value in source.items():
             environ.setdefault(key, value)
 

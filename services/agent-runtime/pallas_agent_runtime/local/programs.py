@@ -62,9 +62,11 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
         if run:
             env[guardian.RUN] = f"{run}/{program.name}"
         port = int(program.env[names.ENV_BIND].rpartition(":")[2])
+        # An agent reads the `.env` of the folder that `pallas` was started in, and goes to the project by itself.
+        cwd = Path.cwd() if program.kind == "agent" else folder
         values = program.values() | {"command": (sys.executable, *program.command), "env": env}
         url = f"http://{fleet.host}:{port}{_path(fleet, program)}"
-        members.append(Member(**values, stage=stages.get(program.name, 0), cwd=folder, url=url))
+        members.append(Member(**values, stage=stages.get(program.name, 0), cwd=cwd, url=url))
     return sorted(members, key=lambda member: member.stage)
 
 

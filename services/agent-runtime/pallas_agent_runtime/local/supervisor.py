@@ -28,7 +28,7 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, code_rules, load
+from pallas_contract.validate import access_rules, code_rules, load, publish_rules
 
 OK = 0
 WORLD = 1
@@ -52,7 +52,9 @@ def _run(config: Path, environ: Mapping[str, str]) -> int:
         declared, notes = fastagent.load(config.parent)
         absent = code_rules.missing(fleet, tree, config.parent, installed)
         astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
-        warnings += refuse_errors([*notes, *replicas(fleet, tree), *absent, *astray])
+        warnings += refuse_errors(
+            [*notes, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]
+        )
         fleet_members = members(fleet, tree, config, environ)
     except Refused as refused:
         _complain(refused.problems)
