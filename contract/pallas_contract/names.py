@@ -61,6 +61,8 @@ ENV_ALLOWED_HOSTS = "PALLAS_ALLOWED_HOSTS"
 """Comma-separated Host header values accepted on `/mcp`; `name:*` admits every port."""
 ENV_ADDRESSES = "PALLAS_ADDRESSES"
 """JSON object `{agent: "address:port"}` handed to the registry where agents are processes, not DNS names."""
+ENV_ABSENCES = "PALLAS_ABSENCES"
+"""Path of the file in which `pallas` tells the registry why agents are not up (documents.absence)."""
 ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
 """DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
 the host name alone stands for all replicas at once."""

@@ -65,7 +65,6 @@ ELSEWHERE = {
         "service/access/caller": "tests/agent_runtime/access/test_protected_agents.py",
     },
     "a part of the running registry, tested in a whole service with a clock of its own": {
-        "registry/discovery/static": "tests/registry/test_service.py",
         "registry/loops": "tests/registry/test_service.py",
         "registry/monitor": "tests/registry/test_service.py",
         "registry/registration/messages": "tests/registry/mcp/test_registration.py",

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract.documents import absence
 from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
+from pallas_registry.discovery.static import StaticDiscovery
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 
@@ -110,6 +112,22 @@ async def test_a_process_is_ready_without_the_agents_that_start_after_it(folder:
         await time.advance()
         assert {state for state, _ in states(service).values()} == {"starting"}
         assert service.monitor.waiting() == ""
+
+
+async def test_the_reason_of_one_that_refused_its_input_is_in_the_documents(folder: Path, time, fake: Fake) -> None:
+    async def refuse(_endpoint: Endpoint, _before: Result | None) -> Result:
+        return REFUSED
+
+    fake.check = refuse
+    path = folder / "absences.json"
+    path.write_text(absence.dump({"harper": Reason("InputRefused", "agents.yaml:4:3: no module named `pandas`")}))
+    discovery = StaticDiscovery({}, lambda _: "127.0.0.1:9", path)
+    async with running(folder, time, fake, discovery, **START) as service:
+        await time.advance()
+        assert states(service) == {
+            "harper": ("error", "agents.yaml:4:3: no module named `pandas`"),
+            "tech-research": ("starting", "not up yet: connection refused"),
+        }
 
 
 async def test_a_dead_agent_is_red_within_an_interval_and_stays_listed(folder: Path, time, fake: Fake) -> None:

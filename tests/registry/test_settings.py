@@ -24,6 +24,7 @@ def test_everything_can_be_said() -> None:
             "PALLAS_PLACEMENT": "container",
             "PALLAS_BIND": "0.0.0.0:8080",
             "PALLAS_ADDRESSES": '{"harper": "127.0.0.1:8201"}',
+            "PALLAS_ABSENCES": "/run/absences.json",
             "PALLAS_LOG_FORMAT": "text",
             "PALLAS_ALLOWED_HOSTS": "registry, registry:*,",
             "PALLAS_REPLICA_DOMAIN": "agents.space.svc.cluster.local.",
@@ -35,6 +36,7 @@ def test_everything_can_be_said() -> None:
     assert chosen.addresses == {"harper": "127.0.0.1:8201"}
     assert (chosen.placement, chosen.log_format) == ("container", "text")
     assert chosen.domain == "agents.space.svc.cluster.local."
+    assert chosen.absences == Path("/run/absences.json")
 
 
 def test_addresses_do_not_tell_the_placement() -> None:

@@ -16,6 +16,8 @@ Code = Literal[
     # The registry looks for an agent.
     "NotProbedYet",
     "Starting",
+    "InputRefused",
+    "Exited",
     "NameNotFound",
     "NameUnresolved",
     "AddressNotAllowed",

@@ -30,6 +30,8 @@ class Settings:
     hosts: tuple[str, ...] = ()
     registrations: Path | None = None
     """File in which registrations outlive a restart; None where they do not."""
+    absences: Path | None = None
+    """File in which the supervisor says why agents are not up; None where there is no supervisor."""
     placement: Placement = "local"
     """Whether the fleet runs in containers or as processes of this machine, as it was told."""
 
@@ -56,6 +58,7 @@ def read(env: Mapping[str, str]) -> Settings:
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
         hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
         registrations=config.parent / registrations if registrations else None,
+        absences=Path(env[names.ENV_ABSENCES]) if env.get(names.ENV_ABSENCES) else None,
         placement=placement,
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import io
 import selectors
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pallas_agent_runtime.local.console import Screen
 from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.restarts import Timing
 from pallas_agent_runtime.local.supervisor import Supervisor
+from pallas_contract.documents.reason import Reason
 from tests.ports import free_port, free_ports
 
 
@@ -123,9 +124,11 @@ class World:
     strangers: dict[str, str] = field(default_factory=dict)
     """Member -> the program that answers in its place."""
     out: io.StringIO = field(default_factory=io.StringIO)
+    absences: list[tuple[float, dict[str, tuple[str, str]]]] = field(default_factory=list)
+    """What the registry is told: (seconds, agent -> code and message), once per change."""
     supervisor: Supervisor = field(init=False)
 
-    def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None, grace: float = 10.0):
+    def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None):
         screen = Screen(Console(file=self.out, width=120), [member.name for member in members])
         self.supervisor = Supervisor(
             members,
@@ -135,7 +138,7 @@ class World:
             screen=screen,
             cores=cores,
             timing=timing or Timing(),
-            grace=grace,
+            publish=self._publish,
         )
         return self.supervisor
 
@@ -164,6 +167,11 @@ class World:
     @property
     def said(self) -> str:
         return self.out.getvalue()
+
+    def _publish(self, absences: Mapping[str, Reason]) -> None:
+        told = {name: (reason.code, reason.message) for name, reason in absences.items()}
+        if not self.absences or self.absences[-1][1] != told:
+            self.absences.append((round(asyncio.get_running_loop().time(), 1), told))
 
     async def _spawn(self, member: Member, on_line: Any, fd: int | None) -> FakeChild:
         assert fd == FD

@@ -46,8 +46,11 @@ def test_an_agent_that_is_late_is_reported_and_the_fleet_goes_on(world, member, 
     world.lives["slow"] = [life(ready=75, says=("one", "loading"))]
     world.run(member("slow"), member("top", "slow", stage=2), until=100)
     assert world.times("start", "top") == [60.0]
-    assert "slow   : not ready after 60 s (connection refused); the fleet goes on without it." in world.said
-    assert "It said last:\n  one\n  loading\n" in world.said
+    assert (
+        "slow   : not ready after 60 s (connection refused); the fleet goes on without it. Its last lines:"
+        in world.said
+    )
+    assert "lines:\n  one\n  loading\n" in world.said
     assert "up, but without slow" in world.said
     assert "slow   : ready after 75.0 s" in world.said
 
@@ -140,7 +143,46 @@ def test_the_answer_of_another_program_makes_no_member_ready(world, member):
     world.run(member("model", kind="service"), member("top", "model", stage=2), until=100)
     assert world.times("start", "top") == [60.0]
     reason = "another program answers on its port: nginx (pid 12)"
-    assert f"model  : not ready after 60 s ({reason}); the fleet goes on without it." in world.said
+    assert f"model  : not ready after 60 s ({reason}); the fleet goes on without it\n" in world.said
+
+
+def test_the_registry_is_told_why_an_agent_is_not_up(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=2, says=("token of mine",)), life()]
+    world.run(
+        member("registry", stage=0, kind="registry"),
+        member("flaky"),
+        member("top", "flaky", stage=2),
+        until=10,
+        cores=3,
+    )
+    starting = ("Starting", "not up yet")
+    waiting = ("Starting", "waits for flaky")
+    crashed = ("Exited", "exited with code 1; it is started again")
+    assert world.absences[-6:] == [
+        (0.0, {"flaky": starting, "top": waiting}),
+        (2.0, {"flaky": crashed, "top": waiting}),
+        (3.5, {"top": waiting}),
+        (3.5, {"top": ("Starting", "waits for its turn to start")}),
+        (3.5, {"top": starting}),
+        (4.5, {}),
+    ]
+
+
+def test_the_registry_is_told_what_an_agent_refused_and_nothing_else_of_its_output(world, member, life):
+    lines = ("warning: a note", "agents.yaml:4:3 agents.wrong.module: no module named `pandas`", "    install it")
+    world.lives["wrong"] = [life(ready=None, ends=1, code=2, says=("\x1b[1mtoken\x1b[0m", *lines))]
+    world.run(member("wrong"), member("right"), until=10)
+    refused = {"wrong": ("InputRefused", "agents.yaml:4:3 agents.wrong.module: no module named `pandas`")}
+    assert world.absences[-1][1] == refused
+    world.lives["wrong"] = [life(ready=None, ends=1, code=2)]
+    world.run(member("wrong"), member("right"), until=10)
+    assert world.absences[-1][1] == {"wrong": ("InputRefused", "it refused its input")}
+
+
+def test_an_exit_is_told_with_the_last_line_before_it(world, member, life):
+    world.lives["flaky"] = [life(ready=None, ends=2, code=3, says=("\x1b[31mERROR\x1b[0m: in use", "  a hint")), life()]
+    world.run(member("flaky"), until=10)
+    assert "exited with code 3 (its last line: ERROR: in use); starting it again in 0.5 s" in world.said
 
 
 @pytest.fixture
@@ -164,11 +206,11 @@ def test_stops_callers_before_those_they_call(world, tower):
 def test_what_ignores_the_signal_is_killed_within_the_grace_period(world, tower, life):
     world.lives["harper"] = [life(heeds=None)]
     world.lives["model"] = [life(heeds=None)]
-    assert world.run(*tower, until=30) == 0
+    assert world.run(*tower, until=30) == 1
     assert world.times("term", "research") == [33.3]
     assert world.times("kill", "harper") == world.times("kill", "model") == [40.0]
     assert world.order("kill") == ["model", "harper"]
-    assert "harper   : did not end: killed" in world.said
+    assert "harper   : did not end within 10 s: killed" in world.said
 
 
 def test_a_second_signal_kills_at_once(world, tower, life):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import OK as WELL
 from pallas_contract.documents.reason import Code, Reason
 from pallas_contract.probe.probe import LEGACY, MODERN, Result
@@ -163,3 +164,14 @@ def test_an_address_that_was_not_probed_says_nothing() -> None:
 
 def test_a_replica_that_was_not_probed_yet_does_not_count() -> None:
     assert judge("tech_research", Sighting((A, B)), {A: OK}) == Condition("ok")
+
+
+@pytest.mark.parametrize(("code", "state"), [("Starting", "starting"), ("InputRefused", "error"), ("Exited", "error")])
+def test_the_word_of_the_supervisor_counts_where_there_is_no_answer(code: Code, state: State) -> None:
+    word = Reason(code, "its word")
+    sighting = Sighting((A,), absence=word)
+    assert judge("a", sighting, {}) == Condition(state, word)
+    assert judge("a", sighting, {A: REFUSED}) == Condition(state, word)
+    html = Result("error", Reason("NotMcp", "HTML"))
+    for answer in (html, Result("degraded", Reason("SelfReported", "x")), Result("ok")):
+        assert judge("a", sighting, {A: answer}) == Condition(answer.state, answer.reason)

@@ -6,6 +6,7 @@ All waiting goes through the event loop's clock, so that a test can run hours of
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,6 +17,7 @@ from typing import Literal, Protocol
 from pallas_agent_runtime.local.child import Child, Spawn
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member
+from pallas_contract.documents.reason import OK, Reason
 from pallas_contract.launch.program import START_PERIOD
 
 State = Literal["waiting", "starting", "ready", "late", "down", "refused", "stopped"]
@@ -24,6 +26,14 @@ Level = Literal["info", "warning", "error"]
 Check = Callable[[str], Awaitable[str]]
 """Asks a URL whether who listens there is ready: empty, or the reason why not."""
 
+_TAIL = 20
+_SHOWN = 5
+"""Last lines of output that are kept, and that are repeated to people."""
+_LONGEST = 300
+"""Most characters of a line that is handed on."""
+_NO_MESSAGE = (" ", "\t", "warning:")
+_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+"""Control sequences of a terminal (ECMA-48, section 5.4)."""
 INPUT_ERROR = 2
 """Exit code of a program that found the user's input wrong: starting it again would find the same."""
 
@@ -43,6 +53,8 @@ class Timing:
     longest_pause: float = 30.0
     healthy: float = 60.0
     """A member that was ready for so long starts again as if for the first time."""
+    grace: float = 10.0
+    """From the first Ctrl-C until what still runs is killed."""
 
 
 class Reporter(Protocol):
@@ -68,7 +80,9 @@ class Keeper:
         slots: asyncio.Semaphore,
         reporter: Reporter,
         timing: Timing,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """Take the member and what its life needs; `changed` is called after each change of state."""
         self.member = member
         self._port = port
         self._timing = timing
@@ -76,11 +90,14 @@ class Keeper:
         self._check = check
         self._slots = slots
         self._reporter = reporter
+        self._changed = changed
         self._child: Child | None = None
         self._born = 0.0
         self._ready_since: float | None = None
         self._missing = ""
-        self._tail: deque[str] = deque(maxlen=5)
+        self._tail: deque[str] = deque(maxlen=_TAIL)
+        self._ending = ""
+        self._awaited = ""
         self.state: State = "waiting"
         self.start_seconds: float | None = None
         """From the last start until it answered."""
@@ -93,11 +110,26 @@ class Keeper:
     def pid(self) -> int | None:
         return self._child.pid if self._child else None
 
+    @property
+    def absence(self) -> Reason:
+        """Return why the member is not up; nothing once it is, or is late: then who asks it hears the reason."""
+        if self.state == "refused":
+            return Reason("InputRefused", self._last_line() or "it refused its input")
+        if self._ending and self.state in ("starting", "down"):
+            return Reason("Exited", f"{self._ending}; it is started again")
+        if self.state == "waiting":
+            return Reason("Starting", f"waits for {self._awaited}" if self._awaited else "waits for its turn to start")
+        return Reason("Starting", "not up yet") if self.state == "starting" else OK
+
     async def run(self, fleet: Mapping[str, Keeper]) -> None:
         """Keep the member running until cancelled, or until it refuses its input."""
         try:
             for need in sorted(self.member.needs):
+                self._awaited = need
+                self._changed()
                 await fleet[need].settled.wait()
+            self._awaited = ""
+            self._changed()
             pause = self._timing.first_pause
             while True:
                 ending = await self._live()
@@ -111,7 +143,7 @@ class Keeper:
                 pause = min(2 * pause, self._timing.longest_pause)
         finally:
             if self.state != "refused":
-                self.state = "stopped"
+                self._enter("stopped")
             self.settled.set()
 
     def kill(self) -> None:
@@ -129,19 +161,34 @@ class Keeper:
                 await self._first_answer(child, answer)
             code = await child.wait()
         except (OSError, ValueError, SubprocessError) as error:  # what Popen raises for what it is given
-            return f"cannot be started: {error}"
+            self._ending = f"cannot be started: {error}"
+            self._enter("down")
+            return self._ending
         finally:
             if answer:
                 answer.cancel()
             await self._end()
             self._port.take_back()
-            self.state = "down"
+        self._ending = _ending(code)
         if code == INPUT_ERROR:
-            self.state = "refused"
-        return _ending(code)
+            self._enter("refused")
+            return self._ending
+        self._enter("down")
+        line = self._last_line()
+        return f"{self._ending} (its last line: {line})" if line else self._ending
+
+    def _enter(self, state: State) -> None:
+        self.state = state
+        self._changed()
+
+    def _last_line(self) -> str:
+        """Return the last line of output that is a message; hints and tracebacks are indented."""
+        plain = (_CODES.sub("", line).rstrip() for line in reversed(self._tail))
+        return next((line for line in plain if line and not line.startswith(_NO_MESSAGE)), "")[:_LONGEST]
 
     def _begin(self) -> None:
-        self.state = "starting"
+        self._tail.clear()
+        self._enter("starting")
         self._ready_since = None
         self._born = self._now()
         if not self._patience:
@@ -158,10 +205,10 @@ class Keeper:
         finally:
             leaving.cancel()
         if not done:
-            self.state = "late"
-            output = "".join(f"\n  {line}" for line in self._tail) or " nothing"
-            waited = f"not ready after {self._timing.ready:g} s ({self._missing})"
-            self._report(f"{waited}; the fleet goes on without it. It said last:{output}", "error")
+            self._enter("late")
+            output = "".join(f"\n  {line}" for line in list(self._tail)[-_SHOWN:])
+            waited = f"not ready after {self._timing.ready:g} s ({self._missing}); the fleet goes on without it"
+            self._report(f"{waited}. Its last lines:{output}" if output else waited, "error")
 
     async def _until_ready(self) -> None:
         first = self.start_seconds is None
@@ -170,7 +217,8 @@ class Keeper:
             await asyncio.sleep(self._timing.poll)
         self._ready_since = self._now()
         self.start_seconds = self._ready_since - self._born
-        self.state = "ready"
+        self._ending = ""
+        self._enter("ready")
         self._report(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
         self.settled.set()
 

@@ -11,42 +11,46 @@ import importlib.util
 import os
 import signal
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pallas_agent_runtime.local import guardian, ports
+from pallas_agent_runtime.local.absences import AbsenceFile
 from pallas_agent_runtime.local.child import Spawn, spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
+from pallas_contract import names
 from pallas_contract.__main__ import check as answers
+from pallas_contract.documents.reason import OK, Reason
 from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, load, publish_rules
 
-OK = 0
+DONE = 0
 WORLD = 1
 INPUT = 2
 KILLED = 130
 """As a shell reports Ctrl-C: 128 and the number of SIGINT."""
-GRACE = 10.0
-"""Seconds from the first Ctrl-C until what still runs is killed."""
 _FILE_WIDTH = 120
 
 
 def main(config: Path) -> int:
     """Run the fleet of `config` until a signal ends it; returns the exit code."""
-    with guardian.watching() as run:
-        return _run(config.absolute(), os.environ | {guardian.RUN: run})
+    with guardian.watching() as run, tempfile.TemporaryDirectory(prefix="pallas-") as folder:
+        absences = Path(folder, "absences.json")
+        told = {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
+        return _run(config.absolute(), os.environ | told, AbsenceFile(absences))
 
 
-def _run(config: Path, environ: Mapping[str, str]) -> int:
+def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
     try:
         fleet, tree, warnings = load.load(config)
         declared, notes = fastagent.load(config.parent)
@@ -64,10 +68,10 @@ def _run(config: Path, environ: Mapping[str, str]) -> int:
         if busy:
             _complain(busy)
             return WORLD
-        return _supervise(fleet_members, held)
+        return _supervise(fleet_members, held, publish)
 
 
-def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port]) -> int:
+def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile) -> int:
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members])
     supervisor = Supervisor(
@@ -78,6 +82,7 @@ def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port]) -> int
         screen=screen,
         cores=os.process_cpu_count() or 1,
         timing=Timing(),
+        publish=publish,
     )
     return asyncio.run(_until_signalled(supervisor))
 
@@ -123,8 +128,9 @@ class Supervisor:
         screen: Screen,
         cores: int,
         timing: Timing,
-        grace: float = GRACE,
+        publish: Callable[[Mapping[str, Reason]], None] = lambda _: None,
     ) -> None:
+        """Take the members in start order; `publish` is told, with each change, why agents are not up."""
         # First come, first served: those earlier in start order get the slots first.
         slots = asyncio.Semaphore(cores)
         self.keepers: Mapping[str, Keeper] = {
@@ -136,14 +142,20 @@ class Supervisor:
                 slots=slots,
                 reporter=screen,
                 timing=timing,
+                changed=self._changed,
             )
             for member in fleet_members
         }
+        self._publish = publish
         self._screen = screen
         self._cores = cores
-        self._grace = grace
+        self._grace = timing.grace
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
+
+    def _changed(self) -> None:
+        keepers = {name: keeper for name, keeper in self.keepers.items() if keeper.member.kind == "agent"}
+        self._publish({name: keeper.absence for name, keeper in keepers.items() if keeper.absence != OK})
 
     def stop(self) -> None:
         """Ask all to end; a second call kills them."""
@@ -165,10 +177,12 @@ class Supervisor:
             announcing.cancel()
             if not self._stop.is_set():
                 self._screen.report(OWN_NAME, "no agent is left: stopping", "error")
-            await self._end(tasks)
+            killed = await self._end(tasks)
         if not self._stop.is_set():
             return INPUT
-        return KILLED if self._now.is_set() else OK
+        if self._now.is_set():
+            return KILLED
+        return WORLD if killed else DONE
 
     async def _announce(self) -> None:
         """Print the table once every member is up or was given up waiting for."""
@@ -181,8 +195,11 @@ class Supervisor:
         else:
             self._screen.report(OWN_NAME, "all up; Ctrl-C stops all")
 
-    async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> None:
-        """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill."""
+    async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> list[str]:
+        """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill.
+
+        Returns the members that had to be killed.
+        """
         if self._stop.is_set():
             self._screen.report(OWN_NAME, f"stopping; again Ctrl-C kills at once, else after {self._grace:g} s")
         deadline = _time() + self._grace
@@ -195,9 +212,11 @@ class Supervisor:
         await _first(self._now.wait(), asyncio.wait(tasks.values()), timeout=deadline - _time())
         running = [name for name, task in tasks.items() if not task.done()]
         for name in running:
-            self._screen.report(name, "did not end: killed", "warning")
+            waited = "" if self._now.is_set() else f" within {self._grace:g} s"
+            self._screen.report(name, f"did not end{waited}: killed", "warning")
             self.keepers[name].kill()
         await asyncio.wait(tasks.values())
+        return running
 
 
 def _time() -> float:

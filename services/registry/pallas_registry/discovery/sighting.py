@@ -29,12 +29,14 @@ class Sighting:
     """The endpoints of one agent. `problem` says why there is none, or why they may be old.
 
     `unsure` tells a resolver that failed from a name that is gone. `missing` says that there should be more endpoints.
+    `absence` is the supervisor's word about an agent that is not up (documents.absence).
     """
 
     endpoints: tuple[Endpoint, ...] = ()
     problem: Reason = OK
     unsure: bool = False
     missing: Reason = OK
+    absence: Reason = OK
 
 
 OnSighting = Callable[[str, Sighting], None]

@@ -19,4 +19,4 @@ def from_settings(settings: Settings, *, default: Callable[[str], str], bound: B
     """
     if settings.addresses is None:
         return DnsDiscovery(Resolver(), domain=settings.domain, bound=bound)
-    return StaticDiscovery(settings.addresses, default)
+    return StaticDiscovery(settings.addresses, default, settings.absences)

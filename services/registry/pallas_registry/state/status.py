@@ -63,11 +63,18 @@ def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Resu
         if endpoint in results
     }
     if not answers:
-        return None
+        return _absent(sighting.absence) if sighting.absence.message else None
     condition = _over(answers)
+    if sighting.absence.message and condition.state == "error" and condition.reason.code in _ABSENT:
+        return _absent(sighting.absence)
     if sighting.missing.message:
         condition = together(condition, Condition("degraded", sighting.missing))
     return Condition(condition.state, joined((condition.reason, sighting.problem)))
+
+
+def _absent(reason: Reason) -> Condition:
+    """Return the condition of an agent that is not up, by the word of its supervisor."""
+    return Condition("starting" if reason.code == "Starting" else "error", reason)
 
 
 def _identified(agent: str, result: Result) -> Result:
