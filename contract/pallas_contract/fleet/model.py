@@ -153,6 +153,9 @@ class AgentDefaults(_Written):
     egress: bool | None = None
     """Whether the container may reach the world. Default: yes when the agent's own model or one of its own MCP servers
     is outside."""
+    shell: bool | None = None
+    """Let the agent have fast-agent's shell and file tools, where its definition asks for a shell or it has skills.
+    Default: false, whatever the definition asks for."""
     publish: Publish | None = None
     """Publish the port on the host: true (on 127.0.0.1, the default), false, or the address to bind to."""
     labels: dict[Text, str] = {}

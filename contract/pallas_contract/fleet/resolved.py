@@ -33,6 +33,7 @@ class ResolvedAgent(Agent):
     resources: Resources = Resources()
     instance_scope: Scope = "connection"
     keep_conversations: bool = False
+    shell: bool = False
     publish: Publish = True
 
     @property

@@ -26,6 +26,7 @@ SYMBOLS = {
 }
 MEMBERS = {
     ("fast_agent", "FastAgent"): "harness load_agents",
+    ("fast_agent.core.core_app", "Core"): "context initialize",
     ("fast_agent", "AgentHarness"): "session __aenter__ __aexit__",
     ("fast_agent", "HarnessSession"): "agent_app generate clear delete",
     ("fast_agent", "PromptMessageExtended"): "all_text from_multipart",
@@ -51,6 +52,7 @@ PARAMETERS = {
     ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name",
 }
 FIELDS = {
+    ("fast_agent.context", "Context"): "no_shell",
     ("fastmcp.tools", "FunctionTool"): "fn name description parameters",
     ("fast_agent", "RequestParams"): "tool_execution_handler emit_loop_progress",
     ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_results",

@@ -24,6 +24,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "instance_scope": ("request", "shared"),
     "keep_conversations": (True, False),
     "egress": (True, False),
+    "shell": (True, False),
     "publish": ("0.0.0.0", False),
     "labels": ({"a": "fleet", "b": "fleet"}, {"b": "agent"}),
 }

@@ -1,13 +1,13 @@
 """fast-agent as an engine: the only package that imports it. Everything else sees what is exported here.
 
-Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.py: `FastAgent` (`agents`, `harness`,
-`load_agents`), `AgentHarness.session`, `HarnessSession` (`agent_app`, `generate`, `clear`, `delete`), `AgentApp`
-(`registered_agents`, `attach_mcp_server`, `list_attached_mcp_servers`), the agents' `config`, `llm`,
-`message_history`, `load_message_history`, `add_tool` and `remove_tool`, `PromptMessageExtended`, `RequestParams`,
-`LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
-`resolve_model_reference`, the `console` and `error_console`, and `to_json` and `from_json` of messages; and fastmcp's
-`FunctionTool`, which fast-agent takes functions as. Nothing private; nothing patched but the constructor of
-`FastAgent`, while a module of the user is imported (`constructor`).
+Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.py: `FastAgent` (`agents`, `app`,
+`harness`, `load_agents`), `Core` (`initialize`, `context` with `no_shell`), `AgentHarness.session`, `HarnessSession`
+(`agent_app`, `generate`, `clear`, `delete`), `AgentApp` (`registered_agents`, `attach_mcp_server`,
+`list_attached_mcp_servers`), the agents' `config`, `llm`, `message_history`, `load_message_history`, `add_tool` and
+`remove_tool`, `PromptMessageExtended`, `RequestParams`, `LlmStopReason`, `FastAgentError`, `ModelDatabase` with
+`ModelParameters`, `ModelFactory` with `parse_model_spec`, `resolve_model_reference`, the `console` and `error_console`,
+and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which fast-agent takes functions as. Nothing
+private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported (`constructor`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

@@ -19,6 +19,7 @@ from pallas_agent_runtime.calls.arguments import Question
 from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
+from pallas_agent_runtime.engine import tool_policy
 from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
@@ -99,6 +100,8 @@ class Engine:
             EngineFailed: fast-agent cannot make an instance from the agent's definition.
         """
         try:
+            if not self._settings.agent.shell:
+                await tool_policy.withhold_shell(self._loaded.app)
             async with self._loaded.app.harness() as self._harness:
                 try:
                     async with self._pool.one() as instance:
