@@ -81,6 +81,9 @@ memory. Written for `keep_conversations`."""
 ENV_MAX_BODY = "PALLAS_MAX_BODY"
 """Most bytes that a message and its images may have together, images in base64; default 32 MiB. Set it under `env` in
 agents.yaml."""
+ENV_CONNECT_TIMEOUT = "PALLAS_CONNECT_TIMEOUT"
+"""Whole seconds in which an agent connects the MCP servers that a turn is without; default 5. Set it under `env` in
+agents.yaml."""
 ENV_TRACE_CONTENT = "PALLAS_TRACE_CONTENT"
 """`true` puts prompts, arguments and answers into the spans that go to the collector; default: none of it."""
 ENV_OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -193,7 +193,8 @@ def serving(app: ASGIApp) -> Iterator[str]:
 def environment() -> dict[str, str]:
     """Return what every agent is given of this process's environment."""
     known = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN)}
-    return known | {"PYTHONPYCACHEPREFIX": str(BYTECODE)}  # compiling everything anew triples the time to start
+    patient = {"PALLAS_CONNECT_TIMEOUT": "30"}  # a busy machine takes long to connect, and no server here hangs
+    return known | patient | {"PYTHONPYCACHEPREFIX": str(BYTECODE)}  # compiling anew triples the time to start
 
 
 @dataclass

@@ -103,9 +103,12 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             _store(settings, fast.to_json, fast.from_json, fast.weigh) as store,
         ):
             targets = {name: prepared.endpoints[name] for name in settings.forward & prepared.endpoints.keys()}
-            forwarding = fast.Forwarding(targets, partial(may_go_on, settings), downstream.worth_trying)
+            timeout = settings.connect_timeout
+            forwarding = fast.Forwarding(
+                targets, partial(may_go_on, settings), downstream.worth_trying, timeout=timeout
+            )
             conversations = Conversations(store, fast.weigh)
-            programs = fast.Programs(loaded.servers & prepared.programs, downstream.program)
+            programs = fast.Programs(loaded.servers & prepared.programs, downstream.program, timeout)
             engine = fast.Engine(
                 loaded,
                 settings,

@@ -102,7 +102,7 @@ def test_an_unknown_agent_is_refused_with_the_nearest(name: str, hint: str) -> N
     assert str(refused.value) == f"agents.yaml:3:1 agents: there is no agent `{name}`\n    {hint}"
 
 
-@pytest.mark.parametrize("key", ["PALLAS_MAX_DEPTH", "PALLAS_MAX_BODY"])
+@pytest.mark.parametrize("key", ["PALLAS_MAX_DEPTH", "PALLAS_MAX_BODY", "PALLAS_CONNECT_TIMEOUT"])
 @pytest.mark.parametrize("number", ["0", "-1", "8.5", "x", "٣", "9" * 5000])
 def test_a_bad_number_is_refused(key: str, number: str) -> None:
     with pytest.raises(Refused, match=rf"\${key}: must be a whole number of at least 1, not "):
@@ -110,10 +110,10 @@ def test_a_bad_number_is_refused(key: str, number: str) -> None:
 
 
 def test_limits() -> None:
-    own = resolve("harper", {"PALLAS_MAX_DEPTH": "3", "PALLAS_MAX_BODY": "1000"})
-    assert (own.max_depth, own.max_body) == (3, 1000)
+    own = resolve("harper", {"PALLAS_MAX_DEPTH": "3", "PALLAS_MAX_BODY": "1000", "PALLAS_CONNECT_TIMEOUT": "7"})
+    assert (own.max_depth, own.max_body, own.connect_timeout) == (3, 1000, 7)
     own = resolve("harper", {})
-    assert (own.max_depth, own.max_body) == (8, 32 << 20)
+    assert (own.max_depth, own.max_body, own.connect_timeout) == (8, 32 << 20, 5)
 
 
 def test_what_is_said_goes_into_traces_only_when_told_in_so_many_words() -> None:

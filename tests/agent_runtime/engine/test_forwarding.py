@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pallas_agent_runtime.engine import Forwarding
-from pallas_agent_runtime.engine import forwarding as module
 from pallas_contract.probe.probe import Target
 from pallas_service.access.caller import Caller
 
@@ -100,10 +99,12 @@ async def served(*apps: Silent) -> AsyncIterator[None]:
             listener.close()
 
 
-def lent(agent: Agent, worth_trying: bool = True, **servers: Silent) -> AbstractAsyncContextManager[None]:
+def lent(
+    agent: Agent, worth_trying: bool = True, timeout: float = PATIENCE, **servers: Silent
+) -> AbstractAsyncContextManager[None]:
     """The tools of `servers`, lent to `agent` for a turn of alice; her token may go to all of them."""
     targets = {name: Target(server.url) for name, server in servers.items()}
-    made = Forwarding(targets, lambda *_: True, lambda _: worth_trying)
+    made = Forwarding(targets, lambda *_: True, lambda _: worth_trying, timeout=timeout)
     return made.lent({"x": agent}, CALLER, None)
 
 
@@ -117,10 +118,9 @@ async def test_a_server_that_does_not_answer_the_end_of_a_session_holds_nobody_u
         await server.quiet.wait()
 
 
-async def test_nor_does_one_that_never_tells_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT", 0.5)
+async def test_nor_does_one_that_never_tells_its_tools() -> None:
     server, agent = Silent("DELETE", "tools/list"), Agent("a")
-    async with asyncio.timeout(PATIENCE), served(server), lent(agent, a=server):
+    async with asyncio.timeout(PATIENCE), served(server), lent(agent, timeout=0.5, a=server):
         assert list(agent.tools) == []
 
 

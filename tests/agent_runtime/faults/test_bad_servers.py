@@ -46,7 +46,7 @@ class Scout:
             "scout.md": card,
             "fastagent.config.yaml": {"default_model": "openai.m", "mcp": {"servers": servers}},
         }
-        self.agents = toolkit.Agents(folder, parent=toolkit.warm_parent)
+        self.agents = toolkit.Agents(folder, {"PALLAS_CONNECT_TIMEOUT": "5"}, toolkit.warm_parent)
 
     async def well(self) -> None:
         """All servers are good, and that is known."""

@@ -59,7 +59,8 @@ def scout(toolkit: Any, wire: Any, model: Any, silent: int, tmp_path_factory: py
         },
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
-    with toolkit.running(toolkit.write_files(tmp_path_factory.mktemp("hanging"), files), "scout", "lens") as agents:
+    folder = toolkit.write_files(tmp_path_factory.mktemp("hanging"), files)
+    with toolkit.running(folder, "scout", "lens", PALLAS_CONNECT_TIMEOUT="5") as agents:
         agents.first_pages = {name: page(agents, name) for name in ("scout", "lens")}
         yield agents
 

@@ -75,7 +75,9 @@ async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any)
             "scout.md": card,
             "fastagent.config.yaml": {"default_model": "passthrough", "mcp": {"servers": servers}},
         }
-        agents = stack.enter_context(toolkit.running(toolkit.write_files(tmp_path, files), "scout"))
+        agents = stack.enter_context(
+            toolkit.running(toolkit.write_files(tmp_path, files), "scout", PALLAS_CONNECT_TIMEOUT="5")
+        )
 
         def page() -> dict[str, Any] | None:
             answer: dict[str, Any] = json.loads(agents.get("scout", "/healthz")[1])

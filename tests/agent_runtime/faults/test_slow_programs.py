@@ -75,7 +75,9 @@ async def test_a_program_that_no_turn_waits_for_is_started_once_and_kept(
     with ExitStack() as stack:
         model = stack.enter_context(parts.modelling(toolkit))
         files[".env"] = f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n"
-        agents = stack.enter_context(toolkit.running(toolkit.write_files(tmp_path, files), "scout"))
+        agents = stack.enter_context(
+            toolkit.running(toolkit.write_files(tmp_path, files), "scout", PALLAS_CONNECT_TIMEOUT="5")
+        )
 
         async def until(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
             def page() -> dict[str, Any] | None:

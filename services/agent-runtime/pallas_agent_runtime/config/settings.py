@@ -23,6 +23,8 @@ MAX_BODY = 32 << 20
 """Default of `PALLAS_MAX_BODY`: room for a few images."""
 MAX_DEPTH = 8
 """Default of `PALLAS_MAX_DEPTH`."""
+CONNECT_TIMEOUT = 5
+"""Default of `PALLAS_CONNECT_TIMEOUT`, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Settings:
     """Most agents a call may pass through, this one included."""
     max_body: int = MAX_BODY
     """Most bytes of a message and its images, in base64, together."""
+    connect_timeout: int = CONNECT_TIMEOUT
+    """Seconds to connect what is missing before a turn goes on without it."""
     conversations: Path | None = None
     """SQLite file of the conversations; None keeps them in memory."""
     trace_content: bool = False
@@ -116,6 +120,7 @@ def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, *, env
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
         max_depth=_number(env, names.ENV_MAX_DEPTH, MAX_DEPTH),
         max_body=_number(env, names.ENV_MAX_BODY, MAX_BODY),
+        connect_timeout=_number(env, names.ENV_CONNECT_TIMEOUT, CONNECT_TIMEOUT),
         conversations=project / conversations if conversations else None,
         trace_content=_flag(env, names.ENV_TRACE_CONTENT),
     )

@@ -16,10 +16,10 @@ from typing import Any
 import structlog
 from fast_agent.core.agent_app import AgentApp
 
+from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
+
 log = structlog.get_logger(__name__)
 
-TIMEOUT = 5.0
-"""Seconds to connect what is missing before a turn goes on without it, all servers together."""
 START_LIMIT = 120.0
 """Seconds for a program to start; the others of its agent are not connected meanwhile."""
 RETRY = 30.0
@@ -38,8 +38,10 @@ _Use = tuple["Connections", str]
 class Programs:
     """The programs of all instances: which of them are late, and which are not worth waiting for."""
 
-    def __init__(self, names: frozenset[str], report: Report) -> None:
+    def __init__(self, names: frozenset[str], report: Report, timeout: float = CONNECT_TIMEOUT) -> None:
+        """`timeout` is how long a turn waits for what it is without, HTTP servers and programs together, in seconds."""
         self.names = names
+        self.timeout = timeout
         self._report = report
         self._slow: set[str] = set()
         self._late: defaultdict[str, dict[_Use, str]] = defaultdict(dict)
@@ -48,7 +50,7 @@ class Programs:
         self.context = contextvars.copy_context()
 
     def quick(self, name: str) -> bool:
-        """Return whether a turn may wait for its start: it never took longer than `TIMEOUT`, as far as is known."""
+        """Return whether a turn may wait for its start: it never took longer, as far as is known."""
         return name not in self._slow
 
     def late(self, use: _Use, name: str, reason: str) -> None:
@@ -57,7 +59,7 @@ class Programs:
         self._report(name, reason)
 
     def started(self, use: _Use, name: str, seconds: float) -> None:
-        if seconds <= TIMEOUT:
+        if seconds <= self.timeout:
             self._slow.discard(name)
         self._late[name].pop(use, None)
         self._there[name].add(use)
@@ -107,12 +109,12 @@ class Connections:
     async def attach(self) -> None:
         """Connect the servers the agents use; one that is down is tried again on a later turn."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + TIMEOUT
+        end = loop.time() + self._programs.timeout
         await asyncio.gather(*(self._attach_missing(agent, names, end) for agent, names in self._users().items()))
 
     async def start_programs(self) -> None:
         """Begin to start the programs, and wait for them as long as any turn would."""
-        end = asyncio.get_running_loop().time() + TIMEOUT
+        end = asyncio.get_running_loop().time() + self._programs.timeout
         await asyncio.gather(*(self._start_missing(agent, names, end) for agent, names in self._users().items()))
 
     async def close(self) -> None:
@@ -178,7 +180,7 @@ class Connections:
             self._programs.late(use, name, NOT_STARTED)
             start.settle()
 
-        timer = loop.call_later(TIMEOUT, late)
+        timer = loop.call_later(self._programs.timeout, late)
         try:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
                 await self._app.attach_mcp_server(agent, name)

@@ -21,13 +21,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from pallas_agent_runtime.calls.progress import Progress
+from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
 from pallas_contract.probe.probe import Target
 from pallas_service.access.caller import Caller
 
 log = structlog.get_logger(__name__)
 
-CONNECT = 5.0
-"""Seconds to connect one server and to list its tools before the turn goes on without it."""
 CLOSE = 1.0
 """Seconds that the end of a session is told for: the turn is over, and the server may be gone."""
 PAGES = 20
@@ -52,13 +51,22 @@ class _Tool(FunctionTool):  # type: ignore[misc]  # fastmcp is not followed: see
 class Forwarding:
     """The servers to call as the caller; `targets` says where they are and which other headers they want.
 
-    `worth_trying` says of a server whether to connect to it now.
+    `worth_trying` says of a server whether to connect to it now; within `timeout` seconds one is connected and has
+    listed its tools, or the turn goes on without it.
     """
 
-    def __init__(self, targets: Mapping[str, Target], may_go_on: MayGoOn, worth_trying: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        targets: Mapping[str, Target],
+        may_go_on: MayGoOn,
+        worth_trying: Callable[[str], bool],
+        *,
+        timeout: float = CONNECT_TIMEOUT,
+    ) -> None:
         self._targets = targets
         self._may_go_on = may_go_on
         self._worth_trying = worth_trying
+        self._timeout = timeout
 
     @property
     def servers(self) -> frozenset[str]:
@@ -89,7 +97,7 @@ class Forwarding:
     async def _hold(self, server: str, caller: Caller | None, line: asyncio.Future[_Line | None]) -> None:
         """Connect, and keep the connection until cancelled: anyio has it closed by the task that opened it."""
         try:
-            async with asyncio.timeout(CONNECT) as limit, self._client(server, caller) as client:
+            async with asyncio.timeout(self._timeout) as limit, self._client(server, caller) as client:
                 tools = await _tools(client)
                 # The limit is for connecting; from here on the turn's own deadline holds.
                 limit.reschedule(None)
@@ -108,7 +116,7 @@ class Forwarding:
         headers = {key: value for key, value in target.headers.items() if key.lower() != "authorization"}
         if caller is not None and self._may_go_on(server, target.url, caller):
             headers["authorization"] = f"Bearer {caller.token}"
-        timeout = httpx2.Timeout(CONNECT, read=None)  # the turn has its deadline
+        timeout = httpx2.Timeout(self._timeout, read=None)  # the turn has its deadline
         async with (
             httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"request": [_hurried]}) as http,
             Client(streamable_http_client(target.url, http_client=http)) as client,
