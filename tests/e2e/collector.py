@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 
 NAME, PORT = "otel-collector", 4318
 CODE = """
@@ -31,3 +32,20 @@ def traces(lines: Iterable[str]) -> list[set[str]]:
     for _, service, trace, _ in (line.split("|") for line in lines if line.startswith("span|")):
         found.setdefault(trace, set()).add(service)
     return list(found.values())
+
+
+async def until_traced(
+    ask: Callable[[], Awaitable[object]], lines: Callable[[], Iterable[str]], services: set[str]
+) -> None:
+    """Ask until the collector has printed one more trace in which exactly `services` took part.
+
+    An agent gives up spans that the collector does not take in time, which on a busy machine it may not.
+    """
+    before = traces(lines()).count(services)
+    async with asyncio.timeout(180):
+        while True:
+            await ask()
+            for _ in range(30):
+                if traces(lines()).count(services) > before:
+                    return
+                await asyncio.sleep(0.5)

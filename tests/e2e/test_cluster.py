@@ -107,23 +107,23 @@ async def test_the_registry_follows_a_crash(up) -> None:
 
 
 async def test_the_registry_follows_a_freeze(up) -> None:
-    await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up, patience=60)
+    await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up)
 
 
 async def test_a_deleted_pod_is_replaced(up) -> None:
     (before,) = up.pods("engineering")
     up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=engineering", "--wait=false")
     until(lambda: up.ready("engineering") and before not in up.pods("engineering"), "another pod is ready", within=90)
-    await scenario.until_probed(up.url("registry"), "engineering", lambda: up.addresses("engineering"), within=30)
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    await scenario.until_probed(up.url("registry"), "engineering", lambda: up.addresses("engineering"), within=60)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
 
 
 async def test_replicas_are_seen_one_by_one(up) -> None:
     up.kubectl("scale", "deployment/tech-research", "--replicas=3")
     up.kubectl("rollout", "status", "deployment/tech-research", "--timeout=120s")
-    await until_replicas(up.url("registry"), "tech_research", 3, within=30)
-    await scenario.until_probed(up.url("registry"), "tech_research", lambda: up.addresses("tech_research"), within=30)
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    await until_replicas(up.url("registry"), "tech_research", 3, within=60)
+    await scenario.until_probed(up.url("registry"), "tech_research", lambda: up.addresses("tech_research"), within=60)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
     up.kubectl("scale", "deployment/tech-research", "--replicas=1")
     await until_replicas(up.url("registry"), "tech_research", 1, within=60)
 
@@ -139,7 +139,7 @@ async def test_an_added_agent_disturbs_no_other(up) -> None:
     (up.config.parent / "agents" / "scout.md").unlink()  # a card of no agent would be anybody's file
     up.config.write_text(text)
     up.upgrade()
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
     await until_gone(up.url("registry"), "scout", within=SYNC)
     assert set(up.pods()) == before
 
@@ -147,11 +147,11 @@ async def test_an_added_agent_disturbs_no_other(up) -> None:
 async def test_a_broken_upgrade_leaves_the_old_one_serving_until_it_is_rolled_back(up) -> None:
     before = set(up.pods("research"))
     up.upgrade("--set", "agents.research.image.tag=no-such-tag")
-    until(lambda: before < set(up.pods("research")), "the pod with the wrong image is made", within=30)
+    until(lambda: before < set(up.pods("research")), "the pod with the wrong image is made", within=60)
     await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
     up.helm("rollback", "--wait", "--timeout", "60s")
-    until(lambda: set(up.pods("research")) == before, "only the pod of before is left", within=30)
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=30)
+    until(lambda: set(up.pods("research")) == before, "only the pod of before is left", within=60)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
 
 
 def test_a_second_fleet_in_the_namespace_is_refused(fleet) -> None:

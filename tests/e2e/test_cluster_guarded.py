@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,10 +182,11 @@ def test_another_tool_may_apply_claims_and_ways_to_the_collector(fleet: Release)
 
 
 async def test_one_trace_of_both_agents_arrives_at_the_collector(up: Release) -> None:
-    await ask(f"{up.url('harper')}/mcp", scenario.ERAS[0], HELLO)
-    async with asyncio.timeout(60):
-        while {"harper", "research"} not in collector.traces(up.kubectl("logs", collector.NAME).splitlines()):
-            await asyncio.sleep(0.5)
+    await collector.until_traced(
+        partial(ask, f"{up.url('harper')}/mcp", scenario.ERAS[0], HELLO),
+        lambda: up.kubectl("logs", collector.NAME).splitlines(),
+        {"harper", "research"},
+    )
 
 
 async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release(up: Release) -> None:
@@ -197,7 +198,7 @@ async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release
         url = f"http://{pod['status']['hostIP']}:{port}/mcp"
         about = {"capabilities": CAPABILITIES, "heartbeat_interval": 60, "url": url}
         assert (await say(up, "server.register", **about))[0] == 200
-        await scenario.until_states(up.url("registry"), {"feature-extractor": "ok"}, within=20)
+        await scenario.until_states(up.url("registry"), {"feature-extractor": "ok"}, within=60)
 
         before = set(up.pods("registry")) | set(up.pods("harper"))
         up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name in (registry, harper)")
@@ -227,7 +228,7 @@ async def still_there(fleet: Release) -> None:
     until(lambda: all(map(fleet.ready, ("registry", "harper", "research"))), "new pods are ready", within=180)
     await scenario.until_states(fleet.url("registry"), {"feature-extractor": "unknown"}, within=60)
     assert (await say(fleet, "agent.heartbeat", status="active"))[0] == 200
-    await scenario.until_states(fleet.url("registry"), {"feature-extractor": "ok"}, within=20)
+    await scenario.until_states(fleet.url("registry"), {"feature-extractor": "ok"}, within=60)
     async with guest(fleet) as client:
         history = await client.get_prompt("harper_history", {"session_id": "shopping"})
     assert [message.content.text for message in history.messages][:1] == ["remember the milk"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from mcp import Client
@@ -159,7 +159,7 @@ async def test_the_registry_follows_a_freeze(up):
 
 async def test_the_registry_follows_a_removed_and_recreated_container(up):
     up.container("engineering").remove(force=True)
-    await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=20)
+    await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=60)
     entry = (await scenario.catalogue(up.url("registry")))["engineering"]
     assert entry["_meta"][server_json.HEALTH_META]["message"] == "name not found"
     up.up()
@@ -253,12 +253,8 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
 
 async def test_a_collector_on_the_network_telemetry_gets_one_trace_of_all_agents(up):
     """Until now there was none, which nobody noticed."""
+    everyone = {"harper", "research", "tech-research", "engineering"}
     with up.beside("telemetry", collector.NAME, collector.CODE) as logs:
         for era in scenario.ERAS:
-            await scenario.harper_delegates(f"{up.url('harper')}/mcp", era)
-        everyone = {"harper", "research", "tech-research", "engineering"}
-        async with asyncio.timeout(60):
-            while True:
-                if sum(services == everyone for services in collector.traces(logs())) >= len(scenario.ERAS):
-                    break
-                await asyncio.sleep(0.5)
+            ask = partial(scenario.harper_delegates, f"{up.url('harper')}/mcp", era)
+            await collector.until_traced(ask, logs, everyone)

@@ -97,7 +97,7 @@ async def test_of_three_replicas_the_one_that_hangs_is_named(up):
     finally:
         hangs.unpause()
     assert address in addresses
-    await scenario.until_states(up.url("registry"), ALL_OK, within=30)
+    await scenario.until_states(up.url("registry"), ALL_OK, within=60)
 
 
 async def hanging(stack: Stack) -> str:

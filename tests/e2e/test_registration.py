@@ -73,7 +73,7 @@ async def test_an_agent_outside_of_the_fleet_registers_is_probed_and_outlives_th
         async with outside() as port:
             about = {"capabilities": CAPABILITIES, "heartbeat_interval": 2, "url": f"http://{gateway}:{port}/mcp"}
             assert (await say(stack, "server.register", **about))[0] == 200
-            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=20)
+            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
             entry = (await scenario.catalogue(stack.url("registry")))["feature-extractor"]
             assert entry["_meta"][server_json.REGISTRATION_META]["schema"] == CAPABILITIES["schema"]
             status, refused = await say(stack, "server.register", **{**about, "url": "http://169.254.169.254/mcp"})
@@ -81,15 +81,15 @@ async def test_an_agent_outside_of_the_fleet_registers_is_probed_and_outlives_th
 
             stack.kill("registry")
             stack.start("registry")
-            await scenario.until_states(stack.url("registry"), {"feature-extractor": "unknown"}, within=30)
+            await scenario.until_states(stack.url("registry"), {"feature-extractor": "unknown"}, within=60)
             assert (await say(stack, "agent.heartbeat", status="active"))[0] == 200
-            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=20)
+            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
             stack.container("registry").remove(force=True)
             stack.up()
             assert (await say(stack, "agent.heartbeat", status="active"))[0] == 200
-            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=20)
+            await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
         await say(stack, "agent.heartbeat", status="active")
-        await scenario.until_states(stack.url("registry"), {"feature-extractor": "error"}, within=20)
+        await scenario.until_states(stack.url("registry"), {"feature-extractor": "error"}, within=60)
 
         assert (await say(stack, "server.deregister"))[0] == 200
         assert "feature-extractor" not in await scenario.states(stack.url("registry"))

@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,24 @@ def ways(collector: Any, task: str) -> list[str]:
     return sorted(" / ".join(way(span)) for span in wanted)
 
 
-def test_client_agent_and_sub_agent_are_one_trace(fleet: Any, era: str, collector: Any, toolkit: Any) -> None:
-    as_client(fleet, era, f"delegate {CANARY}", f"one-{era}")
+@pytest.fixture(scope="module")
+def traced(fleet: Any, collector: Any, toolkit: Any) -> Callable[[str], list[str]]:
+    """The spans of one delegation of a client of an era, as `ways`: asked for once, by the first test that needs it."""
+
+    @cache
+    def delegate(era: str) -> list[str]:
+        as_client(fleet, era, f"delegate {CANARY}", f"one-{era}")
+        toolkit.until(lambda: True if len(ways(collector, f"one-{era}")) >= SPANS else None)
+        return ways(collector, f"one-{era}")
+
+    return delegate
+
+
+SPANS = 9
+"""Of one delegation, as the first test lists them."""
+
+
+def test_client_agent_and_sub_agent_are_one_trace(traced: Callable[[str], list[str]], era: str) -> None:
     asked = "client: MCP send tools/call harper / harper: tools/call harper / harper: invoke_agent harper"
     delegated = f"{asked} / harper: tools/call research / research: tools/call research"
     tree = [
@@ -137,12 +154,14 @@ def test_client_agent_and_sub_agent_are_one_trace(fleet: Any, era: str, collecto
         f"{delegated} / research: invoke_agent research",
         f"{delegated} / research: invoke_agent research / research: chat m",
     ]
-    toolkit.until(lambda: True if len(ways(collector, f"one-{era}")) >= len(tree) else None)
-    assert ways(collector, f"one-{era}") == tree
+    assert len(tree) == SPANS
+    assert traced(era) == tree
 
 
-def test_spans_say_where_a_task_is_and_log_lines_which_trace(fleet: Any, era: str, collector: Any) -> None:
-    """Of the calls of the test before."""
+def test_spans_say_where_a_task_is_and_log_lines_which_trace(
+    fleet: Any, era: str, collector: Any, traced: Callable[[str], list[str]]
+) -> None:
+    traced(era)
     spans = {span["service"]: span for span in collector.trace(f"one-{era}") if "pallas.task.id" in span["attributes"]}
     said = {
         service: [span["attributes"][f"pallas.task.{key}"] for key in ("depth", "path")]
@@ -157,7 +176,8 @@ def test_spans_say_where_a_task_is_and_log_lines_which_trace(fleet: Any, era: st
         assert bytes.fromhex(line["span_id"]) == base64.b64decode(span["spanId"])
 
 
-def test_a_model_request_says_model_and_tokens(collector: Any) -> None:
+def test_a_model_request_says_model_and_tokens(collector: Any, traced: Callable[[str], list[str]]) -> None:
+    traced("legacy")
     (said, *_) = [span["attributes"] for span in collector.spans() if span["name"] == "chat m"]
     assert (said["gen_ai.operation.name"], said["gen_ai.request.model"]) == ("chat", "m")
 
@@ -260,9 +280,11 @@ async def test_of_a_callers_trace_only_its_id_goes_on(
     assert not any(CANARY in fleet.log(name).read_text() for name in ("harper", "research"))
 
 
-def test_probes_begin_no_trace(collector: Any) -> None:
-    """The agents were probed by each other all the while."""
+def test_probes_begin_no_trace(collector: Any, traced: Callable[[str], list[str]]) -> None:
+    """The agents are probed by each other all the while."""
+    traced("legacy")
     beginnings = {span["name"] for span in collector.spans() if "parentSpanId" not in span}
+    assert beginnings
     assert not beginnings & {"tools/call get_health", "tools/list", *SETTING_UP}
 
 
