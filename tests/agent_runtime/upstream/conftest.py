@@ -1,0 +1,81 @@
+"""fast-agent's own examples, as its package brings them: one project per folder of them, one process per agent."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fast_agent
+import pytest
+
+from tests.agent_runtime.upstream import script
+from tests.agent_runtime.upstream.scripted_model import ScriptedModel, serving
+
+RESOURCES = Path(fast_agent.__file__).parent / "resources"
+SEVERAL = Path(__file__).with_name("several.py")
+PROJECTS: dict[str, dict[str, dict[str, Any]]] = {
+    "examples/workflows": {
+        "post_writer": {"module": "chaining"},
+        "parallel": {"module": "parallel"},
+        "route": {"module": "router"},
+        "cover_letter_writer": {"module": "evaluator"},
+        "orchestrate": {"module": "orchestrator"},
+        "reliable_classifier": {"module": "maker"},
+        "pmo": {"module": "agents_as_tools_simple"},
+        "pmo_news": {"module": "agents_as_tools_extended"},
+        "asking": {"module": "human_input"},
+    },
+    "examples/researcher": {
+        "researcher": {"module": "researcher"},
+        "researcher_evaluator": {"module": "researcher-eval"},
+        "enhancedresearcher": {"module": "researcher-imp"},
+    },
+    "examples/data-analysis": {
+        "data_analysis": {"module": "analysis"},
+        "research_campaign_creator": {"module": "analysis-campaign"},
+    },
+    "setup": {"example": {"module": "agent"}},
+}
+
+
+@dataclass
+class Examples:
+    """The running examples: `agents` knows of each agent the project it runs in."""
+
+    model: ScriptedModel
+    agents: dict[str, Any]
+
+    def url(self, name: str) -> str:
+        return str(self.agents[name].url(name))
+
+
+@pytest.fixture(scope="package")
+def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Examples]:
+    folder = tmp_path_factory.mktemp("upstream")
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("uvx", "npx", "uv", "docker"):
+        program = programs / name
+        program.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("stdio_server.py").read_text())
+        program.chmod(0o755)
+    with serving(ScriptedModel(script.answer)) as model, ExitStack() as stack:
+        agents = {}
+        for path, definitions in PROJECTS.items():
+            project = shutil.copytree(RESOURCES / path, folder / path.replace("/", "-"))
+            written = {name: {"port": toolkit.free_port(), **entry} for name, entry in definitions.items()}
+            fleet = {"name": "upstream", "registry_port": toolkit.free_port(), "agents": written}
+            toolkit.write_files(project, {"agents.yaml": fleet})
+            environ = {**model.environ(), "FAST_AGENT_MODEL": "openai.gpt-4.1", "PATH": f"{programs}:/usr/bin:/bin"}
+            started = stack.enter_context(contextlib.closing(toolkit.Agents(project, environ)))
+            started.start(SEVERAL.stem, SEVERAL.read_text())
+            for name in definitions:
+                started.running[name] = started.running[SEVERAL.stem]
+                agents[name] = started
+            started.wait(*definitions)
+        yield Examples(model, agents)

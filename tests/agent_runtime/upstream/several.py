@@ -1,0 +1,30 @@
+"""Serve all agents of a project in one process: their imports cost more than all that the tests ask of them.
+
+Each is prepared and served as `pallas --agent` does it; run in the folder of agents.yaml.
+"""
+
+import asyncio
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import yaml
+
+from pallas_agent_runtime import log_levels, prepare, serve
+from pallas_contract import names
+from pallas_service.http import sockets
+
+
+async def main() -> None:
+    fleet = yaml.safe_load(Path(names.AGENTS_FILE).read_text())
+    log_levels.configure(fleet["name"], "several", "json")
+    path = Path(names.AGENTS_FILE)
+    agents = [prepare.prepare(path, name, dict(os.environ), Path(names.SECRETS_DIR)) for name in fleet["agents"]]
+    with ExitStack() as stack:
+        stack.enter_context(serve.home(agents[0].config.data))  # no agent calls another: theirs are the same
+        places = [agent.settings for agent in agents]
+        bound = [stack.enter_context(sockets.bound(place.host, place.port, place.listen_on)) for place in places]
+        await asyncio.gather(*map(serve._serve, agents, bound))
+
+
+asyncio.run(main())
