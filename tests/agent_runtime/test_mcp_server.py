@@ -35,7 +35,7 @@ class Pretended:
     def __init__(self) -> None:
         self.asked: list[tuple[Question, str | None]] = []
 
-    async def ask(self, question: Question, key: str | None, report: Any, caller: Any) -> str:
+    async def ask(self, question: Question, key: str | None, report: Any, caller: Any, *, elicit: Any) -> str:
         self.asked.append((question, key))
         if question.text == "refuse":
             raise Refusal("the model is down")

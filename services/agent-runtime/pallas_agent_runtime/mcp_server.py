@@ -17,9 +17,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime.calls import arguments as calls_arguments
-from pallas_agent_runtime.calls import delegation
+from pallas_agent_runtime.calls import delegation, elicitation
 from pallas_agent_runtime.calls.arguments import BadArgument, Question
 from pallas_agent_runtime.calls.delegation import BadTask, Task, TooFar
+from pallas_agent_runtime.calls.elicitation import Elicit, NotOpen, PausedTurns
 from pallas_agent_runtime.calls.progress import Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations import store
@@ -39,7 +40,9 @@ _BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
 class Agent(Protocol):
     """The engine, as far as the surface needs it."""
 
-    async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str: ...
+    async def ask(
+        self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> str: ...
     async def history(self, key: str) -> list[t.PromptMessage]: ...
 
 
@@ -52,7 +55,10 @@ class Surface:
         self._settings = settings
         self._agent = agent
         self._current = current
-        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, *failures)
+        self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, NotOpen, *failures)
+        replicas = settings.agent.replicas
+        several = f"the agent has {replicas} replicas, and an answer may reach another one" if replicas > 1 else ""
+        self._paused = PausedTurns(several)
         self.tools = tools(settings)
         self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
@@ -79,8 +85,13 @@ class Surface:
     async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
         return t.ListToolsResult(tools=self.tools)
 
-    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        """Answer one call; what goes wrong in the agent is a tool error, only an unknown tool a protocol error."""
+    async def call_tool(
+        self, ctx: Context, params: t.CallToolRequestParams
+    ) -> t.CallToolResult | t.InputRequiredResult:
+        """Answer one call, or ask its caller something first.
+
+        What goes wrong in the agent is a tool error, only an unknown tool a protocol error.
+        """
         if params.name not in self._schemas:
             raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
         arguments = params.arguments or {}
@@ -93,12 +104,15 @@ class Surface:
             return _text(str(refused), failed=True)
         spans.about(task)
         with delegation.carried(task), bound_contextvars(task=task.id, depth=task.depth, path=task.route):
-            return await self._timed(ctx, params.name, arguments, task)
+            return await self._timed(ctx, params, task)
 
-    async def _timed(self, ctx: Context, tool: str, arguments: dict[str, Any], task: Task) -> t.CallToolResult:
+    async def _timed(
+        self, ctx: Context, params: t.CallToolRequestParams, task: Task
+    ) -> t.CallToolResult | t.InputRequiredResult:
         started = time.perf_counter()
+        tool = params.name
         try:
-            text = await self._ask(ctx, arguments, task)
+            text = await self._ask(ctx, params, task)
             failed = False
         except self._failures as failure:
             text = str(failure)
@@ -106,27 +120,38 @@ class Surface:
         except (HungUp, asyncio.CancelledError):
             _log(ctx, "call_cancelled", tool, started, failed=True)
             raise
+        if isinstance(text, t.InputRequiredResult):
+            _log(ctx, "call_asks_back", tool, started, failed=False)
+            return text
         if self._settings.trace_content:
-            spans.content(arguments, text)
+            spans.content(params.arguments or {}, text)
         _log(ctx, "call", tool, started, failed=failed)
         return _text(text, failed=failed)
 
-    async def _ask(self, ctx: Context, arguments: dict[str, Any], task: Task) -> str:
+    async def _ask(self, ctx: Context, params: t.CallToolRequestParams, task: Task) -> str | t.InputRequiredResult:
         """Return the agent's answer within the time the task has left, retries of the model included."""
+        handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        if params.request_state is not None and not handshake:
+            return await attended(ctx.request, self._paused.resume(ctx, params))
         task.check(self._settings.max_depth)
-        question = calls_arguments.parse(arguments, self._settings.max_body)
+        question = calls_arguments.parse(params.arguments or {}, self._settings.max_body)
         key = self._key(ctx, question.handle)
         has_token = ctx.meta is not None and ctx.meta.get("progress_token") is not None
-        report = ctx.session.report_progress if has_token else None
-        try:
-            async with asyncio.timeout(task.remaining) as limit:
-                with spans.turn(self._settings.name):
-                    answer = self._agent.ask(question, key, report, caller(ctx.request))
-                    return await attended(ctx.request, answer)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise TooFar(f"no answer before the task's deadline: {task.route}") from None
+
+        async def turn(elicit: Elicit, report: Report) -> str:
+            try:
+                async with asyncio.timeout(task.remaining) as limit:
+                    with spans.turn(self._settings.name):
+                        progress = report if has_token else None
+                        return await self._agent.ask(question, key, progress, caller(ctx.request), elicit=elicit)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise TooFar(f"no answer before the task's deadline: {task.route}") from None
+
+        if handshake:
+            return await attended(ctx.request, turn(elicitation.over_session(ctx), ctx.session.report_progress))
+        return await attended(ctx.request, self._paused.begin(ctx, params, turn))
 
     def _health(self, arguments: dict[str, Any]) -> t.CallToolResult:
         if arguments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,8 +61,12 @@ class App:
 HANGS = 3600.0
 
 
+def made(app: Any, programs: Programs, forwarded: frozenset[str] = frozenset(), choose: Any = sorted) -> Connections:
+    return Connections(app, forwarded, choose, programs=programs, connecting=lambda _: nullcontext())
+
+
 async def attach(app: Any, forwarded: frozenset[str], choose: Any) -> None:
-    await Connections(app, forwarded, choose, Programs(frozenset(), lambda name, reason: None)).attach()
+    await made(app, Programs(frozenset(), lambda name, reason: None), forwarded, choose).attach()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ class Turns:
         self.reported: dict[str, str] = {}
         self.app: Any = App(seconds)
         self.programs = Programs(frozenset(programs), self.reported.__setitem__)
-        self.connections = Connections(self.app, frozenset(), sorted, self.programs)
+        self.connections = made(self.app, self.programs)
 
     async def seconds(self, turn: Any) -> float:
         """How long something takes."""
@@ -125,7 +130,7 @@ def test_a_slow_program_costs_no_turn_its_time_and_is_kept_once_it_is_there() ->
         assert turns.reported == {"quick": "", "slow": ""}
         assert await turns.seconds(turns.connections.attach()) == pytest.approx(1.0)
         assert turns.app.attached["one"] == ["quick", "slow", "http"]
-        another = Connections(App({"slow": 7.0, "quick": 0.5}), frozenset(), sorted, turns.programs)  # type: ignore[arg-type]
+        another = made(App({"slow": 7.0, "quick": 0.5}), turns.programs)
         assert await turns.seconds(another.attach()) == pytest.approx(0.5)
         await another.close()
 
@@ -163,7 +168,7 @@ def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -
 def test_a_program_is_missing_while_any_instance_is_without_it() -> None:
     reported: dict[str, str] = {}
     programs = Programs(frozenset({"p"}), reported.__setitem__)
-    one, two = ((Connections(App({}), frozenset(), sorted, programs), "a") for _ in range(2))  # type: ignore[arg-type]
+    one, two = ((made(App({}), programs), "a") for _ in range(2))
     programs.late(one, "p", "first")
     programs.late(two, "p", "second")
     programs.started(one, "p", 7.0)
@@ -177,7 +182,7 @@ def test_a_program_is_missing_while_any_instance_is_without_it() -> None:
 def test_the_end_of_an_instance_mends_no_program_and_breaks_none() -> None:
     reported: dict[str, str] = {}
     programs = Programs(frozenset({"p"}), reported.__setitem__)
-    one, two = (Connections(App({}), frozenset(), sorted, programs) for _ in range(2))  # type: ignore[arg-type]
+    one, two = (made(App({}), programs) for _ in range(2))
     programs.late((one, "a"), "p", "broken")
     programs.forget(one)
     assert reported == {"p": "broken"}

@@ -22,6 +22,9 @@ SYMBOLS = {
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
     "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
+    "fast_agent.tools.elicitation": (
+        "get_elicitation_fastmcp_tool run_elicitation_form set_elicitation_input_callback"
+    ),
     "fast_agent.ui.console": "console error_console",
 }
 MEMBERS = {
@@ -41,6 +44,7 @@ MEMBERS = {
     ),
     ("fast_agent.llm.model_factory", "ModelFactory"): "parse_model_spec",
     ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
+    ("fast_agent.agents.agent_types", "AgentConfig"): "human_input elicitation_handler",
     ("fast_agent.ui.console", "console"): "quiet",
     ("fast_agent.ui.console", "error_console"): "file soft_wrap",
 }

@@ -40,6 +40,11 @@ PROJECTS: dict[str, dict[str, dict[str, Any]]] = {
         "data_analysis": {"module": "analysis"},
         "research_campaign_creator": {"module": "analysis-campaign"},
     },
+    "examples/mcp/elicitations": {
+        "sandbox": {"module": "sandbox_demo"},
+        "sandbox_custom": {"module": "custom_handler_demo"},
+        "url_demo": {"module": "url_demo"},
+    },
     "setup": {"example": {"module": "agent"}},
 }
 

@@ -16,7 +16,7 @@ def answer(request: Request) -> Reply:
     if request.schema:
         return Reply(json.dumps(_form(request)))
     if request.tools and "tool" not in dict(request.messages):
-        return Reply("Let me see.", tuple((name, _arguments(name, schema)) for name, schema in request.tools.items()))
+        return Reply("Let me see.", tuple((name, _arguments(text, schema)) for name, schema in request.tools.items()))
     if "support intent classifier" in request.system:
         return Reply("COMPLAINT")
     return Reply(f"{label(request)}: {BETTER if FEEDBACK in text else text}")
@@ -42,7 +42,7 @@ def _form(request: Request) -> dict[str, Any]:
             "focus_areas": [],
         }
     done = "found it" in text
-    worker = "finder" if "finder" in text else "context_researcher"
+    worker = "finder" if "finder" in request.system + text else "context_researcher"
     return {
         "description": "look",
         "tasks": [] if done else [{"description": "find", "agent": worker}],
@@ -50,7 +50,7 @@ def _form(request: Request) -> dict[str, Any]:
     }
 
 
-def _arguments(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     if "fields" in schema["properties"]:
         return {"message": "Which size?", "fields": [{"name": "size", "type": "text", "required": True}]}
-    return dict.fromkeys(schema.get("required") or schema["properties"], f"asked by {name}")
+    return dict.fromkeys(schema.get("required") or schema["properties"], text)

@@ -5,9 +5,11 @@ Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.p
 (`agent_app`, `generate`, `clear`, `delete`), `AgentApp` (`registered_agents`, `attach_mcp_server`,
 `list_attached_mcp_servers`), the agents' `config`, `llm`, `message_history`, `load_message_history`, `add_tool` and
 `remove_tool`, `PromptMessageExtended`, `RequestParams`, `LlmStopReason`, `FastAgentError`, `ModelDatabase` with
-`ModelParameters`, `ModelFactory` with `parse_model_spec`, `resolve_model_reference`, the `console` and `error_console`,
-and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which fast-agent takes functions as. Nothing
-private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported (`constructor`).
+`ModelParameters`, `ModelFactory` with `parse_model_spec`, `resolve_model_reference`, the form of human input
+(`get_elicitation_fastmcp_tool`, `run_elicitation_form`, `set_elicitation_input_callback`), a configuration's
+`human_input` and `elicitation_handler`, the `console` and `error_console`, and `to_json` and `from_json` of messages;
+and fastmcp's `FunctionTool`, which fast-agent takes functions as. Nothing private; nothing patched but the constructor
+of `FastAgent`, while a module of the user is imported (`constructor`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

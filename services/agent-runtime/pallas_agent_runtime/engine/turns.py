@@ -16,10 +16,11 @@ from fast_agent.core.exceptions import FastAgentError
 from mcp_types import ImageContent, PromptMessage, TextContent
 
 from pallas_agent_runtime.calls.arguments import Question
+from pallas_agent_runtime.calls.elicitation import Elicit
 from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
-from pallas_agent_runtime.engine import tool_policy
+from pallas_agent_runtime.engine import human_input, tool_policy
 from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
@@ -52,6 +53,7 @@ class _Answer:
 class _Instance:
     session: HarnessSession
     connections: Connections
+    questions: human_input.Questions
     turns: int = 0
 
 
@@ -80,6 +82,7 @@ class Engine:
         self._choose = choose
         self._programs = programs
         self._forwarding = forwarding
+        self._wanting_humans = human_input.prepare(loaded.app.agents)
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
@@ -114,8 +117,12 @@ class Engine:
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
 
-    async def ask(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> str:
-        """Take one turn of `caller`. `key` names the conversation, None keeps nothing; `report` receives progress.
+    async def ask(
+        self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> str:
+        """Take one turn of `caller`, who is asked by `elicit`.
+
+        `key` names the conversation, None keeps nothing; `report` receives progress.
 
         A turn is a task of its own: a caller that goes away cancels it once, and it still cleans up after itself.
 
@@ -124,7 +131,7 @@ class Engine:
         """
         if not self._accepting:
             raise EngineFailed(STOPPING)
-        turn = asyncio.create_task(self._turn(question, key, report, caller))
+        turn = asyncio.create_task(self._turn(question, key, report, caller, elicit=elicit))
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
         try:
@@ -154,7 +161,9 @@ class Engine:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
 
-    async def _turn(self, question: Question, key: str | None, report: Report | None, caller: Caller | None) -> _Answer:
+    async def _turn(
+        self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> _Answer:
         async with self._conversations.turn(key) as transcript, self._pool.one() as instance:
             app = instance.session.agent_app
             agents: Any = app.registered_agents()
@@ -167,8 +176,9 @@ class Engine:
                     _resume(agents[name], messages)
             before = len(agent.message_history)
             progress = self._progress(report)
-            async with self._forwarding.lent(agents, caller, progress):
-                reply = await instance.session.generate(_message(question), request_params=_params(progress))
+            with instance.questions.of_turn(elicit):
+                async with self._forwarding.lent(agents, caller, progress):
+                    reply = await instance.session.generate(_message(question), request_params=_params(progress))
             text = _words(agent.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
                 return _Answer(text or "the model gave no answer", failed=True)
@@ -185,9 +195,17 @@ class Engine:
         if self._harness is None:
             raise EngineFailed("the engine is not running")
         session = await self._harness.session(f"pool-{uuid.uuid4().hex}", agent_name=self._loaded.target)
-        connections = Connections(session.agent_app, self._forwarding.servers, self._choose, self._programs)
+        questions = human_input.Questions()
+        human_input.equip(session.agent_app.registered_agents(), self._wanting_humans)
+        connections = Connections(
+            session.agent_app,
+            self._forwarding.servers,
+            self._choose,
+            programs=self._programs,
+            connecting=questions.connecting,
+        )
         self._connections.add(connections)
-        return _Instance(session, connections)
+        return _Instance(session, connections, questions)
 
     async def _clean(self, instance: _Instance) -> bool:
         for name in instance.session.agent_app.registered_agents():  # `clear` is for one agent, not for the application

@@ -1,0 +1,174 @@
+"""Questions to callers, asked of the SDK's own clients in both eras; the agent behind the surface only pretends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import mcp_types as t
+import pytest
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+
+from pallas_agent_runtime.calls import elicitation
+from pallas_agent_runtime.calls.elicitation import CannotAsk, PausedTurns
+from pallas_agent_runtime.mcp_server import Surface
+from pallas_agent_runtime.metrics import Metrics
+from tests.agent_runtime.surfaces import surface_of
+
+SIZE = {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}
+FORM = t.ElicitRequestFormParams(message="Which size?", requested_schema=SIZE)
+URL = t.ElicitRequestURLParams(message="Log in.", url="https://example.com/login")
+
+
+class Asking:
+    """An agent that asks its caller `questions`, `together` or one after the other, and says what was answered."""
+
+    def __init__(self, *questions: t.ElicitRequestParams, together: bool = False) -> None:
+        self._questions = questions
+        self._together = together
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def ask(self, question: Any, key: Any, report: Any, caller: Any, *, elicit: Any) -> str:
+        try:
+            if self._together:
+                answers = await asyncio.gather(*map(elicit, self._questions))
+            else:
+                answers = [await elicit(question) for question in self._questions]
+        except CannotAsk as error:
+            return f"cannot ask: {error}"
+        finally:
+            self.ended.set_result(None)
+        return " ".join(f"{answer.action} {answer.content}" for answer in answers)
+
+    async def history(self, key: str) -> list[t.PromptMessage]:
+        return []
+
+
+def served(agent: Asking, **config: Any) -> tuple[Surface, Any]:
+    surface = surface_of(agent, **config)
+    return surface, surface.server(Metrics("jarvis", [tool.name for tool in surface.tools]))
+
+
+def answering(*contents: dict[str, str] | str) -> tuple[Callable[..., Any], list[t.ElicitRequestParams]]:
+    """Return a client's callback that answers one after the other, an action by name, and what it was asked."""
+    asked: list[t.ElicitRequestParams] = []
+    rest = list(contents)
+
+    async def callback(context: ClientRequestContext, params: t.ElicitRequestParams) -> Any:
+        asked.append(params)
+        content = rest.pop(0)
+        if isinstance(content, str):
+            return t.ElicitResult(action=content)  # type: ignore[arg-type]
+        return t.ElicitResult(action="accept", content=dict(content))
+
+    return callback, asked
+
+
+async def call(server: Any, era: str, callback: Any = None) -> str:
+    async with Client(server, mode=era, elicitation_callback=callback) as client:
+        result = await client.call_tool("send_message", {"message": "order a pizza"})
+        return str(result.content[0].text)  # type: ignore[union-attr]
+
+
+async def test_a_question_goes_to_the_caller_and_its_answer_to_the_agent(era: str) -> None:
+    callback, asked = answering({"size": "small"}, {"size": "large"})
+    assert await call(served(Asking(FORM, FORM))[1], era, callback) == (
+        "accept {'size': 'small'} accept {'size': 'large'}"
+    )
+    assert [params.message for params in asked] == ["Which size?", "Which size?"]
+    assert all(isinstance(params, t.ElicitRequestFormParams) and params.requested_schema == SIZE for params in asked)
+
+
+async def test_questions_at_the_same_time_are_all_answered(era: str) -> None:
+    callback, _ = answering({"size": "small"}, {"size": "small"}, {"size": "small"})
+    answer = await call(served(Asking(FORM, FORM, FORM, together=True))[1], era, callback)
+    assert answer == " ".join(["accept {'size': 'small'}"] * 3)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_caller_may_decline_or_cancel(era: str, action: str) -> None:
+    callback, _ = answering(action)
+    assert await call(served(Asking(FORM))[1], era, callback) == f"{action} None"
+
+
+async def test_an_address_is_shown_and_accepted_without_content(era: str) -> None:
+    callback, asked = answering("accept")
+    assert await call(served(Asking(URL))[1], era, callback) == "accept None"
+    assert [params.url for params in asked if isinstance(params, t.ElicitRequestURLParams)] == [URL.url]
+
+
+async def test_a_caller_that_takes_no_questions_is_asked_none_and_the_agent_told_so(era: str) -> None:
+    answer = await call(served(Asking(FORM))[1], era)
+    assert answer == "cannot ask: the caller's client takes no questions: it does not declare `elicitation`"
+
+
+async def test_replicas_ask_nobody_for_an_answer_could_reach_another_one() -> None:
+    callback, asked = answering({"size": "small"})
+    server = served(Asking(FORM), instance_scope="request", replicas=2)[1]
+    assert await call(server, "2026-07-28", callback) == (
+        "cannot ask: the agent has 2 replicas, and an answer may reach another one"
+    )
+    assert asked == []
+
+
+async def first_round(client: Client, message: str = "order a pizza") -> t.InputRequiredResult:
+    result = await client.session.call_tool("send_message", {"message": message}, allow_input_required=True)
+    assert isinstance(result, t.InputRequiredResult)
+    return result
+
+
+async def answer(client: Client, state: str | None, message: str = "order a pizza", **keys: t.InputResponse) -> Any:
+    return await client.session.call_tool(
+        "send_message",
+        {"message": message},
+        input_responses={key.replace("_", "-"): value for key, value in keys.items()},
+        request_state=state,
+        allow_input_required=True,
+    )
+
+
+SMALL = t.ElicitResult(action="accept", content={"size": "small"})
+
+
+async def test_an_answer_counts_once_for_its_own_call_and_state_only() -> None:
+    server = served(Asking(FORM))[1]
+    callback, _ = answering()
+    async with Client(server, elicitation_callback=callback) as client:
+        asked = await first_round(client)
+        for state, message in (("made-up", "order a pizza"), (asked.request_state, "something else")):
+            refused = await answer(client, state, message, question_1=SMALL)
+            assert refused.is_error
+            assert refused.content[0].text.startswith("requestState: nothing is asked of you here under it")
+        again = await answer(client, asked.request_state)  # forgot to answer: is asked the same
+        assert again.input_requests == asked.input_requests
+        final = await answer(client, again.request_state, question_1=SMALL)
+        assert (final.is_error, final.content[0].text) == (False, "accept {'size': 'small'}")
+        assert (await answer(client, again.request_state, question_1=SMALL)).is_error
+
+
+async def test_a_caller_that_does_not_come_back_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Asking(FORM)
+    surface, server = served(agent)
+    surface._paused = PausedTurns(patience=0.01)
+    callback, _ = answering()
+    async with Client(server, elicitation_callback=callback) as client:
+        asked = await first_round(client)
+        await agent.ended
+        assert (await answer(client, asked.request_state, question_1=SMALL)).is_error
+
+
+async def test_only_so_many_turns_wait_for_their_callers() -> None:
+    surface, server = served(Asking(FORM))
+    surface._paused = PausedTurns(most=0)
+    callback, _ = answering()
+    assert await call(server, "2026-07-28", callback) == (
+        "cannot ask: 0 calls wait for answers of their callers already"
+    )
+
+
+def test_half_of_the_turns_may_wait() -> None:
+    from pallas_agent_runtime.engine import turns  # noqa: PLC0415 - two seconds of import
+
+    assert 2 * elicitation.MOST == turns.LIMIT
