@@ -291,7 +291,8 @@ class Fleet(_Written):
     """The whole file (seed 001, agents.yaml)."""
 
     name: Text
-    """Project name: in every log line as `fleet`, and the name of the compose project."""
+    """Project name: in every log line as `fleet`, and the name of the compose project, which takes a to z, digits,
+    hyphens and underscores. No two fleets of one host may have the same."""
     version: Text = "1.0.0"
     """Semver string published in the registry entries."""
     host: Host = "localhost"

@@ -181,10 +181,20 @@ def test_a_network_is_as_large_as_its_members_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "project"), [("My Fleet!", "my-fleet"), ("ÄÖ", "pallas"), ("_x", "x"), ("a.b", "a-b")]
+    ("name", "project"),
+    [("My Fleet!", "my-fleet"), ("_x", "x"), ("a.b", "a-b"), ("Флот 2", "2-23fc1c"), ("Мост 2", "2-9fa47f")],
 )
 def test_project_name_is_one_compose_accepts(plan, name: str, project: str) -> None:
     assert document(plan(GRAPH.replace("My Fleet!", name)))["name"] == project
+
+
+@pytest.mark.parametrize("name", ["Мой флот", "舰队", "!?"])
+def test_a_name_that_leaves_nothing_for_compose_is_refused(make, run, name: str) -> None:
+    path = make(GRAPH.replace("My Fleet!", yaml_flow(name)))
+    code, _, err = run("compose", "-f", str(path))
+    assert code == 2
+    assert f"name: no compose project can be called `{name}`: it has no letter from a to z and no digit\n" in err
+    assert not path.with_name("compose.yaml").exists()
 
 
 def test_a_collector_beside_the_fleet_has_a_network_with_the_agents(plan) -> None:

@@ -27,11 +27,16 @@ listens."""
 Tree = dict[str, Any]
 
 
+class NoProjectName(Exception):
+    """Nothing of the fleet's name can stand in the name of a compose project."""
+
+
 def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     """Render the files of a compose deployment; `project` is the way from them to the folder of agents.yaml.
 
     Raises:
         subnets.PoolExhausted: the fleet's address pool is too small.
+        NoProjectName: the fleet's name has no letter or digit that compose takes.
     """
     networks = _members(plan) if plan.isolated else {}
     joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
@@ -235,6 +240,11 @@ def _secret_name(file: str) -> str:
 
 
 def _project_name(name: str) -> str:
+    """Return the name of the compose project: two fleets of one name would take each other's containers."""
     # compose allows lower-case letters, digits, `-` and `_`, starting with a letter or digit
     cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in name.lower())
-    return cleaned.strip("-_") or "pallas"
+    project = cleaned.strip("-_")
+    if not project:
+        raise NoProjectName(name)
+    lost = any(char.isalnum() and not char.isascii() for char in name)
+    return f"{project}-{hashlib.sha256(name.encode()).hexdigest()[:6]}" if lost else project

@@ -21,6 +21,11 @@ def _render(context: RenderContext) -> Files:
         where = Where(plan.source, field="networks.pool")
         hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
         raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
+    except render.NoProjectName:
+        where = Where(plan.source, field="name")
+        message = f"no compose project can be called `{plan.name}`: it has no letter from a to z and no digit"
+        hint = "write `name` in Latin letters; `title` and `description` of an agent may be in any script"
+        raise Refused([Problem(where, message, hint)]) from None
 
 
 def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:

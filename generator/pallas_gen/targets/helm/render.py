@@ -81,7 +81,8 @@ def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str
     """Yield the command that brings the images to the nodes, and the lines of the one that installs the chart."""
     yield f"next: {build} --push    # or --load kind, minikube, k3d: the nodes need the images; then"
     # a release has at most 53 characters
-    name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-") or "pallas"
+    name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-")
+    name = name or f"fleet-{hashlib.sha256(plan.name.encode()).hexdigest()[:6]}"
     lines = [f"helm upgrade --install {name} {chart} --namespace {name} --create-namespace"]
     for file, secret in secret_names(plan).items():
         path = file if file.startswith("/") or project == "." else f"{project}/{file}"
