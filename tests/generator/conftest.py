@@ -51,7 +51,7 @@ def plan(make: Make) -> Callable[..., Plan]:
     """The plan of an agents.yaml text."""
 
     def build(agents_yaml: str, **files: str) -> Plan:
-        loaded = load.load(make(agents_yaml, **files), {})
+        loaded = load.load(make(agents_yaml, **files), {}, allow_plain_secrets=True)
         return build_plan(loaded.fleet, loaded.config, loaded.project)
 
     return build

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pallas_contract.definitions import literals
@@ -36,6 +37,7 @@ class Module:
     """Candidates of each import, absolute and dotted, the longest first: `from a import b` is `a.b` or `a`."""
 
 
+@lru_cache(1024)  # a module that many agents import is parsed once
 def parse(text: str, *, name: str, package: tuple[str, ...] = ()) -> Module:
     """Parse the module `text`; `name` is its path in the project, `package` what its relative imports start from.
 

@@ -75,6 +75,11 @@ def _files(name: str, text_of: TextOf) -> list[tuple[str, tuple[str, ...]]]:
     return [own, *(("/".join((*package, "__init__.py")), package) for package in above)]
 
 
+def is_local(name: str, text_of: TextOf) -> bool:
+    """Return whether the project has a module of that dotted name."""
+    return bool(_files(name, text_of))
+
+
 def _absent(name: str) -> Problem:
     return Problem(Where(name), "is not in the project folder", level="warning")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Config:
     """The position of each server's URL, by the name of the server."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """The servers that an agent starts itself, as a program."""
+    reached: frozenset[str] = frozenset()
+    """Providers whose key or address stands in one of the files."""
     tree: Source | None = field(default=None, repr=False)
     """The configuration as it is written, None where there is none: for rules about all of it."""
 
@@ -97,9 +99,17 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         variables=variables,
         url_positions=url_positions,
         commands=commands,
+        reached=frozenset(_reached(trees)),
         tree=config,
     )
     return result, problems
+
+
+def _reached(trees: Iterable[Source]) -> Iterator[str]:
+    for tree in trees:
+        for name, section in tree.data.items():
+            if isinstance(section, Mapping) and (section.get("api_key") or section.get("base_url")):
+                yield name
 
 
 def _paths(folder: Path) -> list[Path | None]:

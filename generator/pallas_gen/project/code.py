@@ -12,9 +12,8 @@ from pallas_contract.fleet.source import MAX_BYTES
 from pallas_contract.problems import Problem, Refused, Where
 
 
-def definitions(fleet: ResolvedFleet, folder: Path) -> dict[str, Definitions]:
+def definitions(fleet: ResolvedFleet, text_of: read.TextOf) -> dict[str, Definitions]:
     """Return what the code of each agent of `fleet` defines, by the agent's name."""
-    text_of = reader(folder)
     return {name: read.definitions(agent, text_of) for name, agent in fleet.agents.items()}
 
 

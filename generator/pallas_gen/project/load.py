@@ -17,8 +17,9 @@ from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
+from pallas_contract.validate.code import rules
 from pallas_gen.plan import Project
-from pallas_gen.project import code, mounts, stdio_servers
+from pallas_gen.project import code, declared, mounts, stdio_servers
 
 CONTAINER_UID = 10001
 
@@ -60,6 +61,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
             problems.append(Problem(Where(f"${names.ENV_IMAGES}"), flaw))
         else:
             fleet = replace(fleet, image=images.resolve(fleet.written.image, pattern))
+    text_of = code.reader(folder)
     shared = tuple(file for file in (names.DOTENV_FILE, *fastagent_files.SECRETS) if (folder / file).is_file())
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
@@ -69,10 +71,17 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         secret_files=shared,
         hidden=hidden,
         entries=tuple(mounts.entries(folder, hidden)),
-        definitions=code.definitions(fleet, folder),
+        definitions=code.definitions(fleet, text_of),
     )
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
     problems += [*warnings, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
+    surroundings = rules.Surroundings(
+        config=config,
+        text_of=text_of,
+        variables=environ.keys() | _dotenv_keys(folder / names.DOTENV_FILE),
+        distributions=None if custom_image else declared.packages(folder),
+    )
+    problems += rules.problems(fleet, tree, surroundings)
     mounted = {file: Where(file) for file in shared} | secret_locations
     problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets)]
     problems += [
@@ -104,8 +113,8 @@ def _config(folder: Path) -> tuple[Config, list[Problem]]:
         return Config(), list(refused.problems)
     # What the kit reads itself it words better.
     places = {problem.where for problem in problems}
-    rules = config_rules.problems(config.tree) if config.tree else ()
-    return config, [*problems, *(problem for problem in rules if problem.where not in places)]
+    by_schema = config_rules.problems(config.tree) if config.tree else ()
+    return config, [*problems, *(problem for problem in by_schema if problem.where not in places)]
 
 
 def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:

@@ -133,7 +133,7 @@ def test_a_label_that_kubernetes_would_refuse_is_refused_here(plan, label: str, 
 )
 def test_a_file_concerns_its_owner_or_everybody(plan, tmp_path: Path, path: str, concerned: set[str]) -> None:
     (tmp_path / "agents").mkdir(exist_ok=True)
-    (tmp_path / "agents" / "card.md").touch()
+    (tmp_path / "agents" / "card.md").write_text("---\ntype: agent\n---\n")
     made = plan(
         "name: x\nagents:\n  scout: {module: agents.scout, port: 1}\n  other: {module: agents.other, port: 2}\n"
         "  carded: {card: agents/card.md, port: 3}\nservices:\n  twin: {module: agents.scout, port: 4}\n"

@@ -1,0 +1,1 @@
+"""The user's code against the fleet, read without running it: what would stop an agent at its start."""

@@ -1,0 +1,83 @@
+"""Rules over imports: what neither Python, the project nor the agent image has, and no requirement names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+
+from pallas_contract.definitions import read
+from pallas_contract.definitions.module import Module
+from pallas_contract.definitions.read import TextOf
+from pallas_contract.problems import Problem, Where
+
+PATH = Path(__file__).with_name("image_modules.txt")
+"""Modules that the packages in the agent image bring, one a line; written by the test of this module."""
+_BROUGHT_BY = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "git": "gitpython",
+    "jwt": "pyjwt",
+    "magic": "python-magic",
+    "psycopg2": "psycopg2-binary",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "slugify": "python-slugify",
+    "telegram": "python-telegram-bot",
+    "yaml": "pyyaml",
+}
+"""Modules whose packages are called otherwise."""
+
+
+@cache
+def _image() -> frozenset[str]:
+    return frozenset(PATH.read_text("utf-8").split())
+
+
+def problems(module: Module, text_of: TextOf, distributions: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning per import that nothing brings; `distributions` are the packages that the project declares.
+
+    One that may fail (`try`, `if TYPE_CHECKING`) is the user's own care.
+    """
+    declared = {normalized(name) for name in distributions}
+    for name, node in _unconditional(module.tree.body):
+        top = name.partition(".")[0]
+        if top in sys.stdlib_module_names or top in _image() or _local(name, text_of):
+            continue
+        package = _BROUGHT_BY.get(top, top)
+        if not any(normalized(word) in entry for word in (top, package) for entry in declared):
+            message = f"imports `{top}`, which the agent image does not have"
+            hint = f"name `{package}` in requirements.txt beside agents.yaml, or set `image.agent`"
+            yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
+
+
+def normalized(name: str) -> str:
+    """Return the name of a package as indexes compare them (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _local(name: str, text_of: TextOf) -> bool:
+    """Return whether a module, or the package it is in, lies in the project."""
+    parts = name.split(".")
+    return any(read.is_local(".".join(parts[:depth]), text_of) for depth in range(len(parts), 0, -1))
+
+
+def _unconditional(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the absolute imports that run whenever the module is imported, each with its statement."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            # `from a import b` of a folder without __init__.py is the module `a.b`
+            yield f"{node.module}.{node.names[0].name}", node
+        elif isinstance(node, ast.ClassDef | ast.With):
+            yield from _unconditional(node.body)

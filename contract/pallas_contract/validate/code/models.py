@@ -1,0 +1,82 @@
+"""Rules over models as they are written: one that fast-agent knows, and a key for its provider."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from pallas_contract.fleet import engine_table, providers
+from pallas_contract.fleet.fastagent import VARIABLE, Config
+from pallas_contract.fleet.providers import ModelProvider
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.problems import Problem, Where
+from pallas_contract.validate.suggestions import Suggestions
+
+_BEDROCK = re.compile(r"([a-z]{2,6}\.)?(amazon|anthropic|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer)\..+")
+_REASONING = re.compile(r"(?P<model>.+)\.(?P<effort>minimal|low|medium|high|xhigh|max|none)")
+_LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
+
+
+def problems(model: str, where: Where, suggestions: Suggestions) -> Iterator[Problem]:
+    """Yield a problem when fast-agent knows no such model or provider.
+
+    A model behind a provider's name may be new; a bare name must be one that fast-agent knows.
+    """
+    written = model.partition("?")[0].strip()
+    if not written or written.startswith("$") or VARIABLE.search(model):
+        return
+    effort = _REASONING.fullmatch(written)
+    prefix, rest = providers.split(written)
+    if effort:
+        hint = f"write `{effort['model']}?reasoning={effort['effort']}`"
+        yield Problem(where, "fast-agent reads no effort behind a dot", hint)
+    elif prefix in providers.OFFLINE or (prefix and rest):
+        return
+    elif prefix:
+        yield Problem(where, f"names the provider `{prefix}` and no model", f"write `{prefix}.MODEL`")
+    elif not _known(written):
+        yield Problem(where, *_unknown(written, suggestions))
+
+
+def _known(written: str) -> bool:
+    models = engine_table.models()
+    names = (written, written.casefold(), written.rpartition(":")[0])
+    return any(name in models for name in names) or _BEDROCK.fullmatch(written) is not None
+
+
+def _unknown(written: str, suggestions: Suggestions) -> tuple[str, str]:
+    prefix = re.split(r"[./:]", written, maxsplit=1)[0]
+    if prefix.lower() in _LOCAL:
+        hint = (
+            f"write `generic.{written[len(prefix) + 1 :] or 'MODEL'}`, and `generic: {{base_url: http://HOST:PORT/v1}}`"
+        )
+        return f"fast-agent knows no provider `{prefix}`", hint
+    others = sorted(providers.PREFIXES - providers.OFFLINE)
+    if prefix != written:
+        nearest = suggestions.hint(prefix, others)
+        if nearest.startswith("did you mean"):
+            return f"fast-agent knows no provider `{prefix}`", nearest
+    nearest = suggestions.hint(written, sorted(engine_table.models()))
+    hint = f"{nearest} " if nearest.startswith("did you mean") else ""
+    return f"fast-agent knows no model `{written}`", f"{hint}one it does not know needs its provider: `PROVIDER.MODEL`"
+
+
+def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning when nothing gives the key of the provider of `default_model` to agent `name`."""
+    provider = _provider(config.default_model)
+    if provider is None or not provider.key_variable or config.tree is None:
+        return
+    agent = fleet.agents[name]
+    brought = any(peer in fleet.services and fleet.services[peer].provides == provider.api for peer in agent.depends_on)
+    given = {*variables, *agent.env, *agent.secrets}
+    if brought or {provider.key_variable, provider.url_variable} & given or config.reached & set(provider.prefixes):
+        return
+    key = provider.key_variable
+    hint = f"write `defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}` in agents.yaml, or {key}=... in .env"
+    message = f"nothing gives the key of `{provider.name}` ({key}) to `{name}`"
+    yield Problem(config.tree.where("default_model"), message, hint, "warning")
+
+
+def _provider(model: str) -> ModelProvider | None:
+    written = model.partition("?")[0].strip()
+    return providers.find(providers.split(written)[0] or engine_table.models().get(written, ""))

@@ -1,0 +1,105 @@
+"""Every rule over the modules and cards of a fleet, each file read once; problems stand at lines of the user's code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from pallas_contract.definitions import read
+from pallas_contract.definitions.read import TextOf
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.validate import secret_shapes
+from pallas_contract.validate.code import cards, imports, models, modules, servers
+from pallas_contract.validate.suggestions import Suggestions
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the rules need to know besides the fleet file."""
+
+    config: Config
+    text_of: TextOf
+    variables: Collection[str] = ()
+    """Environment variables that every agent has: of this process, and of `.env`."""
+    distributions: Collection[str] | None = ()
+    """Packages that the project declares, to be installed into its image; None: the image is the user's own."""
+
+
+def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterator[Problem]:
+    """Yield what would stop agents and services at their start, or make their calls fail."""
+    names = servers.Servers(fleet, around.config, tree.name)
+    suggestions = Suggestions()
+    if around.config.tree and around.config.default_model:
+        where = around.config.tree.where("default_model")
+        yield from models.problems(around.config.default_model, where, suggestions)
+    for name, agent in fleet.agents.items():
+        if agent.card:
+            yield from _card(fleet, name, around, names=names, suggestions=suggestions)
+        elif agent.module:
+            yield from _module(fleet, name, around, names=names, suggestions=suggestions)
+        yield from models.without_key(fleet, name, around.config, around.variables)
+    for service in fleet.services.values():
+        yield from _files(service.module, around)
+
+
+def _card(
+    fleet: ResolvedFleet, name: str, around: Surroundings, *, names: servers.Servers, suggestions: Suggestions
+) -> Iterator[Problem]:
+    path = fleet.agents[name].card or ""
+    try:
+        text = around.text_of(path)
+        if text is None:
+            return
+        yield from _plain(path, text)
+        card = cards.parse(text, path)
+    except Refused as refused:
+        yield from refused.problems
+        return
+    yield from cards.problems(card, suggestions)
+    yield from names.problems(name, card.agent)
+    if card.agent.model:
+        yield from models.problems(card.agent.model, card.agent.where_of("model"), suggestions)
+
+
+def _module(
+    fleet: ResolvedFleet, name: str, around: Surroundings, *, names: servers.Servers, suggestions: Suggestions
+) -> Iterator[Problem]:
+    module = fleet.agents[name].module or ""
+    refused = list(_files(module, around))
+    yield from refused
+    if any(problem.level == "error" for problem in refused):
+        return
+    files = read.module_files(module, around.text_of)
+    if not files:
+        return
+    yield from modules.problems(name, files)
+    for definition in modules.served(files):
+        yield from names.problems(name, definition)
+        if definition.model:
+            yield from models.problems(definition.model, definition.where_of("model"), suggestions)
+
+
+def _files(module: str, around: Surroundings) -> Iterator[Problem]:
+    """Yield the problems of a module, and of those it imports from the project, as files."""
+    try:
+        files = read.module_files(module, around.text_of)
+    except Refused as refused:
+        yield from refused.problems
+        return
+    for path, entry in files.items():
+        yield from _plain(path, around.text_of(path) or "")
+        if around.distributions is not None:
+            yield from imports.problems(entry, around.text_of, around.distributions)
+
+
+def _plain(path: str, text: str) -> Iterator[Problem]:
+    """Yield a problem for the first literal key in a file."""
+    match = secret_shapes.known_shape(text)
+    if match:
+        line = text.count("\n", 0, match.start()) + 1
+        column = match.start() - text.rfind("\n", 0, match.start())
+        hint = "read it from a variable (`os.environ`), and give that under `secrets` in agents.yaml"
+        yield Problem(Where(path, line, column), "a key in plain text, which every image and container holds", hint)

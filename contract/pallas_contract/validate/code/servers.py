@@ -1,0 +1,46 @@
+"""Rules over the servers that an agent's code names: each is one of its `depends_on`, or a configured one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pallas_contract.definitions.definition import Definition
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.launch import program
+from pallas_contract.problems import Problem
+from pallas_contract.validate.suggestions import Suggestions
+
+
+class Servers:
+    """The servers of a fleet; `file` is what messages call agents.yaml."""
+
+    def __init__(self, fleet: ResolvedFleet, config: Config, file: str) -> None:
+        self._fleet = fleet
+        self._config = config
+        self._file = file
+        self._config_file = config.file
+        self._suggestions = Suggestions()
+
+    def problems(self, name: str, definition: Definition) -> Iterator[Problem]:
+        """Yield a problem per server of `definition`, code of agent `name`, that the agent does not have."""
+        peers = program.peers(self._fleet, name, "container").keys() if definition.servers else ()
+        for index, server in enumerate(definition.servers or ()):
+            if server in peers or server in self._config.servers:
+                continue
+            message, hint = self._reason(name, server)
+            where = definition.positions.get(f"servers.{index}", definition.where_of("servers"))
+            yield Problem(where, message, hint)
+
+    def _reason(self, name: str, server: str) -> tuple[str, str]:
+        fleet = self._fleet
+        if server in fleet.services and fleet.services[server].provides == "openai":
+            return f"`{server}` is a model, not an MCP server", "remove it from the servers"
+        if fleet.is_member(server):
+            hint = f"add it in {self._file}: `depends_on: [{', '.join([*fleet.agents[name].depends_on, server])}]`"
+            return f"`{server}` is not in `depends_on` of `{name}`, so it cannot be called", hint
+        there = sorted({*fleet.agents, *fleet.services, *self._config.servers} - {name})
+        nearest = self._suggestions.hint(server, there)
+        known = f"{nearest} " if nearest.startswith("did you mean") else ""
+        hint = f"{known}add it to `mcp: {{servers: ...}}` in {self._config_file}, or to `services` in {self._file}"
+        return f"there is no MCP server `{server}`", hint

@@ -1,0 +1,67 @@
+"""Imports that nothing brings into the image."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.definitions import module
+from pallas_contract.validate.code import imports
+
+
+def test_the_modules_of_the_image_are_those_of_its_lock(root: Path, expected) -> None:
+    lock = (root / "requirements" / "agent.lock").read_text()
+    locked = {imports.normalized(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
+    brought = metadata.packages_distributions()
+    here = {imports.normalized(name) for names in brought.values() for name in names}
+    assert {name for name in locked if name not in here} <= NO_MODULE
+    modules = {
+        name for name, packages in brought.items() if {imports.normalized(package) for package in packages} & locked
+    }
+    public = {name for name in modules if name.isidentifier()} | OURS
+    expected(imports.PATH, "".join(f"{name}\n" for name in sorted(public)))
+
+
+NO_MODULE: set[str] = set()
+"""Packages of the lock that bring no module of their own."""
+OURS = {"pallas_agent_runtime", "pallas_contract", "pallas_service"}
+FILES = {"agents/__init__.py": "", "agents/coded.py": "", "lib/tools.py": ""}
+
+
+def said(text: str, *declared: str) -> list[str]:
+    parsed = module.parse(text, name="agents/scout.py", package=("agents",))
+    return [str(problem) for problem in imports.problems(parsed, FILES.get, declared)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os, json.decoder\nfrom __future__ import annotations\n",
+        "import agents.coded\nfrom agents import coded\nfrom agents.coded import x\nfrom lib import tools\n",
+        "from . import coded\nfrom .coded import x\n",
+        "import fast_agent, httpx, pydantic\nimport yaml\n",
+        "try:\n    import pandas\nexcept ImportError:\n    pandas = None\n",
+        "if TYPE_CHECKING:\n    import pandas\n",
+        "def later():\n    import pandas\n",
+    ],
+)
+def test_what_is_there_or_may_be_missing(text: str) -> None:
+    assert said(text) == []
+
+
+def test_what_nothing_brings_is_a_warning_with_its_line() -> None:
+    (problem,) = said("import os\n\nimport pandas as pd\n")
+    assert problem.startswith("warning: agents/scout.py:3:1: imports `pandas`, which the agent image does not have\n")
+    assert "name `pandas` in requirements.txt" in problem
+
+
+BROUGHT = [("import sklearn.svm", "scikit-learn"), ("from my_lib import x", "My.Lib"), ("import cv2", "opencv-python")]
+
+
+@pytest.mark.parametrize(("text", "package"), BROUGHT)
+def test_a_declared_package_is_brought(text: str, package: str) -> None:
+    assert len(said(text)) == 1
+    assert said(text, package) == []

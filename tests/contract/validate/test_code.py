@@ -1,0 +1,190 @@
+"""The user's code against the fleet: modules, cards, the servers they name and the models they run on."""
+
+from __future__ import annotations
+
+import pytest
+
+from pallas_contract.fleet import fastagent, source
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.validate import load
+from pallas_contract.validate.code import rules
+from pallas_contract.validate.code.rules import Surroundings
+
+FLEET = """\
+name: trip
+agents:
+  planner: {%s, port: 24201, depends_on: [weather]}
+  packer: {card: packer.yaml, port: 24202}
+services:
+  weather: {module: weather, port: 24203}
+  model: {module: weather, port: 24204, provides: openai}
+"""
+START = 'from fast_agent import FastAgent\nfast = FastAgent("trip")\n'
+AGENT = f'{START}@fast.agent(name="planner"%s)\nasync def planner() -> None: ...\n'
+PLAIN = {"packer.yaml": "type: agent\n", "weather.py": "", "base.py": ""}
+MODULE = "module: planner"
+CARD = "card: planner.md"
+
+
+def said(what: str, files: dict[str, str], config: Config | None = None, **around) -> list[str]:
+    tree = source.parse(FLEET % what, name="agents.yaml")
+    surroundings = Surroundings(config or Config(), {**PLAIN, **files}.get, **around)
+    return [str(problem) for problem in sorted(set(rules.problems(load.parse(tree), tree, surroundings)))]
+
+
+def in_module(text: str) -> list[str]:
+    return said(MODULE, {"planner.py": text})
+
+
+def in_card(text: str) -> list[str]:
+    return said(CARD, {"planner.md": text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        AGENT % "",
+        AGENT % ', servers=["weather"], model="openai.gpt-4.1"',
+        AGENT.replace("fast", "app").replace("app_agent", "fast_agent") % "",
+        "from base import fast\n",
+        "from base import *\n",
+        "def make(): ...\nanything = make()\n",
+        f"{START}fast.load_agents('cards')\n",
+        f"{START}register(fast)\n",
+        f"{START}NAMES = ask()\n@fast.agent(name='planner', servers=NAMES)\ndef planner(): ...\n",
+        f"{START}@fast.agent(name='Planner')\ndef a(): ...\n@fast.agent(name='b')\ndef b(): ...\n",
+        f"{START}@fast.agent(name='a', default=True)\ndef a(): ...\n@fast.agent(name='b')\ndef b(): ...\n",
+        f"{START}@fast.agent(name=ask())\ndef a(): ...\n@fast.agent(name='b')\ndef b(): ...\n",
+        f"{START}@fast.agent\ndef a(): ...\n".replace("@fast.agent", "@fast.agent()"),
+    ],
+)
+def test_modules_that_start_or_may(text: str) -> None:
+    assert in_module(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "rest"),
+    [
+        ("def planner(:\n", "planner.py:1:13: is not Python: invalid syntax", ""),
+        ("x = 1\n", "planner.py: has no FastAgent", 'define it: fast = FastAgent("name")'),
+        (START, "planner.py:2:1: defines no agent", "decorate a function with @fast.agent(...)"),
+        (
+            f"{START}@fast.agent(name='a')\ndef a(): ...\n@fast.agent(name='b')\ndef b(): ...\n",
+            "planner.py:3:18: defines a, b, but not `planner`",
+            "rename one of them to `planner`, or mark one with default=True",
+        ),
+        (
+            AGENT % ', servers=["weather", "packer"]',
+            "planner.py:3:49: `packer` is not in `depends_on` of `planner`, so it cannot be called",
+            "add it in agents.yaml: `depends_on: [weather, packer]`",
+        ),
+        (
+            AGENT % ', servers=["wether"]',
+            "planner.py:3:38: there is no MCP server `wether`",
+            "did you mean `weather`? add it to `mcp: {servers: ...}` in fastagent.config.yaml, or to `services` in",
+        ),
+        (AGENT % ', servers=["model"]', "planner.py:3:38: `model` is a model, not an MCP server", "remove it"),
+        (AGENT % ', model="gpt4o"', "planner.py:3:35: fast-agent knows no model `gpt4o`", "did you mean `gpt-4o`?"),
+        (f'{AGENT % ""}KEY = "sk-proj-a1B2c3D4e5F6g7H8"\n', "planner.py:5:8: a key in plain text", "os.environ"),
+    ],
+)
+def test_modules_that_do_not(text: str, place: str, rest: str) -> None:
+    (problem,) = in_module(text)
+    assert problem.startswith(place)
+    assert rest in problem.partition("\n")[2]
+
+
+def test_a_module_that_is_imported_is_read_too_and_reported_once() -> None:
+    files = {"planner.py": f"import base\n{AGENT % ''}", "base.py": "def (\n", "weather.py": "import base\n"}
+    assert said(MODULE, files) == ["base.py:1:5: is not Python: invalid syntax"]
+
+
+def test_servers_of_an_imported_application_are_its_own() -> None:
+    other = f'{START}@fast.agent(name="x", servers=["elsewhere"])\ndef x(): ...\n'
+    assert said(MODULE, {"planner.py": f"import other\n{AGENT % ''}", "other.py": other}) == []
+
+
+def test_a_service_is_python_too() -> None:
+    assert said(MODULE, {"planner.py": AGENT % "", "weather.py": "def"}) == [
+        "weather.py:1:4: is not Python: invalid syntax"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntype: agent\nservers: [weather]\n---\nx",
+        "---\nname: planner\nmodel: sonnet\n---\n",
+        "---\ntype: smart\n---\n",
+        "---\ntype: chain\nsequence: [a]\n---\n",
+        "---\nservers: ['${NAME}']\n---\n",
+    ],
+)
+def test_cards_that_load(text: str) -> None:
+    assert in_card(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "rest"),
+    [
+        ("You plan.\n", "planner.md:1:1: has no frontmatter", "begin it with `---`"),
+        ("---\ntype: agnet\n---\n", "planner.md:2:1 type: there is no type `agnet`", "did you mean `agent`?"),
+        ("---\ntype: 5\n---\n", "planner.md:2:1 type: must be text", "one of MAKER, a2a, agent"),
+        (
+            "---\nsevers: [a]\n---\n",
+            "planner.md:2:1 severs: unknown key",
+            "did you mean `servers`?",
+        ),
+        ("---\ndepends_on: [a]\n---\n", "planner.md:2:1 depends_on: unknown key", "it belongs into agents.yaml"),
+        (
+            "---\ntype: chain\n---\n",
+            "planner.md:2:1 type: a card of type `chain` needs `sequence`",
+            "add `sequence: ...`",
+        ),
+        ("---\nservers: weather\n---\n", "planner.md:2:1 servers: must be a list", "`servers: [weather]`"),
+        (
+            "---\nservers: [weather, packer]\n---\n",
+            "planner.md:2:20 servers.1: `packer` is not in `depends_on`",
+            "add it in",
+        ),
+        ("---\nmodel: gpt4o\n---\n", "planner.md:2:1 model: fast-agent knows no model `gpt4o`", "did you mean"),
+        ("---\na: [\n---\n", "planner.md:", "strings with ':' or '#' need quotes"),
+    ],
+)
+def test_cards_that_do_not(text: str, place: str, rest: str) -> None:
+    (problem,) = in_card(text)
+    assert problem.startswith(place)
+    assert rest in problem
+
+
+def test_a_card_by_its_suffix() -> None:
+    (problem,) = said("card: planner.txt", {"planner.txt": "x"})
+    assert problem.startswith("planner.txt: is no agent card\n    fast-agent reads cards by their suffix: .md, ")
+
+
+def test_configured_servers_are_there(tmp_path) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text("mcp: {servers: {argos: {url: 'http://a'}}}")
+    config, _ = fastagent.load(tmp_path)
+    assert said(MODULE, {"planner.py": AGENT % ', servers=["argos"]'}, config) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "around", "warned"),
+    [
+        ("", {}, True),
+        ("openai: {api_key: '${OPENAI_API_KEY}'}", {}, False),
+        ("responses: {base_url: 'http://vllm:8000/v1'}", {}, False),
+        ("", {"variables": {"OPENAI_API_KEY"}}, False),
+        ("", {"variables": {"OPENAI_BASE_URL"}}, False),
+        ("", {"variables": {"ANTHROPIC_API_KEY"}}, True),
+    ],
+)
+@pytest.mark.parametrize("model", ["openai.gpt-4.1", "gpt-4.1", "responses.gpt-5"])
+def test_the_key_of_the_default_model(section: str, around, warned: bool, model: str, tmp_path) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text(f"default_model: {model}\n{section}\n")
+    config, _ = fastagent.load(tmp_path)
+    problems = said(MODULE, {"planner.py": AGENT % ""}, config, **around)
+    assert len(problems) == (2 if warned else 0)
+    for problem in problems:
+        assert problem.startswith("warning: fastagent.config.yaml:1:1 default_model: nothing gives the key of `openai`")
+        assert "`defaults: {secrets: {OPENAI_API_KEY: {file: secrets/OPENAI_API_KEY.txt}}}`" in problem
