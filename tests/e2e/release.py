@@ -41,6 +41,8 @@ class Release:
     def __init__(self, config: Path, namespace: str) -> None:
         self.config, self.namespace, self.name = config, namespace, "fleet"
         self.chart = config.parent / "chart"
+        self.first_look: dict[str, str] = {}
+        """The registry's states when the installation had been waited for."""
         self._forwards: dict[str, tuple[subprocess.Popen[str], int]] = {}
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:

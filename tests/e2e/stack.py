@@ -25,6 +25,8 @@ class Stack:
 
     def __init__(self, compose: DockerCompose, config: Path, engine: docker.DockerClient) -> None:
         self.compose, self.config, self._engine = compose, config, engine
+        self.first_look: dict[str, str] = {}
+        """The registry's states when `up --wait` had returned."""
         self.project = re.search(r"^name: (\S+)$", config.read_text(), re.MULTILINE)[1]  # type: ignore[index]
 
     def container(self, member: str) -> Container:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 
@@ -45,6 +46,7 @@ def fleet(release: Release) -> Release:
     if not release.installed:
         release.upgrade()
         release.wait()
+        release.first_look = asyncio.run(scenario.states(release.url("registry")))
     return release
 
 
@@ -53,6 +55,10 @@ async def up(fleet: Release) -> Release:
     """The fleet with every agent ok."""
     await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=60)
     return fleet
+
+
+def test_the_first_look_after_the_installation_shows_every_agent_ok(fleet) -> None:
+    assert fleet.first_look == scenario.ALL_OK
 
 
 def test_helm_test_calls_every_agent(fleet) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ def fleet(root, tmp_path_factory) -> Iterator[Stack]:
         more="registry: {probe_interval: 1}\ntelemetry: {otlp_endpoint: 'http://otel-collector:4318'}\n",
     )
     with running(config) as stack:
+        stack.first_look = asyncio.run(scenario.states(stack.url("registry")))
         yield stack
 
 
@@ -69,6 +71,10 @@ async def up(fleet: Stack) -> Stack:
     """The fleet with every agent ok."""
     await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=60)
     return fleet
+
+
+def test_the_first_look_after_up_shows_every_agent_ok(fleet):
+    assert fleet.first_look == scenario.ALL_OK
 
 
 async def test_the_registry_publishes_public_and_inner_addresses(up):
