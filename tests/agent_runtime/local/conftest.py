@@ -124,12 +124,16 @@ class World:
     strangers: dict[str, str] = field(default_factory=dict)
     """Member -> the program that answers in its place."""
     out: io.StringIO = field(default_factory=io.StringIO)
+    terminal: bool = False
     absences: list[tuple[float, dict[str, tuple[str, str]]]] = field(default_factory=list)
     """What the registry is told: (seconds, agent -> code and message), once per change."""
     supervisor: Supervisor = field(init=False)
 
     def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None):
-        screen = Screen(Console(file=self.out, width=120), [member.name for member in members])
+        screen = Screen(
+            Console(file=self.out, width=120, force_terminal=self.terminal, _environ={"TERM": "xterm"}),
+            [member.name for member in members],
+        )
         self.supervisor = Supervisor(
             members,
             ports={member.name: FakePort(self, member.name) for member in members},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from subprocess import SubprocessError
 
@@ -183,6 +184,26 @@ def test_an_exit_is_told_with_the_last_line_before_it(world, member, life):
     world.lives["flaky"] = [life(ready=None, ends=2, code=3, says=("\x1b[31mERROR\x1b[0m: in use", "  a hint")), life()]
     world.run(member("flaky"), until=10)
     assert "exited with code 3 (its last line: ERROR: in use); starting it again in 0.5 s" in world.said
+
+
+def test_a_terminal_has_a_live_line_for_each_member_until_all_are_up(world, member, life):
+    world.terminal = True
+    world.lives["slow"] = [life(ready=7)]
+    world.run(member("slow"), member("top", "slow", stage=2), until=30)
+    colourless = re.sub(r"\x1b\[[0-9;]*m", "", world.said)
+    said = re.sub(" +", " ", re.sub(r"\r?\x1b\[[0-9;?]*[A-Za-z]", "\n", colourless))
+    assert re.search(r"^slow starting 5 s", said, re.MULTILINE)
+    assert re.search(r"^top waiting waits for slow", said, re.MULTILINE)
+    after = said.partition("all up; Ctrl-C stops all")[2]
+    assert "waits for" not in after
+    assert "starting 5" not in after
+
+
+def test_without_a_terminal_there_are_plain_lines_only(world, member, life):
+    world.lives["slow"] = [life(ready=7)]
+    world.run(member("slow"), member("top", "slow", stage=2), until=30)
+    assert "\x1b" not in world.said
+    assert "waits for slow" not in world.said
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
-"""The output for people: every line with the name of its member, and a table of the members."""
+"""The output for people: every line with the name of its member, a table of the members, one live line for each."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import Console
+from rich.live import Live
 from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
@@ -59,6 +60,36 @@ class Screen:
             )
             table.add_row(*row)
         self._print(table)
+
+    @contextlib.contextmanager
+    def progress(self, keepers: Collection[Keeper]) -> Iterator[Callable[[], None] | None]:
+        """Show one line per member below the output, anew with each call of what is yielded; None on no terminal."""
+        if not self._console.is_terminal or self._console.is_dumb_terminal:
+            yield None
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+
+            def show() -> None:
+                with contextlib.suppress(OSError):  # of a terminal that is gone; the next line of output finds out
+                    live.update(self._lines(keepers), refresh=True)
+
+            show()
+            yield show
+
+    def _lines(self, keepers: Iterable[Keeper]) -> Table:
+        """Return one line per member: name, state, seconds, and what it waits for."""
+        lines = Table.grid(
+            Column(no_wrap=True), Column(), Column(justify="right"), Column(no_wrap=True), padding=(0, 2)
+        )
+        for keeper in keepers:
+            seconds = keeper.start_seconds if keeper.state == "ready" else keeper.seconds
+            lines.add_row(
+                Text(keeper.member.name, self._colours[keeper.member.name]),
+                Text(keeper.state, _STATES.get(keeper.state, "red")),
+                "" if seconds is None else f"{seconds:.0f} s",
+                Text(keeper.absence.message if keeper.state != "starting" else "", overflow="ellipsis"),
+            )
+        return lines
 
     def _prefix(self, name: str, mark: str) -> Text:
         return Text.assemble((f"{name:<{self._width}}{mark}", self._colours.get(name, "bold")))

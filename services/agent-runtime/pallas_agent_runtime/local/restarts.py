@@ -111,6 +111,11 @@ class Keeper:
         return self._child.pid if self._child else None
 
     @property
+    def seconds(self) -> float | None:
+        """Return how long the member has been running without an answer; None when it does not."""
+        return self._now() - self._born if self.state in ("starting", "late") else None
+
+    @property
     def absence(self) -> Reason:
         """Return why the member is not up; nothing once it is, or is late: then who asks it hears the reason."""
         if self.state == "refused":

@@ -39,6 +39,8 @@ WORLD = 1
 INPUT = 2
 KILLED = 130
 """As a shell reports Ctrl-C: 128 and the number of SIGINT."""
+_TICK = 0.5
+"""Seconds between two looks at the members while they start, where there is a terminal."""
 _FILE_WIDTH = 120
 
 
@@ -186,8 +188,14 @@ class Supervisor:
 
     async def _announce(self) -> None:
         """Print the table once every member is up or was given up waiting for."""
-        for keeper in self.keepers.values():
-            await keeper.settled.wait()
+        with self._screen.progress(self.keepers.values()) as show:
+            ticking = asyncio.create_task(_repeat(show)) if show else None
+            try:
+                for keeper in self.keepers.values():
+                    await keeper.settled.wait()
+            finally:
+                if ticking:
+                    ticking.cancel()
         self._screen.table(self.keepers.values())
         late = [name for name, keeper in self.keepers.items() if keeper.state != "ready"]
         if late:
@@ -217,6 +225,12 @@ class Supervisor:
             self.keepers[name].kill()
         await asyncio.wait(tasks.values())
         return running
+
+
+async def _repeat(show: Callable[[], None]) -> None:
+    while True:
+        show()
+        await asyncio.sleep(_TICK)
 
 
 def _time() -> float:
