@@ -37,7 +37,7 @@ from pallas_contract.validate import load
 CONFIG = Path(__file__).parent.parent / "examples" / "02-pallas" / names.AGENTS_FILE
 QUESTION = "Why does every agent get a container of its own?"
 PATIENCE = 240.0
-"""Seconds for the whole fleet to be up: about 30 s on two cores."""
+"""Seconds for the whole fleet to be up: 30 to 60 s on two idle cores, several times that on busy ones."""
 GOODBYE = 15.0
 """Seconds for `pallas` to stop; it needs 10 at most."""
 COLLEAGUES = ("research/research__research", "tech_research/tech_research__tech_research", "argos/search_web")
@@ -102,17 +102,27 @@ def state(entry: dict[str, Any]) -> str:
     return entry["_meta"][server_json.HEALTH_META]["status"]
 
 
+def refused(entries: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what each agent says that refused its input: it is not started again, so waiting is in vain."""
+    for entry in entries:
+        found = entry["_meta"][server_json.HEALTH_META]
+        if found.get("reason") == "InputRefused":
+            yield f"{entry['server']['name']} is not started: {found['message']}"
+
+
 async def until_ok(running: Pallas, fleet: ResolvedFleet, registry: str) -> list[dict[str, Any]]:
     """Wait until the registry lists every agent as ok.
 
     Raises:
-        Failed: `pallas` ended, or the time was over.
+        Failed: `pallas` ended, an agent refused its input, or the time was over.
     """
     started = time.monotonic()
     while time.monotonic() - started < PATIENCE:
         entries = await catalogue(registry)
         if len(entries) == len(fleet.agents) and all(state(entry) == "ok" for entry in entries):
             return entries
+        if refusals := list(refused(entries)):
+            raise Failed("\n".join(refusals))
         if running.process.returncode is not None:
             raise Failed("\n".join(["pallas ended:", *running.tail]))
         await asyncio.sleep(0.25)
@@ -142,6 +152,15 @@ def wrong(answer: str, progress: list[str]) -> Iterator[str]:
             yield f"{colleague} has no part in the answer"
 
 
+def announcement(fleet: ResolvedFleet) -> Iterator[str]:
+    """Yield what is about to start, on which ports, and how long that takes."""
+    yield f"[bold]pallas[/] starts {len(fleet.agents)} agents and {len(fleet.services)} stand-in services"
+    ports = {names.REGISTRY: fleet.registry_port} | {name: agent.port for name, agent in fleet.agents.items()}
+    ports |= {name: service.port for name, service in fleet.services.items()}
+    yield f"on {', '.join(f'{port} ({name})' for name, port in sorted(ports.items(), key=lambda pair: pair[1]))}"
+    yield f"About a minute on two idle cores; it gives up after {PATIENCE:g} s."
+
+
 def registry_table(entries: list[dict[str, Any]]) -> Table:
     table = Table("name", "state", "url", box=box.SIMPLE_HEAD)
     for entry in entries:
@@ -155,7 +174,8 @@ async def demonstrate(console: Console, config: Path, *, once: bool) -> int:
     fleet, _, _ = load.load(config)
     registry = f"http://{addresses.LOOPBACK}:{fleet.registry_port}"
     began = time.monotonic()
-    console.print(f"[bold]pallas[/] starts {len(fleet.agents)} agents and {len(fleet.services)} stand-in services")
+    for line in announcement(fleet):
+        console.print(line, highlight=False)
     async with pallas(console, config) as running:
         entries = await until_ok(running, fleet, registry)
         console.print(f"\n[bold]all ok[/] after {time.monotonic() - began:.0f} s. Asking harper: {QUESTION}")
