@@ -32,6 +32,25 @@ def test_the_environment_comes_before_the_env_file_beside_and_that_before_the_on
     assert {key: environ[key] for key in ("A", "B", "C") if key in environ} == values
 
 
+@pytest.mark.parametrize(
+    ("keys", "config", "folders"),
+    [
+        ("", "", ["/dev/null/skills"]),
+        (", skills: [.claude/skills]", "", ["{project}/.claude/skills"]),
+        ("", "skills: {directories: [a, /b], marketplace_url: 'http://x'}", ["{project}/a", "/b"]),
+        (", skills: []", "skills: {directories: [a]}", ["/dev/null/skills"]),
+    ],
+)
+def test_skills_are_those_of_the_fleet_file_else_of_the_configuration(
+    tmp_path: Path, keys: str, config: str, folders: list[str]
+) -> None:
+    (tmp_path / "agents.yaml").write_text(FLEET.replace("8101", f"8101{keys}"))
+    (tmp_path / "fast-agent.yaml").write_text(config)
+    built = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets").config.data["skills"]
+    assert built["directories"] == [path.format(project=tmp_path) for path in folders]
+    assert ("marketplace_url" in built) is ("marketplace_url" in config)
+
+
 @pytest.mark.parametrize("folder", ["", "secrets/"], ids=["beside it", "mounted"])
 def test_fast_agents_own_names_are_the_configuration(tmp_path: Path, folder: str) -> None:
     (tmp_path / "secrets").mkdir()

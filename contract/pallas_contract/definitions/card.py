@@ -58,6 +58,7 @@ def _agent(keys: Source, path: PurePosixPath) -> Definition:
     name = data.get("name")
     servers = data.get("servers")
     model = data.get("model")
+    skills = data.get("skills")
     positions = {".".join(map(str, mark)): keys.where(*mark) for mark in keys.marks if mark}
     return Definition(
         name=path.stem.replace(" ", "_") if name is None else _literal(name),
@@ -65,6 +66,7 @@ def _agent(keys: Source, path: PurePosixPath) -> Definition:
         where=keys.where(),
         servers=() if servers is None else _literals(servers),
         model="" if model is None else _literal(model),
+        skills=() if skills is None else _literals(skills if isinstance(skills, list) else [skills]),
         urls=tuple(_urls(data)),
         positions=positions,
     )

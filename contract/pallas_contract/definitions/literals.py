@@ -31,9 +31,19 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def value(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 8) -> Any:
-    """Return the text, list or tuple that `node` is, None where it is anything else. `depth` ends circles of names."""
+    """Return the text, list or tuple that `node` is, None where it is anything else; of `Path("a")` the text.
+
+    `depth` ends circles of names.
+    """
     if depth == 0:
         return None
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Path"
+        and len(node.args) == 1
+    ):
+        node = node.args[0]
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name) and node.id in names:

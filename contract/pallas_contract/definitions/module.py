@@ -117,6 +117,7 @@ class _Reader:
         rest = None if any(keyword.arg is None for keyword in call.keywords) else ()
         servers = self._value(arguments.get("servers"), rest)
         model = self._value(arguments.get("model"), None if rest is None else "")
+        skills = self._value(arguments.get("skills"), rest)
         name = self._value(arguments.get("name"), None if rest is None else "default")
         positions = {key: self.where(node) for key, node in arguments.items()}
         listed = arguments.get("servers")
@@ -128,6 +129,7 @@ class _Reader:
             where=self.where(call),
             servers=literals.texts(servers),
             model=model if isinstance(model, str) else None,
+            skills=literals.texts([skills] if isinstance(skills, str) else skills),
             positions=positions,
         )
 

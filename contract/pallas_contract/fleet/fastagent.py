@@ -55,6 +55,8 @@ class Config:
     """The servers that an agent starts itself, as a program."""
     reached: frozenset[str] = frozenset()
     """Providers whose key or address stands in one of the files."""
+    skills: tuple[str, ...] = ()
+    """Folders of `skills.directories`, as written."""
     tree: Source | None = field(default=None, repr=False)
     """The configuration as it is written, None where there is none: for rules about all of it."""
 
@@ -100,6 +102,7 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         url_positions=url_positions,
         commands=commands,
         reached=frozenset(_reached(trees)),
+        skills=_skills(data),
         tree=config,
     )
     return result, problems
@@ -110,6 +113,12 @@ def _reached(trees: Iterable[Source]) -> Iterator[str]:
         for name, section in tree.data.items():
             if isinstance(section, Mapping) and (section.get("api_key") or section.get("base_url")):
                 yield name
+
+
+def _skills(data: Mapping[str, Any]) -> tuple[str, ...]:
+    section = data.get("skills")
+    directories = section.get("directories") if isinstance(section, Mapping) else None
+    return tuple(entry for entry in directories if isinstance(entry, str)) if isinstance(directories, list) else ()
 
 
 def _paths(folder: Path) -> list[Path | None]:

@@ -153,6 +153,9 @@ class AgentDefaults(_Written):
     egress: bool | None = None
     """Whether the container may reach the world. Default: yes when the agent's own model or one of its own MCP servers
     is outside."""
+    skills: list[RelativePath] | None = None
+    """Folders of skills (`NAME/SKILL.md`), relative to agents.yaml, hidden ones too; a tool reads them and nothing
+    else. Default: `skills.directories` of fast-agent's configuration, else none: no folder is searched for."""
     shell: bool | None = None
     """Let the agent have fast-agent's shell and file tools, where its definition asks for a shell or it has skills.
     Default: false, whatever the definition asks for."""

@@ -12,7 +12,10 @@ from pallas_contract.problems import Problem
 
 
 def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
-    """Yield a problem per module or card not in the project folder. `elsewhere` tells whether a module is installed."""
+    """Yield a problem per module, card or folder of skills that is not in the project folder.
+
+    `elsewhere` tells whether a module is installed.
+    """
     modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
     modules += [("services", name, service.module) for name, service in fleet.services.items()]
     for kind, name, module in modules:
@@ -26,3 +29,13 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
     for name, agent in fleet.agents.items():
         if agent.card and not os.path.isfile(folder / agent.card):
             yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
+    yield from _skills(fleet, tree, folder)
+
+
+def _skills(fleet: ResolvedFleet, tree: Source, folder: Path) -> Iterator[Problem]:
+    owners = [(("agents", name), agent.skills) for name, agent in fleet.written.agents.items()]
+    for owner, skills in [(("defaults",), fleet.written.defaults.skills), *owners]:
+        for index, path in enumerate(skills or ()):
+            if not os.path.isdir(folder / path):
+                hint = "create it, or correct the path"
+                yield tree.problem(*owner, "skills", index, message=f"there is no folder {path}", hint=hint)

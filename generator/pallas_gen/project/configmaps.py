@@ -12,7 +12,7 @@ from pallas_contract.fleet import fastagent_files
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output import write
 from pallas_gen.plan import Plan
-from pallas_gen.project import mounts
+from pallas_gen.project import mounts, skills
 
 LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
@@ -41,7 +41,8 @@ def read(folder: Path, plan: Plan) -> Delivery:
     """
     config = {name: folder / name for name in (plan.source, *fastagent_files.CONFIG) if (folder / name).is_file()}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind != "registry")
-    code = {str(path): folder / path for path in _code(folder, plan)} if mounted else {}
+    starts = [folder, *(folder / entry for entry in plan.entries if skills.is_hidden(entry))]
+    code = {str(path): folder / path for start in starts for path in _code(folder, plan, start)} if mounted else {}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
@@ -54,10 +55,10 @@ def read(folder: Path, plan: Plan) -> Delivery:
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
 
 
-def _code(folder: Path, plan: Plan) -> Iterator[PurePosixPath]:
-    """Yield all of the folder but secrets, hidden files, charts, environments, and what pallas-gen and Python wrote."""
+def _code(folder: Path, plan: Plan, start: Path) -> Iterator[PurePosixPath]:
+    """Yield all below `start` but secrets, hidden files, charts, environments, and what pallas-gen and Python wrote."""
     skip = {plan.source, *fastagent_files.ALL, *plan.hidden}
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(start):
         relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
         # a chart is output, whoever wrote it, and so is what pallas-gen put into a folder of its own
         ours = "Chart.yaml" in files or (root != str(folder) and write.wrote_all(Path(root), _GENERATED))

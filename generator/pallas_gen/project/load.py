@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from pallas_contract.validate import access_rules, code_rules, config_rules, pla
 from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import rules
 from pallas_gen.plan import Project
-from pallas_gen.project import code, declared, mounts, stdio_servers
+from pallas_gen.project import code, declared, mounts, skills, stdio_servers
 
 CONTAINER_UID = 10001
 
@@ -66,12 +66,14 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     secret_locations = _secret_locations(fleet, tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))
+    definitions = code.definitions(fleet, text_of)
+    skill_folders = skills.used(fleet, config, definitions)
     project = Project(
         agents_file=path.name,
         secret_files=shared,
         hidden=hidden,
-        entries=tuple(mounts.entries(folder, hidden)),
-        definitions=code.definitions(fleet, text_of),
+        entries=(*skills.hidden(folder, skill_folders), *mounts.entries(folder, hidden)),
+        definitions=definitions,
     )
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
     problems += [*warnings, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
@@ -83,11 +85,12 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     )
     problems += rules.problems(fleet, tree, surroundings)
     mounted = {file: Where(file) for file in shared} | secret_locations
-    problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets)]
+    problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets, skill_folders)]
     problems += [
         *_servers(fleet, config),
         *(() if custom_image else stdio_servers.missing(config.commands, stdio_servers.IMAGE_COMMANDS)),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
+        *skills.problems(fleet, config, folder, skill_folders),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_telemetry(fleet, tree),
@@ -127,7 +130,7 @@ def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
 
 
 def _secrets_in_code(
-    fleet: ResolvedFleet, locations: Mapping[str, Where], secrets: Mapping[str, str]
+    fleet: ResolvedFleet, locations: Mapping[str, Where], secrets: Mapping[str, str], skill_folders: Iterable[str]
 ) -> Iterator[Problem]:
     """Refuse secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
     modules = [
@@ -136,6 +139,7 @@ def _secrets_in_code(
     ]
     tops = {module.partition(".")[0] for module in modules if module}
     tops |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
+    tops |= {name.removeprefix("./").partition("/")[0] for name in skill_folders}
     for file, where in locations.items():
         top = secrets.get(file, "").partition("/")[0]
         if top in tops:

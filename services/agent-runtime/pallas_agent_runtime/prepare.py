@@ -12,7 +12,7 @@ from pallas_agent_runtime.config import environment, fastagent_yaml, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
 from pallas_contract import names
-from pallas_contract.fleet import fastagent, fastagent_files, source
+from pallas_contract.fleet import fastagent, fastagent_files, skills, source
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials
@@ -66,6 +66,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         prefix=declared.provider,
         peers=resolved.peers,
         environ=environ,
+        skills=[str(project / Path(name).expanduser()) for name in skills.named(resolved.agent, declared)],
         presented={peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (resolved.agent.access.jwt and resolved.agent.access.jwt.jwks_file) or ""

@@ -31,11 +31,13 @@ def skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield folder
 
 
-async def tools(*, shell: bool, withheld: bool, skills: Path | None = None) -> set[str]:
+async def tools(*, shell: bool, withheld: bool, skills: Path | None = None, default: bool = False) -> set[str]:
     """Return the names of the tools that an agent on `passthrough` has."""
     app = FastAgent("x", parse_cli_args=False, quiet=True)
 
-    @app.agent(name="scout", model="passthrough", shell=shell, skills=[skills] if skills else None)
+    chosen: Any = {} if default else {"skills": [skills] if skills else None}
+
+    @app.agent(name="scout", model="passthrough", shell=shell, **chosen)
     async def scout() -> None: ...
 
     if withheld:
@@ -44,6 +46,17 @@ async def tools(*, shell: bool, withheld: bool, skills: Path | None = None) -> s
         session = await harness.session("s", agent_name="scout")
         agent = session.agent_app.registered_agents()["scout"]
         return {tool.name for tool in (await agent.list_tools()).tools}
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_skills_are_read_where_they_are_named_and_not_searched_for(tmp_path: Path, *, named: bool) -> None:
+    folder = tmp_path / ".claude" / "skills" / "letters"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    names = [str(folder.parent)] if named else []
+    built = fastagent_yaml.build(None, None, prefix="passthrough", peers={}, environ={}, skills=names)
+    with serve.home(built.data):
+        assert await tools(shell=False, withheld=True, default=True) == ({"read_skill"} if named else set())
 
 
 @pytest.mark.parametrize("shell", [True, False])

@@ -24,6 +24,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "instance_scope": ("request", "shared"),
     "keep_conversations": (True, False),
     "egress": (True, False),
+    "skills": (["skills"], []),
     "shell": (True, False),
     "publish": ("0.0.0.0", False),
     "labels": ({"a": "fleet", "b": "fleet"}, {"b": "agent"}),
@@ -55,8 +56,8 @@ def test_null_is_as_good_as_nothing() -> None:
 
 
 def test_nothing_is_none_where_there_is_a_default() -> None:
-    """`egress` follows from files beside this one, a card takes the place of a module."""
-    assert {key for key, value in resolved(agent()) if value is None} == {"egress", "card"}
+    """`egress` and `skills` follow from files beside this one, a card takes the place of a module."""
+    assert {key for key, value in resolved(agent()) if value is None} == {"egress", "card", "skills"}
     fleet = resolve(Fleet(name="x", agents={"a": agent()}))
     assert {key.name for key in fields(fleet) if getattr(fleet, key.name) is None} == {"public_url", "telemetry"}
 

@@ -7,7 +7,7 @@ into a file that only this user can read and that goes away with the process.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ NO_KEY = "not-set"
 """Stands for a missing key: an agent starts without one (seed 001, Startup Preflight: warn-only), its calls fail."""
 _OURS = ("command", "args", "target", "transport", "protocol_mode")
 """What the kit decides for a peer: `legacy` would keep a session, which all whom this agent answers would share."""
+NO_SKILLS = "/dev/null/skills"
+"""A folder that cannot be: without any, fast-agent searches the working directory and its home."""
 MAX_RETRIES = 3
 DEFAULT_RETRIES = 1
 """fast-agent waits 10 s, 20 s, ... between attempts while the caller hears nothing."""
@@ -44,10 +46,12 @@ def build(
     peers: Mapping[str, str],
     environ: Mapping[str, str],
     presented: Mapping[str, str] | None = None,
+    skills: Sequence[str] = (),
 ) -> Built:
     """Merge both files and the fleet's peers. `prefix` is that of the default model, empty for a bare name.
 
-    `presented` maps peer -> variable with the token that this agent shows to it.
+    `presented` maps peer -> variable with the token that this agent shows to it; `skills` are absolute paths of the
+    folders that agents find skills in unless their definition names others.
 
     Raises:
         Refused: the active provider's address is none.
@@ -61,6 +65,7 @@ def build(
     _servers(data, peers, presented or {}, notes)
     _providers(data, prefix, environ)
     _runtime(data, notes)
+    _section(data, "skills")["directories"] = list(skills) or [NO_SKILLS]
     return Built(data, tuple(notes))
 
 
