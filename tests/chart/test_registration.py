@@ -50,6 +50,21 @@ def test_registrations_are_kept_in_a_claim_that_outlives_the_release(chart) -> N
     assert list(verify.differences(chart.plan, read_back.workloads(made.objects, chart.plan), "chart")) == []
 
 
+def test_a_registry_with_which_agents_register_is_not_replaced_for_a_change_of_the_file(chart, compiled) -> None:
+    """Two cannot have its file, and one without a file forgets who registered."""
+    changed = {"project": {"config": {"agents.yaml": "changed"}}}
+    kept_in_memory = compiled(WRITTEN.replace("    store: true\n", ""), partners__token="canary-0123456789")
+    for fleet in (chart, kept_in_memory):
+        before = fleet.render(None, *GIVEN)
+        assert fleet.render(changed, *GIVEN).pod("registry") == before.pod("registry")
+        assert "checksum/config" not in _annotations(before)
+
+
+def _annotations(made) -> dict[str, str]:
+    found: dict[str, str] = made.one("Deployment", "registry")["spec"]["template"]["metadata"].get("annotations", {})
+    return found
+
+
 def test_an_agent_keeps_its_conversations_the_same_way(compiled) -> None:
     chart = compiled(WRITTEN.split("registry:", maxsplit=1)[0].replace("8101}", "8101, keep_conversations: true}"))
     made = chart.render()

@@ -22,8 +22,6 @@ from pallas_contract.fleet import fastagent_files
 from pallas_contract.probe import http_client
 from tests.ports import free_port
 
-from . import scenario
-
 READY = "180s"
 """Ten pods that each take 4 s of CPU, on two cores that have other work too."""
 
@@ -159,6 +157,13 @@ class Release:
             raise AssertionError(f"no way to {member}")
         return process, port
 
+    def service(self, member: str) -> str:
+        """The URL of a member's Service: the node is this machine, and none of its connections is bound to a pod."""
+        address = self.kubectl(
+            "get", "service", names.slug(member), "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}"
+        )
+        return f"http://{address}"
+
     def close(self) -> None:
         """End the forwards."""
         for process, _ in self._forwards.values():
@@ -178,15 +183,6 @@ async def until_replicas(registry_url: str, agent: str, wanted: int, *, within: 
             if await _replicas(registry_url, agent) == wanted:
                 return
             await asyncio.sleep(0.5)
-
-
-async def until_gone(registry_url: str, slug: str, *, within: float) -> None:
-    """Wait until the registry no longer lists an agent."""
-    async with asyncio.timeout(within):
-        while True:
-            if slug not in await scenario.states(registry_url):
-                return
-            await asyncio.sleep(1)
 
 
 async def _replicas(registry_url: str, agent: str) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,6 +89,41 @@ def _states(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 async def states(registry_url: str) -> dict[str, str]:
     """Slug -> state, as the registry last found it."""
     return _states(await catalogue(registry_url))
+
+
+@asynccontextmanager
+async def asking(registry_url: str) -> AsyncIterator[list[str]]:
+    """Ask for the catalogue again and again, each time by a new connection; yields the answers so far."""
+    answers: list[str] = []
+
+    async def ask() -> None:
+        while True:
+            try:
+                async with asyncio.timeout(3):
+                    reply = await http_client.request("GET", f"{registry_url}/.well-known/mcp/server.json")
+                answers.append(str(reply.status))
+            except (http_client.Unreachable, TimeoutError) as error:
+                answers.append(repr(error))
+            await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(ask())
+    try:
+        yield answers
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_listed(registry_url: str, slugs: Collection[str], *, within: float) -> None:
+    """Wait until the registry lists these agents and no other."""
+    listed: Collection[str] = ()
+    try:
+        async with asyncio.timeout(within):
+            while set(listed) != set(slugs):
+                await asyncio.sleep(0.1)
+                listed = await catalogue(registry_url)
+    except TimeoutError:
+        raise AssertionError(f"after {within:g} s the registry lists {sorted(listed)}, not {sorted(slugs)}") from None
 
 
 async def until_states(

@@ -10,7 +10,7 @@ import pytest
 
 from . import connections, scenario
 from .projects import copy_example
-from .release import Release, namespace, until, until_gone, until_replicas
+from .release import READY, Release, namespace, until, until_replicas
 
 pytestmark = pytest.mark.cluster
 
@@ -21,8 +21,8 @@ SCOUT = """
     depends_on: [model]
 """
 SCOUT_CARD = "---\ntype: agent\nname: scout\nmodel: passthrough\n---\nYou are Scout.\n"
-SYNC = 150
-"""Seconds until a kubelet has surely renewed a mounted ConfigMap: a minute and more, by its own rhythm."""
+CURRENT = 10
+"""Seconds after an upgrade until the catalogue is that of the file: the old registry answers for half of them."""
 
 
 @pytest.fixture(scope="module")
@@ -134,20 +134,29 @@ async def test_replicas_are_seen_one_by_one(up) -> None:
     await until_replicas(up.url("registry"), "tech_research", 1, within=60)
 
 
-async def test_an_added_agent_disturbs_no_other(up) -> None:
-    before, text = set(up.pods()), up.config.read_text()
+async def test_an_added_agent_is_listed_at_once_and_disturbs_no_other(up) -> None:
+    """The registry is replaced, and answers all the time: first the old one, then the new one."""
+    before, text = set(up.pods()) - set(up.pods("registry")), up.config.read_text()
     (up.config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
     up.config.write_text(text.replace("\nservices:", SCOUT + "\nservices:", 1))
-    up.upgrade()
-    await scenario.until_states(up.url("registry"), {**scenario.ALL_OK, "scout": "ok"}, within=SYNC)
+    registry = up.service("registry")
+    agents = set(await scenario.catalogue(registry))
+    async with scenario.asking(registry) as answers:
+        await asyncio.to_thread(up.upgrade, "--wait", "--timeout", READY)
+        await scenario.until_listed(registry, agents | {"scout"}, within=CURRENT)
+    assert set(answers) == {"200"}
+    await scenario.until_states(registry, {**scenario.ALL_OK, "scout": "ok"}, within=30)
     assert before < set(up.pods())
 
     (up.config.parent / "agents" / "scout.md").unlink()  # a card of no agent would be anybody's file
     up.config.write_text(text)
-    up.upgrade()
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
-    await until_gone(up.url("registry"), "scout", within=SYNC)
-    assert set(up.pods()) == before
+    async with scenario.asking(registry) as answers:
+        await asyncio.to_thread(up.upgrade, "--wait", "--timeout", READY)
+        await scenario.until_listed(registry, agents, within=CURRENT)
+    assert set(answers) == {"200"}
+    up.close()  # the forward led to a pod that is gone
+    await scenario.until_states(registry, scenario.ALL_OK, within=60)
+    assert set(up.pods()) - set(up.pods("registry")) == before
 
 
 async def test_a_broken_upgrade_leaves_the_old_one_serving_until_it_is_rolled_back(up) -> None:

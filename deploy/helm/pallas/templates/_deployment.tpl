@@ -31,14 +31,21 @@ spec:
 {{- end }}
 
 {{/*
-Checksums of what a process reads once, at its start: a change replaces the pods it concerns. The registry follows its
-files and its tokens by itself. `fingerprint` stands for the program's part of the fleet file and of the code: neither as a whole,
-since both change with every other agent.
+Checksums of what a process reads once, at its start: a change replaces the pods it concerns. `fingerprint` stands for the
+program's part of the fleet file and of the code: neither as a whole, since both change with every other agent.
+
+The registry follows its files and its tokens by itself, but a kubelet takes a minute to renew them. So another one takes
+its place, ready before the old one goes, unless agents register with it: what they said would be lost, or its file be
+held by two.
 */}}
 {{- define "pallas.annotations" -}}
 {{- $values := .root.Values }}
 {{- $own := dict }}
-{{- if ne .kind "registry" }}
+{{- if eq .kind "registry" }}
+{{- if or (not (hasKey .it "stateless")) .it.stateless }}
+{{- $_ := set $own "checksum/config" (list $values.project.config (include "pallas.replicas" .root) | toJson | sha256sum) }}
+{{- end }}
+{{- else }}
 {{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
 {{- $configs := omit $values.project.config (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}

@@ -74,3 +74,13 @@ fsGroup: {{ . }}
 {{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
+
+{{/* How many of each agent the registry should find, as JSON; none where an autoscaler decides, or where it is one. */}}
+{{- define "pallas.replicas" -}}
+{{- $replicas := dict }}
+{{- range $name, $own := .Values.agents }}
+{{- $it := mergeOverwrite (deepCopy $.Values.defaults) $own }}
+{{- if and (not $it.autoscaling.enabled) (gt (int $it.replicas) 1) }}{{ $_ := set $replicas $name (int $it.replicas) }}{{ end }}
+{{- end }}
+{{- $replicas | toJson }}
+{{- end }}
