@@ -20,6 +20,8 @@ REFUSED: list[Object] = [
     {"httpRoute": {"enabled": True}},
     {"secrets": {"x": {}}},
     {"typo": 1},
+    {"defaults": {"autoscaling": None}},
+    {"agents": {"left-one": {"replicas": 1}}},
 ]
 
 

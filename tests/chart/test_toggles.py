@@ -77,11 +77,23 @@ def test_spread_can_be_switched_off(graph) -> None:
         ({"agents": {"top": {"preStopSeconds": 0}}}, "/agents/top/preStopSeconds"),
         ({"ingress": {"enabled": True}}, "ingress.enabled needs `public_url` in agents.yaml"),
         ({"httpRoute": {"enabled": True, "parentRefs": [{"name": "gw"}]}}, "httpRoute.enabled needs `public_url`"),
+        ({"defaults": {"autoscaling": None}}, "at '/defaults': missing property 'autoscaling'"),
+        ({"networkPolicy": None}, "at '': missing property 'networkPolicy'"),
+        (
+            {"agents": {"left-one": {"replicas": 2}}},
+            "agents.left-one is in your values alone: correct the name, or add",
+        ),
+        ({"services": {"tool": {"replicas": 2}}}, "services.tool is in your values alone"),
         ({"secrets": {"key": {"file": "k.txt"}}}, "--set-file secrets.key.content=k.txt"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_rendered(graph, overlay: dict[str, Any], message: str) -> None:
     assert message in graph.refused(overlay)
+
+
+def test_null_where_the_default_is_empty_changes_nothing(graph, plain) -> None:
+    made = graph.render({"global": None, "ingress": {"annotations": None}, "defaults": {"annotations": None}})
+    assert made.objects == plain.objects
 
 
 def test_the_bare_chart_says_what_it_needs(graph) -> None:

@@ -61,7 +61,7 @@ def test_every_value_is_described() -> None:
 
 def test_the_schema_is_closed_at_every_level(validator) -> None:
     assert validator.is_valid(helm.defaults())
-    assert validator.is_valid({"global": {"anything": 1}})
+    assert validator.is_valid(helm._over(helm.defaults(), {"global": {"anything": 1}}))
     for wrong in (
         {"agnets": {}},
         {"agents": {"Bad Name": {}}},
@@ -73,7 +73,27 @@ def test_the_schema_is_closed_at_every_level(validator) -> None:
         {"images": {"agent": {"name": "x"}}},
         {"agents": {f"a{'b' * 40}": {}}},
     ):
-        assert not validator.is_valid(wrong), wrong
+        assert not validator.is_valid(helm._over(helm.defaults(), wrong)), wrong
+
+
+@pytest.mark.parametrize(
+    "path", ["defaults", "defaults.autoscaling", "networkPolicy.enabled", "images.agent", "ingress"]
+)
+def test_a_default_that_null_has_taken_away_is_missed(validator, path: str) -> None:
+    """Helm drops a key that a values file sets to null, and templates would read from nothing."""
+    values = block = helm.defaults()
+    *parents, key = path.split(".")
+    for parent in parents:
+        block = block[parent]
+    del block[key]
+    assert [error.message for error in validator.iter_errors(values)] == [f"{key!r} is a required property"]
+
+
+def test_what_is_empty_by_default_may_be_taken_away(validator) -> None:
+    """As `annotations:` without a value does. So may anything of one agent, which is read over `defaults`."""
+    values = helm.defaults()
+    del values["ingress"]["annotations"], values["defaults"]["annotations"], values["project"]["config"]
+    assert validator.is_valid(values | {"agents": {"a": {"autoscaling": {"enabled": True}, "image": {"tag": "1"}}}})
 
 
 def test_an_agent_that_remembers_is_not_scaled(validator) -> None:
@@ -83,7 +103,8 @@ def test_an_agent_that_remembers_is_not_scaled(validator) -> None:
         (False, {"replicas": 1}, True),
         (True, {"replicas": 2}, True),
     ):
-        assert validator.is_valid({"agents": {"a": {"stateless": stateless, **value}}}) is good
+        values = helm.defaults() | {"agents": {"a": {"stateless": stateless, **value}}}
+        assert validator.is_valid(values) is good
 
 
 def test_only_keywords_that_every_helm_reads() -> None:

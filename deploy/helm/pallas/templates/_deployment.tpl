@@ -47,11 +47,11 @@ held by two.
 {{- end }}
 {{- else }}
 {{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
-{{- $configs := omit $values.project.config (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
+{{- $configs := omit ($values.project.config | default dict) (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
 {{- $contents := list }}
 {{- range $target, $source := .it.secrets }}{{ $contents = append $contents (get $values.secrets $source) }}{{ end }}
 {{- if $contents }}{{ $_ := set $own "checksum/secrets" ($contents | toJson | sha256sum) }}{{ end }}
 {{- end }}
-{{- with mergeOverwrite $own .it.annotations }}{{ toYaml . }}{{ end }}
+{{- with mergeOverwrite $own (.it.annotations | default dict) }}{{ toYaml . }}{{ end }}
 {{- end }}

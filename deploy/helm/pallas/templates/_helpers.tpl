@@ -35,7 +35,7 @@ app.kubernetes.io/component: fleet
 {{- define "pallas.image" -}}
 {{- $images := .root.Values.images }}
 {{- $image := mergeOverwrite (dict) (ternary $images.registry $images.agent (eq .kind "registry")) (.it.image | default dict) }}
-{{- $host := .root.Values.global.imageRegistry | default $image.registry }}
+{{- $host := (.root.Values.global | default dict).imageRegistry | default $image.registry }}
 {{- printf "%s%s%s%s" (ternary (printf "%s/" $host) "" (not (empty $host))) $image.repository (ternary (printf ":%s" $image.tag) "" (not (empty $image.tag))) (ternary (printf "@%s" $image.digest) "" (not (empty $image.digest))) }}
 {{- end }}
 

@@ -3,6 +3,13 @@
 {{- if not .Values.agents }}
 {{- fail "there are no agents: give the values that `pallas-gen helm` writes (-f values.yaml)" }}
 {{- end }}
+{{- range $section, $members := dict "agents" .Values.agents "services" .Values.services }}
+{{- range $name, $own := $members }}
+{{- if not (or $own.args $own.fingerprint) }}
+{{- fail (printf "%s.%s is in your values alone: correct the name, or add it to agents.yaml and run `pallas-gen helm`, which writes what it needs" $section $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range $name, $secret := .Values.secrets }}
 {{- if and (not $secret.content) (not $secret.existingSecret) }}
 {{- fail (printf "secrets.%s has neither content nor existingSecret: give it with --set-file secrets.%s.content=%s, or name a Secret in secrets.%s.existingSecret" $name $name ($secret.file | default "FILE") $name) }}
