@@ -1,4 +1,4 @@
-"""Starts that go wrong, or nearly: real processes of their own."""
+"""Starts that go wrong, or nearly: processes of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def agent(toolkit: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Start `jarvis` of a project made for it."""
     started = toolkit.Agents(tmp_path)
 
-    def start(config: Any, model: str = "", servers: str = "[]", **env: str) -> Any:
+    def start(config: Any, model: str = "", servers: str = "[]", *, command: bool = False, **env: str) -> Any:
+        """As the command that a user runs, or forked from what has imported the runtime."""
+        started.parent = None if command else toolkit.warm_parent
         fleet = {"name": "demo", "agents": {"jarvis": {"module": "agents.jarvis", "port": toolkit.free_port()}}}
         code = MODULE.format(servers=servers, model=model).replace(', model=""', "")
         toolkit.write_files(
@@ -60,7 +62,7 @@ def message_of(started: Any) -> str | None:
 def test_a_definition_that_cannot_run_is_one_line_and_code_2(
     agent: Callable[..., Any], config: Any, servers: str, message: str
 ) -> None:
-    started = agent(config, servers=servers)
+    started = agent(config, servers=servers, command=True)
     assert started.running["jarvis"].wait(90) == 2
     said = started.log("jarvis").read_text()
     assert "agents.yaml:3:5 agents.jarvis.module: " in said
@@ -80,7 +82,7 @@ def test_what_fast_agent_does_not_take_is_told_without_its_value(agent: Callable
 
 
 def test_without_a_key_it_starts_and_says_so(agent: Callable[..., Any], toolkit: Any) -> None:
-    started = agent({"default_model": "openai.gpt-4o", "llm_retries": 0})
+    started = agent({"default_model": "openai.gpt-4o", "llm_retries": 0}, command=True)
     started.wait("jarvis")
     assert toolkit.until(lambda: message_of(started)) == "LLM: openai: no API key"
     assert started.end("jarvis") == 0

@@ -22,6 +22,8 @@ def copy_example(example: Path, folder: Path, *, name: str = "", more: str = "")
         text += f"registry_port: {next(ports)}\n"
     if name:
         text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    if "defaults:" not in text:  # a busy machine takes long to connect
+        text += 'defaults: {env: {PALLAS_CONNECT_TIMEOUT: "30"}}\n'
     if "networks:" not in text + more:
         text += f"networks: {{pool: {pool()}}}\n"
     config.write_text(text + more)
