@@ -18,16 +18,23 @@ LONGEST = (
     "e2e/test_compose.py",
     "e2e/test_local.py",
     "e2e/test_cluster_options.py",
+    "chart/test_kubernetes.py",
+    "packaging/test_wheel.py",
+    "agent_runtime/faults/test_bad_servers.py",
     "e2e/test_data_pool.py",
     "chart/test_policy.py",
+    "agent_runtime/test_bad_input.py",
+    "agent_runtime/test_probed.py",
+    "registry/http/test_dashboard.py",
     "registry/faults/test_starved.py",
     "registry/faults/test_file.py",
+    "registry/status_page/test_browser.py",
     "e2e/test_registration.py",
     "e2e/test_access.py",
     "e2e/test_demo.py",
 )
-"""The modules that take minutes. Where workers share the tests these begin first: none is to be waited for alone.
-Of those that start ten agents no two come within the first four, which begin together."""
+"""The modules that take a minute and more. Where workers share the tests these begin first: none is to be waited for
+alone. Of those that start ten agents no two come within the first four, which begin together."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -65,7 +65,7 @@ def helm_says(verb: str, values: Iterable[Path], *options: str) -> subprocess.Co
     files = [part for path in values for part in ("-f", str(path))]
     release = ["rel"] if verb in ("template", "install") else []
     command = ["helm", verb, *release, str(chart_dir()), "--namespace", "space", *files, *options]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
 
 
 def parse(text: str) -> Manifests:

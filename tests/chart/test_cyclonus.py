@@ -55,7 +55,7 @@ def cyclonus(root: Path) -> Judge:
     def judge(policies: list[Object], connections: list[Connection]) -> list[bool]:
         question = json.dumps({"policies": policies, "traffic": [traffic(item) for item in connections]})
         done = subprocess.run(
-            [Path(folder) / "cyclonus"], check=False, input=question, capture_output=True, text=True, timeout=60
+            [Path(folder) / "cyclonus"], check=False, input=question, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
         verdicts = json.loads(done.stdout)

@@ -22,7 +22,7 @@ from tests.ports import free_port
 from . import scenario
 
 INTERVAL = 0.5
-WITHIN = 30.0
+WITHIN = 120.0
 """Seconds for what Daedalus has to notice: a frozen agent costs a check its whole timeout."""
 
 

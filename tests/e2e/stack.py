@@ -126,7 +126,7 @@ class Stack:
 def generate(config: Path) -> None:
     """Run `pallas-gen compose` in the project folder of `config`."""
     command = [Path(sys.executable).with_name("pallas-gen"), "compose"]
-    done = subprocess.run(command, check=False, cwd=config.parent, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, cwd=config.parent, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

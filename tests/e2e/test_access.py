@@ -116,7 +116,7 @@ async def closed(url: str) -> None:
 def probed(*arguments: str | Path) -> str:
     """What `pallas-gen probe` says."""
     command = [Path(sys.executable).with_name("pallas-gen"), "probe", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
 
 
 async def ask(url: str, era: str, message: str, token: str = UI) -> str:

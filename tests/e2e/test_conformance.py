@@ -47,7 +47,7 @@ def inspect(request: pytest.FixtureRequest, fleet: Stack, tmp_path: Path) -> Ins
         era = ["--transport", "http", "--protocol-era", request.param]
         called = [*suite.command("inspector"), "--cli", url, *era, "--method", method, *options, "--format", "json"]
         home = {"HOME": str(tmp_path)}  # where it would keep what it was asked
-        done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=60, env=home)
+        done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=300, env=home)
         assert done.returncode == 0, done.stdout + done.stderr
         result: dict[str, Any] = json.loads(done.stdout)["result"]
         # it says nothing of the era; only the current one names the server in each result of a call

@@ -59,7 +59,7 @@ def test_docker_compose_accepts_it(example: Path, tmp_path: Path) -> None:
 
 def _config(folder: Path) -> subprocess.CompletedProcess[str]:
     command = ["docker", "compose", "config", "-q"]
-    return subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
 def test_there_are_examples() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "contract": ROOT / "contract" / "pallas_contract",
@@ -113,3 +115,7 @@ def test_each_module_has_its_tests_where_a_reader_looks(package: str) -> None:
 @pytest.mark.parametrize("tests", sorted(set(TESTED.values())))
 def test_what_is_said_to_test_them_is_there(tests: str) -> None:
     assert (ROOT / tests).is_file()
+
+
+def test_the_modules_that_begin_first_are_there() -> None:
+    assert [name for name in LONGEST if not (ROOT / "tests" / name).is_file()] == []

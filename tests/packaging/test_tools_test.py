@@ -54,7 +54,7 @@ class Copy:
     def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
         env = {"PATH": os.environ["PATH"], **env}
         return subprocess.run(
-            command, cwd=self.folder, env=env, check=False, capture_output=True, text=True, timeout=60
+            command, cwd=self.folder, env=env, check=False, capture_output=True, text=True, timeout=300
         )
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -93,11 +92,9 @@ async def test_the_answer_waits_for_nobody(scout: Any, wire: Any, model: Any, to
         await client.list_tools()
         await asyncio.to_thread(toolkit.until, lambda: None if wire.waiting else True)
         await asyncio.to_thread(toolkit.until, lambda: wire.waiting or None)  # a probe that has three seconds to go
-        before, started = page(scout), time.monotonic()
+        before = page(scout)
         result = await client.call_tool("get_health", {})
-        seconds = time.monotonic() - started
-        assert wire.waiting
-    assert seconds < 1
+        assert wire.waiting  # still
     answer = json.loads(result.content[0].text)
     assert answer == result.structured_content
     assert (answer["status"], answer["message"]) == ("degraded", "Unreachable: argos")

@@ -104,7 +104,7 @@ def fleet(project: Any, toolkit: Any, collector: Any) -> Iterator[Any]:
 def as_client(fleet: Any, era: str, message: str, task: str) -> None:
     command = [sys.executable, "-c", CLIENT, fleet.url("harper"), era, message, task]
     env = {**fleet.env, "OTEL_SERVICE_NAME": "client"}
-    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-IDLE = 0.5
+IDLE = 2.0
 SET = """
 import sys
 from pallas_agent_runtime import cli
@@ -86,11 +86,11 @@ class Session:
     async def over(self) -> None:
         """Wait for its end. To ask is to use it, so it is left alone in between."""
         while (await self.post()).status_code != 404:
-            await asyncio.sleep(2 * IDLE)
+            await asyncio.sleep(1.2 * IDLE)
 
 
 async def test_a_session_that_its_client_ends_is_gone(fleet: Any) -> None:
-    async with httpx2.AsyncClient(timeout=30) as http, asyncio.timeout(60):
+    async with httpx2.AsyncClient(timeout=60) as http, asyncio.timeout(180):
         one, other = [await Session(http, fleet, "scout").open() for _ in range(2)]
         assert "remember" in await one.say("remember")
         assert "remember" in await one.history()
@@ -104,7 +104,7 @@ async def test_a_session_that_its_client_ends_is_gone(fleet: Any) -> None:
 
 async def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not(fleet: Any, model: Any) -> None:
     """A stream that is open, and a call that is being answered, are uses."""
-    async with httpx2.AsyncClient(timeout=30) as http, asyncio.timeout(60):
+    async with httpx2.AsyncClient(timeout=60) as http, asyncio.timeout(180):
         quiet, listening, working = [await Session(http, fleet, "hasty").open() for _ in range(3)]
         async with listening.listening():
             asked = asyncio.create_task(working.say("slow"))
@@ -119,7 +119,7 @@ async def test_a_session_that_nobody_uses_ends_and_one_in_use_does_not(fleet: An
 
 
 async def test_one_session_too_many_ends_the_one_that_nobody_uses(fleet: Any) -> None:
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         unused, used = [await Session(http, fleet, "small").open() for _ in range(2)]
         for _ in range(3):
             assert (await used.post()).status_code == 200

@@ -20,7 +20,7 @@ def copied() -> set[str]:
 
 def test_it_is_what_the_dockerfiles_copy_and_they_themselves() -> None:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *copied()]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout.split()
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=300).stdout.split()
     files = {str(path): content for path, content in sources.context().items()}
     assert set(files) == {*listed, "Dockerfile.agent", "Dockerfile.registry"}
     assert all((ROOT / name).read_bytes() == content for name, content in files.items())

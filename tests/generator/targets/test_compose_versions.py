@@ -29,7 +29,7 @@ def newest(root: Path) -> dict[str, str]:
 
 def run(folder: Path, env: dict[str, str], *arguments: str) -> str:
     command = ["docker", "compose", *arguments]
-    done = subprocess.run(command, check=False, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

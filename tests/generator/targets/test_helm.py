@@ -68,7 +68,7 @@ def test_the_chart_is_copied_byte_for_byte(plan) -> None:
 def test_the_chart_is_exactly_what_is_committed(root: Path) -> None:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."]
     folder = root / "deploy" / "helm" / "pallas"
-    done = subprocess.run(command, check=True, cwd=folder, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, check=True, cwd=folder, capture_output=True, text=True, timeout=300)
     assert {str(path) for path in chart.read()} == set(done.stdout.split())
 
 
