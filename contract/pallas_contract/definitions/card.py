@@ -66,6 +66,7 @@ def _agent(keys: Source, path: PurePosixPath) -> Definition:
         where=keys.where(),
         servers=() if servers is None else _literals(servers),
         model="" if model is None else _literal(model),
+        shell=data.get("shell") is True,
         skills=() if skills is None else _literals(skills if isinstance(skills, list) else [skills]),
         urls=tuple(_urls(data)),
         positions=positions,

@@ -22,6 +22,8 @@ class Definition:
     """Empty where none is written: the configuration's `default_model` is meant."""
     skills: tuple[str, ...] | None = ()
     """Folders of skills that it names."""
+    shell: bool = False
+    """Whether it asks for fast-agent's shell."""
     urls: tuple[str, ...] = ()
     """Servers that a card names by URL itself: `mcp_connect`, and the agent behind a card of type `a2a`."""
     positions: Mapping[str, Where] = field(default_factory=dict)

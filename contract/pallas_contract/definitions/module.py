@@ -129,6 +129,7 @@ class _Reader:
             where=self.where(call),
             servers=literals.texts(servers),
             model=model if isinstance(model, str) else None,
+            shell=self._value(arguments.get("shell"), missing=False) is True,
             skills=literals.texts([skills] if isinstance(skills, str) else skills),
             positions=positions,
         )

@@ -17,7 +17,7 @@ from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
-from pallas_contract.validate.code import rules
+from pallas_contract.validate.code import rules, shell
 from pallas_gen.plan import Project
 from pallas_gen.project import code, declared, mounts, skills, stdio_servers
 
@@ -90,6 +90,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         *_servers(fleet, config),
         *(() if custom_image else stdio_servers.missing(config.commands, stdio_servers.IMAGE_COMMANDS)),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
+        *shell.withheld(fleet, definitions),
         *skills.problems(fleet, config, folder, skill_folders),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
