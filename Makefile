@@ -3,7 +3,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help setup demo test lint check format images schema golden bench lock wheel clean
+SEED := $(or $(SEED),$(shell date +%s))
+
+.PHONY: help setup demo test lint check fuzz format images schema golden bench lock wheel clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +26,10 @@ lint: setup ## format, lint, types, import arrows, agreement of the locks
 
 check: lint ## lint and the quick tests: a minute or two; those of the chart where helm is installed
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 300 -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)" $(ARGS)
+
+fuzz: setup ## draw hostile input for half an hour; SEED=N draws the same once more
+	@echo "seed $(SEED): make fuzz SEED=$(SEED) draws the same"
+	PALLAS_TEST_EXAMPLES=fuzz $(PY) -m pytest -q -n auto -m fuzz --hypothesis-seed=$(SEED) $(ARGS)
 
 format: setup ## rewrite the code in the house format
 	ruff format . && ruff check --fix .

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_agent_runtime.calls import arguments as calls_arguments
 from pallas_agent_runtime.calls import delegation
 from pallas_service.http import protocol
+from tests import examples
 
 pytestmark = pytest.mark.slow
 
@@ -32,12 +35,7 @@ CODES = {-32700, -32600, -32601, -32602, *range(-32049, -32019)}
 """Parse error, invalid request, unknown method, invalid params, and the range that MCP gives codes of its own in;
 not -32603: an internal error is one of ours."""
 
-hostile = settings(
-    max_examples=80,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+hostile = examples.hostile(80, fuzz=1_000)
 
 
 def nested(depth: int) -> Any:
@@ -243,12 +241,14 @@ def is_civil(response: httpx2.Response, folder: Path) -> None:
             assert len(message["error"]["message"]) < 2000
 
 
+@pytest.mark.fuzz
 @hostile
 @given(method=METHODS, params=st.one_of(VALUES, CALLS), meta=TASKS, headers=HEADERS)
 def test_any_request(agent: Any, wire: Wire, method: Any, params: Any, meta: Any, headers: dict[str, str]) -> None:
     is_civil(wire.request(method, params, meta, headers), agent.folder)
 
 
+@pytest.mark.fuzz
 @hostile
 @given(call=CALLS, meta=TASKS)
 def test_any_call_with_the_right_headers(agent: Any, wire: Wire, call: Any, meta: Any) -> None:
@@ -272,10 +272,52 @@ def refused(arguments: dict[str, Any], meta: dict[str, Any]) -> str:
     return ""
 
 
+@pytest.mark.fuzz
 @hostile
 @given(message=st.one_of(VALUES, st.lists(CALLS, max_size=3), st.binary(max_size=200)), headers=HEADERS)
 def test_any_body(agent: Any, wire: Wire, message: Any, headers: dict[str, str]) -> None:
     is_civil(wire.send(message, headers), agent.folder)
+
+
+LONG = "a" * 70_000
+LINES = st.sampled_from(
+    """POST /mcp HTTP/1.1|GET /mcp HTTP/1.1|GET /livez HTTP/1.1|POST /mcp HTTP/1.0|POST /mcp HTTP/9.9
+POST  /mcp  HTTP/1.1|GET http://x/livez HTTP/1.1|OPTIONS * HTTP/1.1|CONNECT x:1 HTTP/1.1|PRI * HTTP/2.0
+GET /livez|POST /LONG HTTP/1.1|\x16\x03\x01|GET /mcp/../livez HTTP/1.1|GET \xff HTTP/1.1""".replace("\n", "|").split(
+        "|"
+    )
+)
+FIELDS = st.lists(
+    st.sampled_from(
+        """content-length: 5|content-length: 50|content-length: -1|content-length: 5, 5|content-length: 0x5|te: trailers
+content-length: LONG|transfer-encoding: chunked|transfer-encoding: chunked, gzip|transfer-encoding : chunked|host: evil
+Transfer-Encoding: \x0bchunked|expect: 100-continue|connection: close|connection: upgrade|upgrade: websocket
+upgrade: h2c| folded: x|LONG|x: a\0b|x: \xff|: none|host:|content-type: application/json|accept: */*
+content-encoding: gzip|mcp-session-id: x|mcp-protocol-version: 2099-01-01|cookie: LONG""".replace("\n", "|").split("|")
+    ),
+    max_size=5,
+)
+PIPELINED = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
+CONTENTS = st.sampled_from(
+    [b"", b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"5\r\nhel", b"-1\r\n", b"fffffffffffffffff\r\nx"]
+) | (st.sampled_from([b"5;x=y\r\nhello\r\n0\r\n", b"0\r\n\r\n" + PIPELINED, PIPELINED * 50, b"\0" * 500]))
+
+
+@pytest.mark.fuzz
+@hostile
+@given(line=LINES, fields=FIELDS, content=CONTENTS)
+def test_any_bytes(agent: Any, line: str, fields: list[str], content: bytes) -> None:
+    """Of a client that sends no more afterwards: what it gets is HTTP and civil, or the connection ends."""
+    head = "\r\n".join([line, f"host: 127.0.0.1:{agent.port('scout')}", *fields, "", ""]).replace("LONG", LONG)
+    reply = b""
+    with socket.create_connection(("127.0.0.1", agent.port("scout")), 30) as connection, suppress(ConnectionError):
+        connection.sendall(head.encode("latin-1") + content)
+        connection.shutdown(socket.SHUT_WR)
+        while piece := connection.recv(65536):
+            reply += piece
+    assert not reply or reply.startswith(b"HTTP/1.1 "), reply[:200]
+    assert not re.search(rb"^HTTP/1.1 5(?!05)", reply), reply[:500]
+    assert not any(leak in reply for leak in (b"Traceback", b"site-packages", SECRET.encode()))
 
 
 CREDENTIALS = ["", "Bearer", "Bearer \xff\xfe", "Basic Og==", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN]

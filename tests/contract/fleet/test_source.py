@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
-from tests.examples import examples
+from tests.examples import hostile
 
 
 def refusal(text: str) -> str:
@@ -61,7 +61,8 @@ def test_unreadable_files(tmp_path: Path, make, said: str) -> None:
 
 
 @given(st.text(alphabet="ab:{}[]&*!|>-#'\"\n\t \0\u202e%@`?,1", max_size=60))
-@settings(max_examples=examples(300), deadline=None)
+@pytest.mark.fuzz
+@hostile(300, fuzz=30_000)
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         source.parse(text, name="f.yaml")

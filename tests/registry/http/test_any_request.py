@@ -20,7 +20,7 @@ from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
 from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
-from tests.examples import examples
+from tests.examples import FUZZING, examples
 from tests.registry.catalogue.test_official import API
 
 CHECKS = (
@@ -55,10 +55,12 @@ def app(folder: Path) -> FastAPI:
     return create_app(shown)
 
 
+@pytest.mark.fuzz
 def test_any_request(app: FastAPI) -> None:
     assert len(ask_all(schemathesis.openapi.from_asgi("/openapi.json", app), CHECKS)) == 12
 
 
+@pytest.mark.fuzz
 def test_any_request_of_the_official_api(app: FastAPI) -> None:
     """What reads; it does not announce the 400 that it has nonetheless."""
     read = {path: {"get": ways["get"]} for path, ways in API["paths"].items() if "get" in ways}
@@ -80,7 +82,7 @@ def ask_all(api: Any, checks: Sequence[Any]) -> set[str]:
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-            derandomize=True,
+            derandomize=not FUZZING,
         )
         @given(
             case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE)

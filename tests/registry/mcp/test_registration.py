@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from pallas_registry.http.app import create_app
-from tests.examples import examples
+from tests.examples import FUZZING, examples
 from tests.registry.registration_client import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -251,6 +251,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.fuzz
 async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time) -> None:
     """Bodies that begin like ours or MCP's and go wrong anywhere; and what Python reads as JSON though it is none."""
     app, seen = create_app(desk.service.backend("run")), set()
@@ -266,7 +267,9 @@ async def test_whatever_is_posted_the_answer_is_json_and_no_500(desk: Open, time
     bodies += [json.dumps(register("b", capabilities=odd)).encode()]
     bodies += [json.dumps(message).encode() for message in (register("c"), beat("nobody"))]
 
-    @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(
+        max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck), derandomize=not FUZZING
+    )
     @given(message=MESSAGES)
     def collect(message: object) -> None:
         bodies.append(json.dumps(message).encode())

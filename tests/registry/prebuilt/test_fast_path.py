@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import uvicorn
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pallas_registry.prebuilt import fast_path
 from pallas_registry.prebuilt.documents import Document, Prebuilt
 from pallas_service.http.protocol import BoundedProtocol
-from tests.examples import examples
+from tests.examples import hostile
 from tests.registry.processes import DEADLINE
 
 PATH = "/catalogue"
@@ -308,7 +308,8 @@ CHANGE = b""
 PIECES = st.sampled_from([PLAIN, asked(), asked(), asked(), CHANGE, *ODD])
 
 
-@settings(max_examples=examples(400), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.fuzz
+@hostile(400)
 @given(said=st.lists(PIECES, max_size=8), cuts=st.lists(st.integers(0, 400), max_size=4))
 @example(said=[asked(), asked()[:20], asked()], cuts=[])
 @example(said=[asked() * 2, asked() * 2], cuts=[])
