@@ -33,6 +33,17 @@ services:
 """
 
 
+MODULE = """\
+from fast_agent import FastAgent
+
+fast = FastAgent("{name}")
+
+
+@fast.agent(name="{name}", instruction="x")
+async def agent() -> None: ...
+"""
+
+
 @dataclass(frozen=True)
 class Manifests:
     """Rendered objects by kind and name."""
@@ -120,7 +131,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Chart]:
         folder = tmp_path_factory.mktemp("fleet")
         (folder / "agents").mkdir()
         for name in ("scout", "other", "model"):
-            (folder / "agents" / f"{name}.py").write_text(f"NAME = {name!r}\n")
+            (folder / "agents" / f"{name}.py").write_text(MODULE.format(name=name))
         for name, text in files.items():
             (folder / name.replace("__", ".")).write_text(text)
         (folder / "agents.yaml").write_text(agents_yaml)
