@@ -51,6 +51,19 @@ def test_earlier_output_changes_nothing(make, run, tmp_path: Path) -> None:
     assert run("compose", "-f", str(path), "-o", str(tmp_path / "deploy" / "here"))[1].startswith("wrote"), "it is data"
 
 
+def test_a_chart_and_its_observability_share_a_folder(make, run) -> None:
+    """Either deleted what the other one had written, as stale."""
+    path = make(ONE)
+    folder = path.parent / "both"
+    for _ in range(2):
+        for command in ("helm", "observability"):
+            assert run(command, "-f", str(path), "-o", str(folder))[0] == 0
+    assert (folder / "Chart.yaml").is_file()
+    assert (folder / "alerts.yaml").is_file()
+    for command in ("helm", "observability"):
+        assert run(command, "-f", str(path), "-o", str(folder), "--check")[0] == 0
+
+
 def test_check_and_diff_write_nothing(make, run) -> None:
     path = make(ONE)
     assert run("compose", "-f", str(path), "--check")[0] == 1

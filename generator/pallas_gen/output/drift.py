@@ -31,11 +31,12 @@ def drift(files: write.Files, folder: Path, owned: Iterable[str] = ()) -> Iterat
     Raises:
         OSError: a file cannot be read.
     """
-    recorded = write.recorded_sums(folder)
-    content = {path: text for path, text in files.items() if path != write.SUMS}
+    sums = write.sums_among(files)
+    recorded = write.recorded_sums(folder, sums)
+    content = {path: text for path, text in files.items() if path != sums}
     entries = [*_changes(content, folder, recorded), *_extra(files, folder, recorded, owned)]
-    if not entries and write.SUMS in files:  # it follows from the others, so it is named only when they are right
-        entries = list(_changes({write.SUMS: files[write.SUMS]}, folder, recorded))
+    if not entries and sums is not None:  # it follows from the others, so it is named only when they are right
+        entries = list(_changes({sums: files[sums]}, folder, recorded))
     yield from sorted(entries, key=lambda entry: entry.path)
 
 

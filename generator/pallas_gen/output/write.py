@@ -16,7 +16,23 @@ Files = Mapping[PurePosixPath, str]
 
 SUMS = PurePosixPath(".pallas-gen.sums")
 """Written beside files that can carry no header: `sha256  path` of each, so that an edited one is noticed, and one
-that is no longer written can be taken away."""
+that is no longer written can be taken away. Another target's has its name in it (`sums_file`): what one of two targets
+in the same folder did not write is not stale."""
+
+
+def sums_file(target: str) -> PurePosixPath:
+    """Return the name of a target's own `SUMS`."""
+    return SUMS.with_name(f".pallas-gen.{target}.sums")
+
+
+def is_sums(path: PurePosixPath) -> bool:
+    """Return whether a file is `SUMS`, of any target."""
+    return path.name.startswith(".pallas-gen.") and path.suffix == ".sums"
+
+
+def sums_among(files: Files) -> PurePosixPath | None:
+    """Return the name of the one `SUMS` that is among the files."""
+    return next(filter(is_sums, files), None)
 
 
 def sums(files: Files) -> str:
@@ -44,7 +60,7 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
         Refused: a file stands there that pallas-gen did not write, or that was edited since (unless `force`).
         OSError: the folder cannot be written.
     """
-    recorded = recorded_sums(folder)
+    recorded = recorded_sums(folder, sums_among(files))
     blocked = [] if force else [name for name in sorted(files) if _in_the_way(folder, name, files[name], recorded)]
     if blocked:
         hint = "move it away, write elsewhere with `-o DIR`, or overwrite it with `--force`"
@@ -66,10 +82,11 @@ def wrote_all(folder: Path, names: Collection[str]) -> bool:
     recorded: set[Path] = set()
     count = 0
     for root, _, files in os.walk(folder):
-        recorded |= {Path(root, path) for path in recorded_sums(Path(root))}
+        for sums_name in filter(is_sums, map(PurePosixPath, files)):
+            recorded |= {Path(root, path) for path in recorded_sums(Path(root), sums_name)}
         for name in files:
             path = Path(root, name)
-            if name not in names and name != SUMS.name and path not in recorded and not has_header(path):
+            if name not in names and not is_sums(PurePosixPath(name)) and path not in recorded and not has_header(path):
                 return False
             count += 1
     return count > 0
@@ -86,23 +103,25 @@ def has_header(path: Path) -> bool:
 
 def _in_the_way(folder: Path, name: PurePosixPath, new: str, recorded: Mapping[PurePosixPath, str]) -> bool:
     text = _read(folder / name)
-    if text is None or text == new or name == SUMS:
+    if text is None or text == new or is_sums(name):
         return False
     return recorded[name] != _sum(text) if name in recorded else yaml_out.edited_by_hand(text)
 
 
-def recorded_sums(folder: Path) -> dict[PurePosixPath, str]:
-    """Return what `SUMS` in the folder says: path -> sha256. A path that leads out of the folder is not one of ours."""
-    pairs = (line.split("  ", 1) for line in (_read(folder / SUMS) or "").splitlines() if "  " in line)
+def recorded_sums(folder: Path, name: PurePosixPath | None) -> dict[PurePosixPath, str]:
+    """Return what the `SUMS` of that name says: path -> sha256. A path that leads out of the folder is not one of ours.
+
+    It is empty where there is no such file, or no name.
+    """
+    text = (_read(folder / name) if name else "") or ""
+    pairs = (line.split("  ", 1) for line in text.splitlines() if "  " in line)
     records = {PurePosixPath(path): digest for digest, path in pairs}
     return {path: digest for path, digest in records.items() if not path.is_absolute() and ".." not in path.parts}
 
 
 def _stale(files: Files, folder: Path) -> list[PurePosixPath]:
     """Files an earlier version wrote here and nobody has changed since; only asked where sums are written again."""
-    if SUMS not in files:
-        return []
-    recorded = recorded_sums(folder).items()
+    recorded = recorded_sums(folder, sums_among(files)).items()
     return [name for name, sum_ in recorded if name not in files and _sum(_read(folder / name) or "") == sum_]
 
 

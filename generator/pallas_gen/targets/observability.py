@@ -237,7 +237,7 @@ def _panel(number: int, panel: _Panel) -> dict[str, Any]:
 
 def _render(context: RenderContext) -> write.Files:
     files = render(context.loaded.fleet, context.plan.source)
-    return files | {write.SUMS: write.sums(files)}
+    return files | {write.sums_file("observability"): write.sums(files)}
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pallas_contract.problems import Refused
-from pallas_gen.output import write
+from pallas_gen.output import drift, write
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import configmaps, load
 from pallas_gen.project.configmaps import Delivery
@@ -219,6 +219,26 @@ def test_a_baked_fleet_delivers_no_code_however_large(plan, tmp_path: Path) -> N
     made = plan("image: acme/fleet:1\n" + ONE % "")
     (tmp_path / "big.md").write_bytes(b"x" * (configmaps.LIMIT + 1))
     assert configmaps.read(tmp_path, made).code == {}
+
+
+def test_two_targets_in_one_folder_leave_each_others_files_alone(tmp_path: Path) -> None:
+    """Each has sums of its own: what the other one wrote is neither stale nor unknown."""
+
+    def files(sums: PurePosixPath, **texts: str) -> dict[Any, str]:
+        made = {PurePosixPath(name): text for name, text in texts.items()}
+        return made | {sums: write.sums(made)}
+
+    other = write.sums_file("observability")
+    write.write(files(write.SUMS, a="1", b="1"), tmp_path)
+    write.write(files(other, c="1", d="1"), tmp_path)
+    assert write.differences(files(write.SUMS, a="1", b="1"), tmp_path) == []
+    assert list(drift.drift(files(other, c="1", d="1"), tmp_path)) == []
+    write.write(files(write.SUMS, a="2"), tmp_path)
+    write.write(files(other, c="2"), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "c", write.SUMS.name, other.name}
+    assert write.wrote_all(tmp_path, ())
+    (tmp_path / "mine").touch()
+    assert not write.wrote_all(tmp_path, ())
 
 
 def test_sums_tell_an_edited_copy_from_an_old_one(tmp_path: Path) -> None:
