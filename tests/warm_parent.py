@@ -10,15 +10,17 @@ import gc
 import importlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
+
+STILL_RUNNING = -1
 
 
 class WarmParent:
@@ -37,7 +39,7 @@ class WarmParent:
         return Forked(self, self.order(order))
 
     def order(self, order: dict[str, Any]) -> int:
-        """Return the answer to one order: the process id of a start, the wait status of an end."""
+        """Return the answer to one order: the process id of a start; the wait status of an end, or STILL_RUNNING."""
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
@@ -65,14 +67,14 @@ class Forked:
     parent: WarmParent
     pid: int
     returncode: int | None = None
-    _ended: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._ended = os.pidfd_open(self.pid)  # nobody has waited for it yet, so the id is still its own
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def poll(self) -> int | None:
         """Return the exit code, None while it runs."""
-        return self._until_ended(0)
+        with self._lock:  # the parent has a process to wait for only once
+            if self.returncode is None and (status := self.parent.order({"poll": self.pid})) != STILL_RUNNING:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code, negative for a signal.
@@ -80,9 +82,11 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: after `timeout` seconds.
         """
-        code = self._until_ended(timeout)
-        if code is None:
-            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        end = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if end is not None and time.monotonic() > end:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            time.sleep(0.02)
         return code
 
     def terminate(self) -> None:
@@ -95,16 +99,7 @@ class Forked:
 
     def _send(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)  # one that has ended since is still there, for the parent to wait for
-
-    def _until_ended(self, seconds: float | None) -> int | None:
-        if self.returncode is None:
-            waiting = select.poll()
-            waiting.register(self._ended, select.POLLIN)
-            if waiting.poll(None if seconds is None else seconds * 1000):
-                os.close(self._ended)
-                self.returncode = os.waitstatus_to_exitcode(self.parent.order({"wait": self.pid}))
-        return self.returncode
+            os.kill(self.pid, number)  # one that has ended since keeps its id until it is polled
 
 
 def serve(modules: Sequence[str], orders: TextIO, answers: TextIO) -> int:
@@ -120,9 +115,12 @@ def serve(modules: Sequence[str], orders: TextIO, answers: TextIO) -> int:
     children: set[int] = set()
     for line in orders:
         order = json.loads(line)
-        if "wait" in order:
-            _, answer = os.waitpid(order["wait"], 0)
-            children.discard(order["wait"])
+        if "poll" in order:
+            ended, answer = os.waitpid(order["poll"], os.WNOHANG)
+            if ended:
+                children.discard(ended)
+            else:
+                answer = STILL_RUNNING
         else:
             answer = os.fork()
             if answer == 0:
