@@ -68,6 +68,9 @@ Code = Literal[
 ]
 """The closed set; docs/registry.md says of each what it means and what to do."""
 
+INPUT_REFUSED: Code = "InputRefused"
+"""In `data.reason` of the JSON-RPC error of an agent that refuses its input, and is about to end."""
+
 CANNOT_PROCESS = "Cannot process requests: "
 UNREACHABLE = "Unreachable: "
 REFUSED = "Refused by: "

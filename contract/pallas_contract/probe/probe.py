@@ -18,7 +18,7 @@ from typing import Any
 from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import State
-from pallas_contract.documents.reason import OK, Reason, reported
+from pallas_contract.documents.reason import INPUT_REFUSED, OK, Reason, reported
 from pallas_contract.probe import http_client
 from pallas_contract.probe.session import (
     ASIDE,
@@ -281,5 +281,8 @@ def _health(text: str) -> Result | None:
 
 
 def _rpc_error(answer: dict[str, Any]) -> Reason:
-    code = as_object(answer.get("error")).get("code")
+    error = as_object(answer.get("error"))
+    if as_object(error.get("data")).get("reason") == INPUT_REFUSED and isinstance(error.get("message"), str):
+        return Reason(INPUT_REFUSED, as_text(error["message"]))
+    code = error.get("code")
     return Reason("JsonRpcError", as_text(f"JSON-RPC error {code}")) if isinstance(code, int) else _NOT_MCP

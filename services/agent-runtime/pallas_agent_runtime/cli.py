@@ -36,6 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(supervisor.main(path))
     except Refused as refused:
         _print(refused.problems)
+        if options.agent is not None:
+            from pallas_agent_runtime import refusal  # noqa: PLC0415 - only where it is needed
+
+            refusal.explain(refused.problems, os.environ)
         return EXIT_INPUT
     except KeyboardInterrupt:
         return 0

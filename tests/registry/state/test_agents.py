@@ -199,3 +199,18 @@ async def test_the_time_to_start_counts_from_when_it_was_expected(starting: Agen
         starting.set_sighting(agent, gone)
     assert starting.condition("harper").state == "error"
     assert starting.condition("late").state == "starting"
+
+
+def test_a_refusal_counts_until_the_agent_answers_otherwise(starting: AgentStates) -> None:
+    refusal = Reason("InputRefused", "agents.yaml: no")
+    gone = Sighting(problem=Reason("NameNotFound", "name not found"))
+    starting.set_sighting("harper", Sighting((A,)))
+    for result in (Result("error", refusal), REFUSED):
+        starting.add_result("harper", A, result)
+        assert starting.condition("harper") == Condition("error", refusal)
+    starting.set_sighting("harper", gone)
+    assert starting.condition("harper") == Condition("error", refusal)
+    starting.set_sighting("harper", Sighting((A,)))
+    starting.add_result("harper", A, OK)
+    starting.set_sighting("harper", gone)
+    assert starting.condition("harper") == Condition("error", gone.problem)

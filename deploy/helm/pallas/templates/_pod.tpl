@@ -70,6 +70,7 @@ name: {{ .kind }}
 image: {{ include "pallas.image" . | quote }}
 imagePullPolicy: {{ .root.Values.images.pullPolicy }}
 workingDir: /project
+terminationMessagePolicy: FallbackToLogsOnError # why it ended, for `kubectl describe pod`
 args:
   {{- range $it.args }}
   - {{ include "pallas.literal" . }}

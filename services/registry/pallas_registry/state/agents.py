@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pallas_contract.documents.reason import Reason
+from pallas_contract.documents.reason import INPUT_REFUSED, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.history import Change
-from pallas_registry.state.status import NOT_PROBED, Condition, judge, not_up_yet, together
+from pallas_registry.state.status import NOT_PROBED, Condition, is_absent, judge, not_up_yet, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class _Entry:
     """On the clock of `AgentStates`."""
     answered: bool = False
     """Whether it was ever up, be it unwell."""
+    refusal: Reason | None = None
+    """The reason for which it refused its input; it ends and comes back in turns until somebody corrects it."""
     sighting: Sighting | None = None
     replicas: dict[Endpoint, Replica] = field(default_factory=dict)
     probed: dict[Endpoint, float] = field(default_factory=dict)
@@ -183,11 +185,17 @@ class AgentStates:
         well = now if result.state == "ok" else before.well if before else None
         entry.replicas[endpoint] = Replica(endpoint.label, result, now, well)
         entry.probed[endpoint] = self._clock()
-        entry.answered = entry.answered or result.state != "error"
+        if result.state != "error":
+            entry.answered = True
+            entry.refusal = None
+        elif result.reason.code == INPUT_REFUSED:
+            entry.refusal = result.reason
         self._judge(agent, entry)
 
     def _probed(self, entry: _Entry) -> Condition:
         """Return the condition of an agent of the file, as probes have it."""
+        if entry.refusal and is_absent(entry.probes):
+            return Condition("error", entry.refusal)
         in_time = self._clock() - entry.expected < self._start_period
         return not_up_yet(entry.probes) if in_time and not entry.answered else entry.probes
 

@@ -40,9 +40,14 @@ def together(one: Condition, other: Condition) -> Condition:
     return Condition(worse.state, joined(condition.reason for condition in (worse, better) if condition.state != "ok"))
 
 
+def is_absent(condition: Condition) -> bool:
+    """Return whether nobody was found."""
+    return condition.state == "error" and condition.reason.code in _ABSENT
+
+
 def not_up_yet(condition: Condition) -> Condition:
     """Return the condition of an agent that has never answered, and still has time to start."""
-    if condition.state != "error" or condition.reason.code not in _ABSENT:
+    if not is_absent(condition):
         return condition
     reason = condition.reason
     return Condition("starting", Reason("Starting", f"not up yet: {reason.message}", reason.about))
@@ -65,7 +70,7 @@ def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Resu
     if not answers:
         return _absent(sighting.absence) if sighting.absence.message else None
     condition = _over(answers)
-    if sighting.absence.message and condition.state == "error" and condition.reason.code in _ABSENT:
+    if sighting.absence.message and is_absent(condition):
         return _absent(sighting.absence)
     if sighting.missing.message:
         condition = together(condition, Condition("degraded", sighting.missing))
