@@ -59,7 +59,6 @@ ELSEWHERE = {
         "contract/launch/credentials": "tests/contract/validate/test_access_rules.py",
         "contract/launch/secret_files": "tests/contract/launch/test_program.py",
         "contract/launch/start_order": "tests/contract/fleet/test_model.py",
-        "contract/validate/code_rules": "tests/generator/test_invalid.py",
         "contract/validate/graph_rules": "tests/contract/fleet/test_model.py",
         "contract/validate/registration_rules": "tests/generator/test_invalid.py",
         "agent_runtime/access/build": "tests/agent_runtime/access/test_protected_agents.py",

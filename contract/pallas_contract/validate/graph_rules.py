@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from pallas_contract import names
@@ -13,16 +14,23 @@ from pallas_contract.validate import access_rules, cycles, registration_rules
 from pallas_contract.validate.suggestions import Suggestions
 
 
-def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Yield a problem per cross-agent rule that `fleet` breaks, placed in `tree`."""
+def problems(fleet: ResolvedFleet, tree: Source, outside: Container[str] = ()) -> Iterator[Problem]:
+    """Yield a problem per cross-agent rule that `fleet` breaks, placed in `tree`.
+
+    `outside` are the names of servers that fast-agent's configuration has.
+    """
     yield from _names(fleet, tree)
     yield from _ports(fleet, tree)
-    yield from _edges(fleet, tree)
+    yield from _edges(fleet, tree, outside)
     yield from _cycles(fleet, tree)
     yield from _agents(fleet, tree)
+    yield from _variables(fleet, tree)
     yield from registration_rules.problems(fleet, tree)
     yield from access_rules.problems(fleet, tree)
     yield from _telemetry(fleet, tree)
+
+
+_PRIVILEGED = 1024
 
 
 def _members(fleet: ResolvedFleet) -> Iterator[tuple[str, str]]:
@@ -57,10 +65,13 @@ def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if port in taken:
             message = f"port {port} is already used by {taken[port]}"
             yield tree.problem(kind, name, "port", message=message, hint="give each its own port")
+        elif port < _PRIVILEGED:
+            message = f"only root may listen on ports below {_PRIVILEGED}, as `pallas` does with it"
+            yield tree.problem(kind, name, "port", message=message, hint="choose a higher one", level="warning")
         taken.setdefault(port, f"{kind}.{name}")
 
 
-def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+def _edges(fleet: ResolvedFleet, tree: Source, outside: Container[str]) -> Iterator[Problem]:
     members = sorted((*fleet.agents, *fleet.services))
     suggestions = Suggestions()
     for name, agent in fleet.agents.items():
@@ -70,6 +81,10 @@ def _edges(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             path = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
             if peer == name:
                 yield tree.problem(*path, message=f"`{name}` depends on itself", hint="remove it")
+            elif not fleet.is_member(peer) and peer in outside:
+                message = f"`{peer}` is a server of fastagent.config.yaml, not of this fleet"
+                hint = "remove it here, and name it among the `servers` of the agent's code"
+                yield tree.problem(*path, message=message, hint=hint)
             elif not fleet.is_member(peer):
                 hint = suggestions.hint(peer, members)
                 yield tree.problem(*path, message=f"there is no agent or service `{peer}`", hint=hint)
@@ -98,6 +113,22 @@ def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if fleet.written.agents[name].keep_conversations and agent.instance_scope == "request":
             message = "an agent with `instance_scope: request` has no conversations"
             yield tree.problem("agents", name, "keep_conversations", message=message, hint="remove one of the two")
+
+
+def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    """Yield a warning per value of `env` that is written as a variable: a `$` is literal there."""
+    sections: list[tuple[tuple[str, ...], Mapping[str, str]]] = [(("defaults",), fleet.written.defaults.env)]
+    sections += [(("agents", name), agent.env) for name, agent in fleet.written.agents.items()]
+    sections += [(("services", name), service.env) for name, service in fleet.written.services.items()]
+    for path, env in sections:
+        for key, value in env.items():
+            if match := _VARIABLE.fullmatch(value):
+                hint = f"put {match['name']}=... into .env, or write `secrets: {{{key}: {{file: secrets/{key}.txt}}}}`"
+                message = "`${...}` is not expanded here: these characters are the value"
+                yield tree.problem(*path, "env", key, message=message, hint=hint, level="warning")
+
+
+_VARIABLE = re.compile(r"\$\{?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
 def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:

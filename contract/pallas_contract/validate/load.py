@@ -15,7 +15,7 @@ from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import graph_rules, secret_shapes
+from pallas_contract.validate import graph_rules, habits, secret_shapes
 from pallas_contract.validate.suggestions import Suggestions
 
 _BY_TYPE = {
@@ -36,6 +36,7 @@ _BY_KEY = {
     "pool": "an IPv4 network such as 10.213.0.0/16",
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
+_REQUIRED = {"port": "add `port: 24201`, a free one", "name": "add `name: my-fleet`", "agents": "add `agents: {...}`"}
 _PRIVATE = frozenset({"otlp_endpoint", "env", "secrets", "tokens", "access"})
 
 
@@ -50,14 +51,16 @@ def load(path: Path) -> tuple[ResolvedFleet, Source, list[Problem]]:
     return fleet, tree, warnings
 
 
-def check(tree: Source) -> tuple[ResolvedFleet, list[Problem]]:
+def check(tree: Source, outside: Mapping[str, Any] | None = None) -> tuple[ResolvedFleet, list[Problem]]:
     """Check the shape of `tree` and every rule over several of its keys; the second value is its warnings.
+
+    `outside` has the names of fast-agent's configured servers, for words about them.
 
     Raises:
         Refused: with every error of the shape, or of the rules.
     """
     fleet = parse(tree)
-    return fleet, refuse_errors(graph_rules.problems(fleet, tree))
+    return fleet, refuse_errors(graph_rules.problems(fleet, tree, outside or {}))
 
 
 def parse(tree: Source) -> ResolvedFleet:
@@ -87,25 +90,19 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
         path = (*path, detail["loc"][-1])
     if kind == "extra_forbidden":
         keys = _known_keys(path[:-1])
-        hint = suggestions.hint(str(path[-1]) if path else "", keys, "known keys") if keys else ""
+        hint = habits.unknown(path) if path else ""
+        if not hint and keys:
+            hint = suggestions.hint(str(path[-1]) if path else "", keys, "known keys")
         return tree.problem(*path, message="unknown key", hint=hint)
     if kind == "missing":
-        return tree.problem(*path, message="is required")
-    hint = _by_reference(path) if kind in ("model_type", "dict_type") else ""
+        return tree.problem(*path, message="is required", hint=_REQUIRED.get(str(path[-1]), ""))
+    hint = habits.no_mapping(path, value) if kind in ("model_type", "dict_type") else habits.path_of(path, value)
     # YAML reads `version: 1.0` as a number, and quoted numbers and truth values as text.
     if kind == "string_type" and isinstance(value, int | float) and not secret_shapes.is_secret_key(str(path[-1])):
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
     return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
-
-
-def _by_reference(path: tuple[str | int, ...]) -> str:
-    """Return how to write a secret that was written as a value; empty for anything else."""
-    name = str(path[-1])
-    if path[-2:-1] in (("secrets",), ("tokens",)):
-        return f"put the value into a file, and write `{name}: {{file: secrets/{name}.txt}}`"
-    return f"write `{name}: {{NAME: {{file: secrets/NAME.txt}}}}`" if name in ("secrets", "tokens") else ""
 
 
 def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:

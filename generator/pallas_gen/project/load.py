@@ -15,11 +15,11 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.validate import access_rules, code_rules, config_rules, plain_secrets, publish_rules
+from pallas_contract.validate import access_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
-from pallas_contract.validate.code import rules, shell
+from pallas_contract.validate.code import files, rules, shell
 from pallas_gen.plan import Project
-from pallas_gen.project import code, declared, mounts, skills, stdio_servers
+from pallas_gen.project import code, declared, dotenv_file, mounts, skills, stdio_servers
 
 CONTAINER_UID = 10001
 
@@ -49,11 +49,12 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     """
     folder = path.resolve().parent
     tree = source.read(path)
-    config, problems = _config(folder)
+    readable, problems = _config(folder)
+    config = readable or Config()  # the rest is checked as if there was none, so that one run names all problems
     plain = [*plain_secrets.in_fleet(tree), *(plain_secrets.in_config(config.tree) if config.tree else ())]
     problems += [plain_secrets.allowed(problem) for problem in plain] if allow_plain_secrets else plain
     try:
-        fleet, warnings = validate_load.check(tree)
+        fleet, warnings = validate_load.check(tree, config.servers)
     except Refused as refused:
         raise Refused([*refused.problems, *problems]) from None
     if pattern := environ.get(names.ENV_IMAGES):
@@ -76,14 +77,14 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         definitions=definitions,
     )
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
-    problems += [*warnings, *code_rules.missing(fleet, tree, folder, lambda _: custom_image)]
+    problems += [*warnings, *files.missing(fleet, tree, folder, lambda _: custom_image)]
     surroundings = rules.Surroundings(
-        config=config,
+        config=readable,
         text_of=text_of,
-        variables=environ.keys() | _dotenv_keys(folder / names.DOTENV_FILE),
+        variables=environ.keys() | dotenv_file.keys(folder / names.DOTENV_FILE),
         distributions=None if custom_image else declared.packages(folder),
     )
-    problems += rules.problems(fleet, tree, surroundings)
+    problems += [*rules.problems(fleet, tree, surroundings), *dotenv_file.problems(folder / names.DOTENV_FILE)]
     mounted = {file: Where(file) for file in shared} | secret_locations
     problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets, skill_folders)]
     problems += [
@@ -109,12 +110,12 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     )
 
 
-def _config(folder: Path) -> tuple[Config, list[Problem]]:
-    """Return fast-agent's configuration; where it cannot be read, the rest is checked as if there was none."""
+def _config(folder: Path) -> tuple[Config | None, list[Problem]]:
+    """Return fast-agent's configuration, None where it cannot be read, and its problems."""
     try:
         config, problems = fastagent.load(folder)
     except Refused as refused:
-        return Config(), list(refused.problems)
+        return None, list(refused.problems)
     # What the kit reads itself it words better.
     places = {problem.where for problem in problems}
     by_schema = config_rules.problems(config.tree) if config.tree else ()
@@ -218,7 +219,7 @@ def _publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: ResolvedFleet) -> Iterator[Problem]:
-    available = set(environ) | _dotenv_keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
+    available = set(environ) | dotenv_file.keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
     available |= set(fleet.written.defaults.env)
     available |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
     defaulted = {provider.url_variable for provider in providers.CHECKED}
@@ -226,10 +227,3 @@ def _variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: 
         if variable not in available and variable not in defaulted:
             hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
             yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning")
-
-
-def _dotenv_keys(path: Path) -> set[str]:
-    if not path.is_file() or not os.access(path, os.R_OK):
-        return set()
-    lines = path.read_text("utf-8", errors="replace").splitlines()
-    return {line.removeprefix("export ").partition("=")[0].strip() for line in lines if "=" in line}

@@ -84,7 +84,8 @@ services:
   model: {module: m, port: 4, provides: openai}
 """
     fleet = parse(text)
-    assert not list(graph_rules.problems(fleet, source.parse(text, name="agents.yaml")))
+    problems = graph_rules.problems(fleet, source.parse(text, name="agents.yaml"))
+    assert [problem for problem in problems if problem.level == "error"] == []
     assert start_order.waves(fleet) == [["model", "right"], ["left"], ["top"]]
     assert start_order.subagents(fleet) == {"left", "right", "top"}
     assert program.peers(fleet, "left", "container") == {}

@@ -20,7 +20,8 @@ from pallas_contract.validate.suggestions import Suggestions
 class Surroundings:
     """What the rules need to know besides the fleet file."""
 
-    config: Config
+    config: Config | None
+    """None: it cannot be read, so that nobody knows its servers."""
     text_of: TextOf
     variables: Collection[str] = ()
     """Environment variables that every agent has: of this process, and of `.env`."""
@@ -30,17 +31,17 @@ class Surroundings:
 
 def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterator[Problem]:
     """Yield what would stop agents and services at their start, or make their calls fail."""
+    config = around.config or Config()
     names = servers.Servers(fleet, around.config, tree.name)
     suggestions = Suggestions()
-    if around.config.tree and around.config.default_model:
-        where = around.config.tree.where("default_model")
-        yield from models.problems(around.config.default_model, where, suggestions)
+    if config.tree and config.default_model:
+        yield from models.problems(config.default_model, config.tree.where("default_model"), suggestions)
     for name, agent in fleet.agents.items():
         if agent.card:
             yield from _card(fleet, name, around, names=names, suggestions=suggestions)
         elif agent.module:
             yield from _module(fleet, name, around, names=names, suggestions=suggestions)
-        yield from models.without_key(fleet, name, around.config, around.variables)
+        yield from models.without_key(fleet, name, config, around.variables)
     for service in fleet.services.values():
         yield from _files(service.module, around)
 

@@ -15,11 +15,11 @@ from pallas_contract.validate.suggestions import Suggestions
 class Servers:
     """The servers of a fleet; `file` is what messages call agents.yaml."""
 
-    def __init__(self, fleet: ResolvedFleet, config: Config, file: str) -> None:
+    def __init__(self, fleet: ResolvedFleet, config: Config | None, file: str) -> None:
         self._fleet = fleet
-        self._config = config
+        self._readable = config is not None
+        self._config = config or Config()
         self._file = file
-        self._config_file = config.file
         self._suggestions = Suggestions()
 
     def problems(self, name: str, definition: Definition) -> Iterator[Problem]:
@@ -27,6 +27,8 @@ class Servers:
         peers = program.peers(self._fleet, name, "container").keys() if definition.servers else ()
         for index, server in enumerate(definition.servers or ()):
             if server in peers or server in self._config.servers:
+                continue
+            if not self._readable and not self._fleet.is_member(server):
                 continue
             message, hint = self._reason(name, server)
             where = definition.positions.get(f"servers.{index}", definition.where_of("servers"))
@@ -42,5 +44,5 @@ class Servers:
         there = sorted({*fleet.agents, *fleet.services, *self._config.servers} - {name})
         nearest = self._suggestions.hint(server, there)
         known = f"{nearest} " if nearest.startswith("did you mean") else ""
-        hint = f"{known}add it to `mcp: {{servers: ...}}` in {self._config_file}, or to `services` in {self._file}"
+        hint = f"{known}add it to `mcp: {{servers: ...}}` in {self._config.file}, or to `services` in {self._file}"
         return f"there is no MCP server `{server}`", hint

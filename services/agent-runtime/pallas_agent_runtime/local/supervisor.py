@@ -32,7 +32,8 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, code_rules, load, publish_rules
+from pallas_contract.validate import access_rules, load, publish_rules
+from pallas_contract.validate.code import files
 
 DONE = 0
 WORLD = 1
@@ -56,7 +57,7 @@ def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
     try:
         fleet, tree, warnings = load.load(config)
         declared, notes = fastagent.load(config.parent)
-        absent = code_rules.missing(fleet, tree, config.parent, installed)
+        absent = files.missing(fleet, tree, config.parent, installed)
         astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
         warnings += refuse_errors(
             [*notes, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]

@@ -28,7 +28,8 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
             yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
     for name, agent in fleet.agents.items():
         if agent.card and not os.path.isfile(folder / agent.card):
-            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint="create it")
+            hint = f"write `{agent.card.replace('\\', '/')}`" if "\\" in agent.card else "create it"
+            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint=hint)
     yield from _skills(fleet, tree, folder)
 
 

@@ -1,0 +1,3 @@
+import nosuchlib
+
+print(nosuchlib)
