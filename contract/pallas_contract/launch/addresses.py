@@ -59,8 +59,9 @@ def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
 
 def registry_health_url(fleet: ResolvedFleet, placement: Placement) -> str:
     """Return the URL for a probe of the registry on the same host."""
-    at = f"{LOOPBACK}:{names.CONTAINER_PORT if placement == 'container' else fleet.registry_port}"
-    return f"http://{at}{names.READY_PATH}"
+    if placement == "container":
+        return f"http://{LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}"
+    return f"http://{_reached_at(fleet.registry.publish)}:{fleet.registry_port}{names.READY_PATH}"
 
 
 def _port(fleet: ResolvedFleet, name: str) -> int:

@@ -56,6 +56,26 @@ def test_each_program_of_ours_is_told_where_it_runs(fleet: ResolvedFleet, placem
     assert told == dict.fromkeys(["registry", *fleet.agents], placement)
 
 
+@pytest.mark.parametrize(
+    ("publish", "placement", "url"),
+    [
+        (None, "local", "http://127.0.0.1:24100/readyz"),
+        ("0.0.0.0", "local", "http://127.0.0.1:24100/readyz"),
+        ("192.0.2.7", "local", "http://192.0.2.7:24100/readyz"),
+        ("2001:db8::7", "local", "http://[2001:db8::7]:24100/readyz"),
+        ("192.0.2.7", "container", "http://127.0.0.1:8080/readyz"),
+    ],
+)
+def test_a_registry_is_asked_where_it_listens(
+    fleet: ResolvedFleet, publish: str | None, placement: Placement, url: str
+) -> None:
+    """As a process it listens on the one address it is published on, and nowhere else."""
+    registry = fleet.registry.model_copy(update={"publish": publish})
+    published = replace(fleet, registry_port=24100, registry=registry)
+    (url_asked,) = [entry.health_url for entry in programs(published, placement) if entry.kind == "registry"]
+    assert url_asked == url
+
+
 def test_by_hand_it_is_a_process_and_other_words_are_refused() -> None:
     assert addresses.placement({}) == addresses.placement({"PALLAS_PLACEMENT": ""}) == "local"
     with pytest.raises(ValueError, match="must be `container` or `local`, not 'pod'"):
