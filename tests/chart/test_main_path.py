@@ -9,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from .conftest import GRAPH
+from .conftest import GRAPH, MODULE
 
 pytestmark = pytest.mark.helm
 
@@ -104,7 +104,7 @@ def test_a_hard_edge_holds_the_pod_and_a_soft_one_does_not(plain) -> None:
 def test_code_and_configuration_arrive_at_their_paths(plain) -> None:
     data = plain.one("ConfigMap", "pallas-code")["data"]
     assert {path: data[key] for key, path in json.loads(data[".paths.json"]).items()} == {
-        f"agents/{name}.py": f"NAME = {name!r}\n" for name in ("scout", "other", "model")
+        f"agents/{name}.py": MODULE.format(name=name) for name in ("scout", "other", "model")
     }
     assert "depends_on" in plain.one("ConfigMap", "pallas-config")["data"]["agents.yaml"]
     for name, kind in {"top": "emptyDir", "registry": "configMap"}.items():
@@ -140,7 +140,7 @@ def test_the_copy_has_every_file_at_its_path(plain, tmp_path) -> None:
     subprocess.run([sys.executable, "-c", script.replace('"/project"', repr(str(tmp_path / "project")))], check=True)
     made = {str(path.relative_to(tmp_path / "project")) for path in (tmp_path / "project").rglob("*") if path.is_file()}
     assert made == {"agents.yaml", "agents/scout.py", "agents/other.py", "agents/model.py"}
-    assert (tmp_path / "project" / "agents" / "scout.py").read_text() == "NAME = 'scout'\n"
+    assert (tmp_path / "project" / "agents" / "scout.py").read_text() == MODULE.format(name="scout")
 
 
 def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:
