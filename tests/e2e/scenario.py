@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -141,6 +142,19 @@ async def until_states(
         raise AssertionError(f"after {within:g} s the registry shows {seen}, not {dict(wanted)}") from None
 
 
+async def until_message(registry_url: str, slug: str, wanted: str, *, within: float) -> None:
+    """Wait until the registry gives this reason for the state of an agent; the first may be that of a torn probe."""
+    message = ""
+    try:
+        async with asyncio.timeout(within):
+            while message != wanted:
+                await asyncio.sleep(0.1)
+                entry = (await catalogue(registry_url))[slug]
+                message = entry["_meta"][server_json.HEALTH_META].get("message", "")
+    except TimeoutError:
+        raise AssertionError(f"after {within:g} s the registry says {message!r} of {slug}, not {wanted!r}") from None
+
+
 async def until_probed(
     registry_url: str, agent: str, addresses: Callable[[], Collection[str]], *, within: float
 ) -> None:
@@ -207,16 +221,33 @@ async def harper_delegates(agent_url: str, era: str) -> Answer:
     return answer
 
 
-async def registry_follows_a_crash(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 90) -> None:
+async def until_harper_delegates(agent_url: str, *, within: float) -> None:
+    """Ask harper until nobody is missing in its answer.
+
+    Who was away a moment ago is given another chance by those that need it after a while, and not at once.
+    """
+    end = time.monotonic() + within
+    while True:
+        try:
+            await harper_delegates(agent_url, ERAS[0])
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.5)
+        else:
+            return
+
+
+async def registry_follows_a_crash(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 240) -> None:
     """research is killed: the registry says so, and once it runs again, so does everything that needs it."""
     fleet.kill("research")
     await until_states(registry_url, {"research": "error"}, within=60)
     fleet.start("research")
     await until_states(registry_url, ALL_OK, within=patience)
-    await harper_delegates(agent_url, ERAS[0])
+    await until_harper_delegates(agent_url, within=60)
 
 
-async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 60) -> None:
+async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 240) -> None:
     """tech_research hangs: the registry says so, and takes it back once it runs on."""
     fleet.freeze("tech_research")
     try:
@@ -224,4 +255,4 @@ async def registry_follows_a_freeze(registry_url: str, agent_url: str, fleet: Fl
     finally:
         fleet.thaw("tech_research")
     await until_states(registry_url, ALL_OK, within=patience)
-    await harper_delegates(agent_url, ERAS[0])
+    await until_harper_delegates(agent_url, within=60)

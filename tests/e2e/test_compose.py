@@ -166,11 +166,10 @@ async def test_the_registry_follows_a_freeze(up):
 async def test_the_registry_follows_a_removed_and_recreated_container(up):
     up.container("engineering").remove(force=True)
     await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=60)
-    entry = (await scenario.catalogue(up.url("registry")))["engineering"]
-    assert entry["_meta"][server_json.HEALTH_META]["message"] == "name not found"
+    await scenario.until_message(up.url("registry"), "engineering", "name not found", within=60)
     up.up()
-    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
-    await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=240)
+    await scenario.until_harper_delegates(f"{up.url('harper')}/mcp", within=60)
 
 
 async def test_an_added_agent_appears_and_disturbs_no_other(up):
