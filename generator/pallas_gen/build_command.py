@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,8 @@ from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, read_plan
 from pallas_gen.images import docker, pip_settings, sources, steps
-from pallas_gen.images.docker import Cluster
+from pallas_gen.images.docker import Build, Cluster
+from pallas_gen.plan import Plan
 
 _PRINTED = "pallas-images"
 
@@ -48,47 +50,78 @@ def _build(
     load: Load = None,
     print_: Print = False,
 ) -> None:
-    """Build the images that are not here: pallas-agent and pallas-registry, from the installed version."""
-    image = _names(file, base=base)
+    """Build the images that are not here: the kit's own, from the installed version, and those of the fleet."""
+    wanted = _Wanted.of_nobody() if base and not file.is_file() else _Wanted.of_fleet(file, base=base)
     if print_:
-        for line in _printed(image, output, push=push, cluster=load):
+        for line in _printed(wanted, str(output or _PRINTED), push=push, cluster=load):
             typer.echo(line)
     elif output:
-        sources.write(output)
+        wanted.write(output)
         typer.echo(f"wrote {output}\nnext: {shlex.join(['pallas-gen', 'build', '--print', '-o', str(output)])}")
     elif shutil.which("docker"):
         with tempfile.TemporaryDirectory() as scratch:
-            _run(image, Path(scratch), base=base, push=push, cluster=load)
+            _run(wanted, Path(scratch), push=push, cluster=load)
     else:
         typer.echo("docker is not here. `-o DIR` writes the build context, `--print` says what to run there", err=True)
         raise typer.Exit(WORLD)
 
 
-def _names(file: Path, *, base: bool) -> ResolvedImages:
-    """Return the names of the images: those of the fleet, or of none."""
-    if not base or file.is_file():
-        return read_plan(file, allow_plain_secrets=True)[0].fleet.image
-    pattern = os.environ.get(names.ENV_IMAGES)
-    if pattern and (flaw := image_names.flaw(pattern)):
-        raise Refused([Problem(Where(f"${names.ENV_IMAGES}"), flaw)])
-    return image_names.resolve(Images(), pattern)
+@dataclass(frozen=True)
+class _Wanted:
+    """The images to build.
+
+    `plan` is that of the fleet whose own images are among them; `again` builds those of the kit also where they are.
+    """
+
+    image: ResolvedImages
+    again: bool
+    plan: Plan | None = None
+    folder: Path = Path()
+
+    @classmethod
+    def of_nobody(cls) -> _Wanted:
+        pattern = os.environ.get(names.ENV_IMAGES)
+        if pattern and (flaw := image_names.flaw(pattern)):
+            raise Refused([Problem(Where(f"${names.ENV_IMAGES}"), flaw)])
+        return cls(image_names.resolve(Images(), pattern), again=True)
+
+    @classmethod
+    def of_fleet(cls, file: Path, *, base: bool) -> _Wanted:
+        loaded, plan = read_plan(file, allow_plain_secrets=True)
+        return cls(loaded.fleet.image, again=base, plan=None if base else plan, folder=loaded.folder)
+
+    def write(self, context: Path) -> None:
+        """Write everything that is built from, but the code of a fleet, which stays where it is."""
+        sources.write(context)
+        for name, text in (steps.fleet_dockerfiles(self.plan) if self.plan else {}).items():
+            (context / name).write_text(text, "utf-8")
+
+    def builds(self, context: str) -> list[Build]:
+        """Return what is built in the folder `context`, each image after the one it is made from."""
+        base = steps.base_images(self.image, context)
+        if self.plan is None:
+            return list(base)
+        own = [*steps.fleet_images(self.plan, context), *steps.baked_image(self.plan, self.image, self.folder)]
+        used = {workload.image for workload in self.plan.workloads} | ({self.image.base} if own else set())
+        return [*(item for item in base if item.image in used), *own]
 
 
-def _printed(image: ResolvedImages, output: Path | None, *, push: bool, cluster: Cluster | None) -> Iterator[str]:
-    folder = str(output or _PRINTED)
-    builds = steps.base_images(image, folder)
-    yield shlex.join(["pallas-gen", "build", "-o", folder])
+def _printed(wanted: _Wanted, context: str, *, push: bool, cluster: Cluster | None) -> Iterator[str]:
+    builds = wanted.builds(context)
+    yield shlex.join(["pallas-gen", "build", "-o", context])
     for step in steps.steps(builds, [item.image for item in builds], push=push, cluster=cluster):
         yield shlex.join(step.command)
 
 
-def _run(image: ResolvedImages, scratch: Path, *, base: bool, push: bool, cluster: Cluster | None) -> None:
-    """Build what is not here, or all with `base`; then push and load all of it."""
-    sources.write(scratch / "context")
-    builds = steps.base_images(image, str(scratch / "context"))
-    missing = [item for item in builds if base or not _is_here(item.image)]
-    options = _options(scratch) if missing else ()
+def _run(wanted: _Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -> None:
+    """Build what is not here, then push and load all of it."""
+    context = scratch / "context"
+    wanted.write(context)
+    builds = wanted.builds(str(context))
+    # a user's code changes under one name
+    missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item.image)]
     images = [item.image for item in builds]
+    options = _options(scratch) if missing else ()
     for step in steps.steps(missing, images, options=options, push=push, cluster=cluster):
         typer.echo(step.doing)
         quiet = None if sys.stdout.isatty() else subprocess.DEVNULL
@@ -115,6 +148,9 @@ def _options(folder: Path) -> tuple[str, ...]:
     options = ["--secret", f"id=pip,src={conf}"]
     if certificates:
         options += ["--secret", f"id=certificates,src={certificates}"]
+    npmrc = Path(os.environ.get("NPM_CONFIG_USERCONFIG") or Path.home() / ".npmrc")
+    if npmrc.is_file():
+        options += ["--secret", f"id=npm,src={npmrc}"]
     for variable in docker.PROXIES:
         if os.environ.get(variable):
             options += ["--build-arg", variable]

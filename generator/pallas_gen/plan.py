@@ -19,6 +19,9 @@ from pallas_contract.launch import addresses
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.launch.secret_files import Secret
 from pallas_gen import egress
+from pallas_gen.dependencies import recipe
+from pallas_gen.dependencies.recipe import BuiltImage, Needs, Recipe
+from pallas_gen.dependencies.requirements import Files
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
@@ -37,6 +40,8 @@ class Project:
     """Files and folders directly in the folder that hold no secret."""
     definitions: Mapping[str, Definitions] = field(default_factory=dict)
     """What the code of each agent defines, by the agent's name."""
+    requirements: Mapping[str, Files] = field(default_factory=dict)
+    """What is installed for the project's code (by ``""``), and by the file that an agent names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,10 @@ class Plan:
     entries: tuple[str, ...]
     base_image: str
     """The kit's agent image, from which one of the fleet is made."""
+    built: tuple[BuiltImage, ...]
+    """Images to build for agents and services that need more than it has, sorted."""
+    recipe: Recipe
+    """Everything that any of them needs, for one image with the code in it."""
 
     def workload(self, host: str) -> Workload:
         """Return the workload at `host`.
@@ -125,7 +134,11 @@ class Plan:
 
 def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
     """Decide everything that agents.yaml leaves open. `fleet` must have passed `validate.graph_rules`."""
-    workloads = [_workload(fleet, config, project, program) for program in programs(fleet, "container")]
+    needs = Needs(fleet, config, project.requirements, project.definitions)
+    built = recipe.built_images(needs)
+    workloads = [
+        _with_image(_workload(fleet, config, project, program), built) for program in programs(fleet, "container")
+    ]
     return Plan(
         name=fleet.name,
         source=project.agents_file,
@@ -136,7 +149,16 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         hidden=project.hidden,
         entries=project.entries,
         base_image=fleet.image.base,
+        built=tuple(sorted(set(built.values()), key=lambda image: image.image)),
+        recipe=recipe.common_recipe(needs),
     )
+
+
+def _with_image(workload: Workload, built: Mapping[str, BuiltImage]) -> Workload:
+    """Return `workload` in the image that is built for it, if one is."""
+    if workload.kind == "registry" or workload.name not in built:
+        return workload
+    return replace(workload, image=built[workload.name].image)
 
 
 def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: Program) -> Workload:
@@ -158,7 +180,7 @@ def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: P
 
 def _agent_grants(fleet: ResolvedFleet, agent: ResolvedAgent) -> dict[str, Any]:
     return {
-        "image": fleet.image.agent,
+        "image": agent.image or fleet.image.agent,
         "calls": tuple(names.slug(peer) for peer in sorted(agent.depends_on)),
         "published": (addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
         "public_url": _public_url(fleet, agent.slug, agent.publish),

@@ -36,6 +36,8 @@ class Command:
 
     program: str
     where: Where
+    arguments: tuple[str, ...] = ()
+    """As they are written, variables unresolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +205,20 @@ def _all_servers(
                 positions[name] = tree.where("mcp", "servers", name, _url_key(entry))
             for key in ("command", "target"):
                 if key in entry:
-                    commands[name] = Command(_program(entry[key]), tree.where("mcp", "servers", name, key))
+                    words = _words(entry[key]) or [""]
+                    arguments = (*words[1:], *_words(entry.get("args")))
+                    commands[name] = Command(words[0], tree.where("mcp", "servers", name, key), arguments)
                     break
     # A server that one file starts as a program may have its URL in the other: then it is called, not started.
     return urls, positions, {name: command for name, command in commands.items() if urls[name] is None}
 
 
-def _program(command: object) -> str:
-    """Return the first word of a command line; fast-agent has `npx` run a target that is the name of a package."""
-    words = command.split() if isinstance(command, str) else []
-    return "npx" if words and words[0].startswith("@") else words[0] if words else ""
+def _words(value: object) -> list[str]:
+    """Return the words of a command line or a list; fast-agent has `npx` run a target that is the name of a package."""
+    if isinstance(value, list):
+        return [str(word) for word in value]
+    words = value.split() if isinstance(value, str) else []
+    return ["npx", *words] if words and words[0].startswith("@") else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ def resolve(images: Images, pattern: str | None = None) -> ResolvedImages:
     names = pattern or images.names
     base = image_name(names, AGENT)
     registry = images.registry or image_name(names, REGISTRY)
-    return ResolvedImages(names=names, agent=images.agent or base, registry=registry, code=images.code, base=base)
+    decided = {"names": names, "agent": images.agent or base, "registry": registry, "base": base}
+    return ResolvedImages(**{key: getattr(images, key) for key in Images.model_fields} | decided)
 
 
 def flaw(pattern: str) -> str:

@@ -61,6 +61,7 @@ _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
 _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
 _IMAGE_PATH = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?/)?([a-z0-9]+([._-]+[a-z0-9]+)*/)*"
 _IMAGE_NAMES = rf"^{_IMAGE_PATH}([a-z0-9]+[._-])*\{{name\}}([._-][a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?$"
+_DEBIAN = r"^[a-z0-9][a-z0-9+.-]+$"
 _SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 
 PATTERNS = {
@@ -72,6 +73,7 @@ PATTERNS = {
     _NAMESPACE: "a reverse domain such as com.example.project",
     _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
+    _DEBIAN: "the name of a Debian package",
     _IMAGE_NAMES: "the name of an image with one `{name}`, such as ghcr.io/team/{name} or ghcr.io/team/{name}:1.4",
     **access_model.PATTERNS,
 }
@@ -90,6 +92,7 @@ Reach = Annotated[str, AfterValidator(_is_reach)]
 Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
 # With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
+DebianPackage = Annotated[str, StringConstraints(pattern=_DEBIAN)]
 ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
@@ -163,6 +166,11 @@ class AgentDefaults(_Written):
     """Publish the port on the host: true (on 127.0.0.1, the default), false, or the address to bind to."""
     labels: dict[Text, str] = {}
     """Labels put on the containers."""
+    image: Text | None = None
+    """Image of the container, as it is. Default: what `pallas-gen build` makes, or the kit's own."""
+    requirements: RelativePath | None = None
+    """File with the Python packages of this agent's code, relative to agents.yaml: requirements.txt, pylock.toml,
+    uv.lock or pyproject.toml. Default: the one beside agents.yaml."""
 
 
 class Agent(AgentDefaults):
@@ -264,6 +272,8 @@ class Images(_Written):
     """Image of agents and services. Default: `pallas-agent`, by `names`."""
     registry: Text | None = None
     """Image of the registry. Default: `pallas-registry`, by `names`."""
+    packages: list[DebianPackage] = []
+    """Debian packages to put into the fleet's image, such as `git`; only where none is named by `agent`."""
     code: Literal["mounted", "baked"] = "mounted"
     """`mounted`: the project folder is mounted read-only; `baked`: the agent image already holds it in /project."""
 

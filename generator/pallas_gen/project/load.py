@@ -18,6 +18,7 @@ from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import files, rules, shell
+from pallas_gen.dependencies import requirements
 from pallas_gen.plan import Project
 from pallas_gen.project import code, declared, dotenv_file, mounts, skills, stdio_servers
 
@@ -75,6 +76,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         hidden=hidden,
         entries=(*skills.hidden(folder, skill_folders), *mounts.entries(folder, hidden)),
         definitions=definitions,
+        requirements=_requirements(fleet, folder, problems),
     )
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
     problems += [*warnings, *files.missing(fleet, tree, folder, lambda _: custom_image)]
@@ -89,7 +91,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets, skill_folders)]
     problems += [
         *_servers(fleet, config),
-        *(() if custom_image else stdio_servers.missing(config.commands, stdio_servers.IMAGE_COMMANDS)),
+        *(() if custom_image else stdio_servers.missing(config.commands)),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *shell.withheld(fleet, definitions),
         *skills.problems(fleet, config, folder, skill_folders),
@@ -108,6 +110,14 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         warnings=refuse_errors(problems),
         unreadable=[*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)],
     )
+
+
+def _requirements(fleet: ResolvedFleet, folder: Path, problems: list[Problem]) -> dict[str, requirements.Files]:
+    """Return what is to be installed for the code: the project's own by ``""``, else by the path an agent names."""
+    text_of = code.reader(folder)
+    paths = sorted({agent.requirements for agent in fleet.agents.values() if agent.requirements})
+    files = {path: requirements.find(text_of, path, problems) for path in paths}
+    return files | {"": requirements.find(text_of, None, problems)}
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

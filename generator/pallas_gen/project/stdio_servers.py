@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pallas_contract.fleet.fastagent import Command
 from pallas_contract.problems import Problem
+from pallas_gen.dependencies import launch, recipe
 
 IMAGE_COMMANDS = frozenset({"bash", "env", "perl", "python", "python3", "python3.13", "sh"})
-"""Programs of the agent image that an MCP server may be started with (Dockerfile.agent); `uvx` and `npx` are none."""
+"""Programs of the agent image that an MCP server may be started with (Dockerfile.agent).
+
+The packages of `uvx` and `npx` are put into the fleet's image, and Node with them.
+"""
 
 
-def missing(commands: Mapping[str, Command], available: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning per server whose program is not `available` in the image; a path is taken for a delivered file.
+def missing(commands: Mapping[str, Command]) -> Iterator[Problem]:
+    """Yield a warning per server that no image will have; a path is taken for a delivered file.
 
     As a process the agent starts it all the same, with what this machine has.
     """
     for command in commands.values():
-        if command.program and "/" not in command.program and command.program not in available:
-            message = f"the agent image has no `{command.program}`: in a container this server never starts"
+        program = command.program
+        known = program in IMAGE_COMMANDS or program in launch.KINDS or program == "node"
+        if message := recipe.command_problem(command):
+            hint = "write it as `uvx PACKAGE ...` or `npx -y PACKAGE ...`, with the version after `@`"
+            yield Problem(command.where, f"{message}: in a container this server never starts", hint, "warning")
+        elif program and "/" not in program and not known:
+            message = f"the agent image has no `{program}`: in a container this server never starts"
             hint = (
                 "set `image.agent` to an image that has it, bring the server along under `services`, or call it by URL"
             )

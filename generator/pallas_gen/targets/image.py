@@ -5,15 +5,29 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import PurePosixPath
 
 import jinja2
 
 from pallas_contract import names
+from pallas_gen.dependencies.recipe import Recipe
 from pallas_gen.plan import Plan
-from pallas_gen.targets.base import Target
+from pallas_gen.targets.base import RenderContext, Target
 
 FILE = PurePosixPath("Dockerfile.fleet")
+
+_MOUNTS = (
+    "type=bind,from=inputs,target=/build",
+    "type=secret,id=pip,target=/etc/pip.conf",
+    "type=secret,id=npm,target=/root/.npmrc",
+    "type=secret,id=certificates",
+    "type=cache,target=/var/cache/pip",
+    "type=cache,target=/var/cache/npm",
+)
+# the agent image has no pip: that of the image it is made from is lent to the build
+_PIP = "--mount=type=bind,from=python:3.13-slim,source=/usr/local/lib/python3.13,target=/opt/pip"
 
 
 def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
@@ -21,23 +35,60 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
 
     It copies what holds no secret by name, so no builder and no ignore file can let one in.
     """
-    loader = jinja2.PackageLoader("pallas_gen")
-    environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
+    tag = "my-fleet:1"
+    comment = (
+        "The project's code baked into the agent image: "
+        f"`docker build -f {FILE} -t {tag} {shlex.quote(str(project))}`, then `image: {tag}` in {plan.source}."
+    )
     # JSON lists, so that a name may hold spaces and quotes
     copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
+    text = dockerfile(plan.base_image, plan.recipe, comment, [copy.replace("$", "\\$") for copy in copies])
+    return {FILE: text}
+
+
+def dockerfile(base: str, recipe: Recipe, comment: str, copies: Sequence[str] = ()) -> str:
+    """Return a Dockerfile that puts what is in `recipe` on top of `base`; without `copies` it needs no context."""
+    loader = jinja2.PackageLoader("pallas_gen")
+    environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
+    names_of_files = [name for name, _ in recipe.requirements]
     words = {
-        "image": plan.base_image,
-        "context": shlex.quote(str(project)),
-        "tag": "my-fleet:1",
-        "source": plan.source,
-        "copies": [copy.replace("$", "\\$") for copy in copies],
+        "comment": comment,
+        "image": base,
+        "files": list(_inputs(recipe)),
+        "servers": recipe.node or recipe.servers,
+        # a uv.lock is read together with its pyproject.toml
+        "requirements": "." if len(names_of_files) > 1 else next(iter(names_of_files), ""),
+        "packages": " ".join(recipe.packages),
+        "mounts": " ".join(f"--mount={mount}" for mount in _MOUNTS),
+        "pip": _PIP,
+        "copies": copies,
     }
-    return {FILE: environment.get_template(f"{FILE}.j2").render(words)}
+    return environment.get_template(f"{FILE}.j2").render(words)
+
+
+def _inputs(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Yield paths and texts of the files that the build reads."""
+    if not recipe.requirements and not recipe.servers and not recipe.node:
+        return
+    folder = resources.files("pallas_gen.dependencies")
+    for name in ("bake.py", "launch.py"):
+        yield f"/{name}", (folder / name).read_text("utf-8")
+    yield "/servers.json", recipe.server_list()
+    for name, text in recipe.requirements:
+        yield f"/{name}", text if text.endswith("\n") else f"{text}\n"
 
 
 def _literal(name: str) -> str:
     """`name` as a pattern of COPY that matches only itself."""
     return re.sub(r"([\[*?\\])", r"[\1]", name)
+
+
+def _next_steps(context: RenderContext) -> Iterator[str]:
+    """Yield how it is built: by `pallas-gen build` under the name that the fleet file has for it."""
+    if context.loaded.fleet.written.image.agent is not None:
+        yield f"next: {context.build}"
+    else:
+        yield f"next: write `image: NAME:TAG` into {context.plan.source}, and run {context.build}"
 
 
 TARGET = Target(
@@ -46,4 +97,5 @@ TARGET = Target(
     noun="Dockerfile.fleet",
     files=(FILE,),
     render=lambda context: render(context.plan, context.project),
+    next_steps=_next_steps,
 )

@@ -28,6 +28,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "shell": (True, False),
     "publish": ("0.0.0.0", False),
     "labels": ({"a": "fleet", "b": "fleet"}, {"b": "agent"}),
+    "image": ("fleet:1", "agent:1"),
+    "requirements": ("fleet.txt", "agent.txt"),
 }
 """Each key of `defaults`: a value there that no agent has by itself, and another one of an agent."""
 
@@ -56,8 +58,9 @@ def test_null_is_as_good_as_nothing() -> None:
 
 
 def test_nothing_is_none_where_there_is_a_default() -> None:
-    """`egress` and `skills` follow from files beside this one, a card takes the place of a module."""
-    assert {key for key, value in resolved(agent()) if value is None} == {"egress", "card", "skills"}
+    """`egress`, `skills` and images follow from files beside this one, a card takes the place of a module."""
+    absent = {"egress", "card", "skills", "image", "requirements"}
+    assert {key for key, value in resolved(agent()) if value is None} == absent
     fleet = resolve(Fleet(name="x", agents={"a": agent()}))
     assert {key.name for key in fields(fleet) if getattr(fleet, key.name) is None} == {"public_url", "telemetry"}
 

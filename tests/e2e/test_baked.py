@@ -1,0 +1,88 @@
+"""MCP servers of PyPI and npm, and the packages of a project, in the image of a fleet: they start without a network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.docker
+
+FLEET = """\
+name: baked by a test
+image: {packages: [git]}
+agents:
+  scout: {card: scout.md, port: 24951}
+"""
+SERVERS = {
+    "fetch": ["uvx", "mcp-server-fetch"],
+    "time": ["uvx", "mcp-server-time", "--local-timezone", "UTC"],
+    "git": ["uv", "tool", "run", "mcp-server-git"],
+    "everything": ["npx", "-y", "@modelcontextprotocol/server-everything"],
+    "memory": ["npx", "-y", "@modelcontextprotocol/server-memory"],
+}
+LIST_TOOLS = """
+import asyncio, json, sys, humanize
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def tools(line):
+    async with stdio_client(StdioServerParameters(command=line[0], args=line[1:])) as streams:
+        async with ClientSession(*streams) as session:
+            await session.initialize()
+            return [tool.name for tool in (await session.list_tools()).tools]
+
+async def main():
+    servers = json.loads(sys.argv[1])
+    answers = await asyncio.gather(*map(tools, servers.values()))
+    print(json.dumps(dict(zip(servers, answers))))
+
+asyncio.run(main())
+"""
+HARDENED = ["--read-only", "--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--init"]
+HARDENED += ["--user=10001:10001", "--tmpfs=/tmp:size=64m,mode=1777,noexec,nosuid,nodev"]
+
+
+def run(*command: str, folder: Path, timeout: int = 600) -> str:
+    done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory):
+    """Build the image of the fleet, from the layers that are here, and return its name."""
+    folder = tmp_path_factory.mktemp("fleet")
+    (folder / "agents.yaml").write_text(FLEET)
+    (folder / "requirements.txt").write_text("humanize\nfast-agent-mcp\n")
+    (folder / "scout.md").write_text(f"---\ntype: agent\nname: scout\nservers: [{', '.join(SERVERS)}]\n---\nHi\n")
+    servers = {name: {"command": line[0], "args": line[1:]} for name, line in SERVERS.items()}
+    config = {"default_model": "passthrough", "mcp": {"servers": servers}}
+    (folder / "fastagent.config.yaml").write_text(json.dumps(config))
+    gen = [sys.executable, "-P", "-m", "pallas_gen"]
+    name = run(*gen, "build", "--print", folder=folder).split("--tag ")[-1].split()[0]
+    subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
+    assert f"building {name}\n" in run(*gen, "build", folder=folder)
+    yield name
+    subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
+
+
+def test_servers_of_pypi_and_npm_start_in_a_hardened_container_without_a_network(image: str, tmp_path: Path) -> None:
+    command = ["docker", "run", "--rm", *HARDENED, image, "-c", LIST_TOOLS, json.dumps(SERVERS)]
+    tools = json.loads(run(*command, folder=tmp_path))
+    first = {"fetch": "fetch", "time": "get_current_time", "git": "git_status", "memory": "create_entities"}
+    assert {name: tools[name][0] for name in first} == first
+    assert "echo" in tools["everything"]
+
+
+def test_nothing_else_is_fetched_and_no_setting_of_the_build_is_in_it(image: str, tmp_path: Path) -> None:
+    command = ["docker", "run", "--rm", *HARDENED, "--entrypoint=uvx", image, "mcp-server-sqlite"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == "uvx: `uvx mcp-server-sqlite` is not in this image: run `pallas-gen build` for a new one\n"
+    files = ["docker", "run", "--rm", "--entrypoint=sh", image, "-c", "cat /etc/pip.conf /root/.npmrc; ls -A /build"]
+    done = subprocess.run(files, check=False, capture_output=True, text=True, timeout=60)
+    assert done.stdout == ""

@@ -1,0 +1,102 @@
+"""Who needs an image beyond the kit's, and what is in it."""
+
+from __future__ import annotations
+
+from pallas_contract import __version__
+from pallas_gen.targets.image import dockerfile
+
+BASE = f"pallas-agent:{__version__}"
+FLEET = """\
+name: My Trip!
+agents:
+  scout: {card: agents/scout.md, port: 8101%s}
+  other: {card: agents/other.md, port: 8102%s}
+"""
+CONFIG = "mcp: {servers: {f: {command: uvx, args: [fetch]}, n: {command: npx, args: ['-y', '@s/n']}, h: {url: 'http://h.example/mcp'}}}\n"
+
+
+def images(plan, make, fleet: str = FLEET % ("", ""), *, servers: str = "", **files: str) -> dict[str, str]:
+    """Return the image of each workload; the card of scout names `servers`."""
+    folder = make("name: x\nagents: {}\n").parent / "agents"
+    (folder / "scout.md").write_text(f"---\nname: scout\nservers: [{servers}]\n---\nHi\n")
+    (folder / "other.md").write_text("---\nname: other\n---\nHi\n")
+    return {
+        workload.host: workload.image for workload in plan(fleet, fastagent__config__yaml=CONFIG, **files).workloads
+    }
+
+
+def test_an_agent_that_needs_nothing_has_the_kits_image(plan, make) -> None:
+    result = images(plan, make, servers="h")
+    assert (result["scout"], result["other"]) == (BASE, BASE)
+
+
+def test_only_the_agent_with_a_server_on_stdio_needs_more(plan, make) -> None:
+    result = images(plan, make, servers="f")
+    assert result["scout"].startswith("my-trip-agent:")
+    assert result["other"] == BASE
+
+
+def test_packages_of_the_code_concern_every_agent_and_one_image_is_enough(plan, make) -> None:
+    result = images(plan, make, servers="f", requirements__txt="six\n")
+    assert result["scout"] == result["other"] != BASE
+    assert result["registry"] == f"pallas-registry:{__version__}"
+    more = images(plan, make, servers="f", requirements__txt="idna\n")
+    assert more["scout"] != result["scout"], "the tag changes with what is in it"
+
+
+def test_an_agent_with_requirements_of_its_own_has_its_own_image(plan, make) -> None:
+    fleet = FLEET % (", requirements: own.txt", "")
+    result = images(plan, make, fleet, own__txt="six\n")
+    assert result["scout"].startswith("my-trip-scout:")
+    assert result["other"] == BASE
+
+
+def test_an_image_that_is_named_is_taken_as_it_is(plan, make) -> None:
+    fleet = FLEET % (", image: 'mine:3'", "")
+    assert images(plan, make, fleet, servers="f", requirements__txt="six\n")["scout"] == "mine:3"
+    whole = FLEET % ("", "") + "image: {agent: 'all:1'}\n"
+    assert set(images(plan, make, whole, servers="f", requirements__txt="six\n").values()) >= {"all:1"}
+
+
+def test_debian_packages_are_in_everybodys_image(plan, make) -> None:
+    result = images(plan, make, FLEET % ("", "") + "image: {packages: [git]}\n")
+    assert result["scout"] == result["other"] != BASE
+
+
+def test_the_dockerfile_of_a_recipe_holds_what_it_installs(plan, make) -> None:
+    images(plan, make)
+    folder = make("").parent
+    (folder / "agents" / "scout.md").write_text("---\nname: scout\nservers: [f, n]\n---\nHi\n")
+    built = plan(
+        FLEET % ("", "") + "image: {packages: [git]}\n", fastagent__config__yaml=CONFIG, requirements__txt="six\n"
+    ).built
+    assert [(package.kind, package.specifier) for package in built[0].recipe.servers] == [
+        ("npm", "@s/n"),
+        ("python", "fetch"),
+    ]
+    text = dockerfile(BASE, built[0].recipe, "x")
+    assert "apt-get install -y -qq --no-install-recommends git" in text
+    assert "COPY <<'PALLAS_EOF' /requirements.txt\nsix\nPALLAS_EOF\n" in text
+    assert '"specifier": "@s/n"' in text
+    assert text.endswith(
+        "COPY --from=servers /opt/servers /opt/servers\nENV PATH=$PATH:/opt/servers/bin\nUSER 10001:10001\n"
+    )
+
+
+def test_servers_that_no_image_can_have_are_named(make, run) -> None:
+    servers = {
+        "a": "uvx, args: [--index-url, x, a]",
+        "b": "npx, args: ['${NAME}']",
+        "c": "deno",
+        "d": "uvx, args: [ok]",
+    }
+    text = "".join(f"    {name}: {{command: {line}}}\n" for name, line in servers.items())
+    path = make(
+        "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n",
+        fastagent__config__yaml=f"mcp:\n  servers:\n{text}",
+    )
+    err = run("validate", "-f", str(path))[2]
+    assert "mcp.servers.a.command: `uvx` is called with options that an image cannot be built by: in a container" in err
+    assert "mcp.servers.b.command: a variable stands in the name of its package: in a container" in err
+    assert "mcp.servers.c.command: the agent image has no `deno`: in a container" in err
+    assert "mcp.servers.d" not in err
