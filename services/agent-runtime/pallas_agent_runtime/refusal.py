@@ -1,6 +1,6 @@
 """An agent in a container that refuses its input: it says so over MCP for a moment, so that the registry hears it.
 
-Its process ends all the same, with the exit code that makes `docker compose up --wait` fail at once.
+Its process ends all the same, with the exit code that an orchestrator counts and backs off from.
 """
 
 from __future__ import annotations
