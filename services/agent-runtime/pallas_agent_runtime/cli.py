@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INPUT
     path = _file(options.config, os.environ)
     try:
+        if options.check:
+            return _check(path, options.agent)
         if options.agent is not None:
             return _agent(path, options.agent)
         from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(supervisor.main(path))
     except Refused as refused:
         _print(refused.problems)
-        if options.agent is not None:
+        if options.agent is not None and not options.check:
             from pallas_agent_runtime import refusal  # noqa: PLC0415 - only where it is needed
 
             refusal.explain(refused.problems, os.environ)
@@ -63,6 +65,16 @@ def _agent(path: Path, name: str) -> int:
     except sockets.CannotListen as failure:
         sys.stderr.write(f"pallas: {failure}\n")
         return EXIT_WORLD
+    return 0
+
+
+def _check(path: Path, name: str | None) -> int:
+    from pallas_agent_runtime import check  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    if name is None:
+        return check.fleet(path, os.environ)
+    _print(check.agent(path, name))
+    sys.stdout.write(f"{path}: {name} can start\n")
     return 0
 
 
@@ -100,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
     )
+    parser.add_argument("--check", action="store_true", help="start nothing; say what would stop the start")
     parser.add_argument("--version", action="version", version=f"pallas {__version__}")
     return parser
 

@@ -32,7 +32,7 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, load, publish_rules
+from pallas_contract.validate import access_rules, config_rules, load, publish_rules
 from pallas_contract.validate.code import files
 
 DONE = 0
@@ -55,14 +55,7 @@ def main(config: Path) -> int:
 
 def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
     try:
-        fleet, tree, warnings = load.load(config)
-        declared, notes = fastagent.load(config.parent)
-        absent = files.missing(fleet, tree, config.parent, installed)
-        astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
-        warnings += refuse_errors(
-            [*notes, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]
-        )
-        fleet_members = members(fleet, tree, config, environ)
+        fleet_members, tree, warnings = read(config, environ)
     except Refused as refused:
         _complain(refused.problems)
         return INPUT
@@ -72,6 +65,22 @@ def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
             _complain(busy)
             return WORLD
         return _supervise(fleet_members, held, publish)
+
+
+def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source, list[Problem]]:
+    """Read the fleet of `config` and what lies beside it: its members in start order, the file, and the warnings.
+
+    Raises:
+        Refused: with the errors of the first stage that found any.
+    """
+    fleet, tree, warnings = load.load(config)
+    declared, notes = fastagent.load(config.parent)
+    absent = files.missing(fleet, tree, config.parent, installed)
+    astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
+    by_schema = config_rules.problems(declared.tree) if declared.tree else ()
+    beside = [*notes, *by_schema, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]
+    warnings += refuse_errors(beside)
+    return members(fleet, tree, config, environ), tree, warnings
 
 
 def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile) -> int:

@@ -1,0 +1,103 @@
+"""`pallas --check`: everything that would stop the start, with nothing started: no registry, no service, no server.
+
+Each agent is loaded in a process of its own, as it would be served: its module is the user's code, and runs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pallas_agent_runtime import prepare, serve
+from pallas_agent_runtime.local import supervisor
+from pallas_agent_runtime.local.programs import Member
+from pallas_contract import names
+from pallas_contract.problems import Problem, Refused, refuse_errors
+
+OK = 0
+WORLD = 1
+INPUT = 2
+TIMEOUT = 300.0
+"""Seconds for the import of one agent's code on a busy machine."""
+
+
+def agent(path: Path, name: str) -> list[Problem]:
+    """Load agent `name` of the fleet file at `path` as it would be served; return its warnings.
+
+    Raises:
+        Refused: with every problem of the first stage that found any.
+    """
+    prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    os.chdir(prepared.settings.project)  # relative paths of fast-agent's files start there
+    with serve.home(prepared.config.data):
+        from pallas_agent_runtime import engine as fast  # noqa: PLC0415 - reads the home
+
+        fast.silence()
+        loaded = fast.load(prepared.settings)
+    configured = prepared.config.data["mcp"]["servers"].keys()
+    keys = ("agents", name, "module" if prepared.settings.agent.module else "card")
+    hint = f"add them to `depends_on` of `{name}`, or to `mcp: {{servers: ...}}` in fastagent.config.yaml"
+    absent = ", ".join(f"`{server}`" for server in sorted(loaded.servers - configured))
+    message = f"uses MCP servers that there are not: {absent}"
+    refuse_errors([prepared.settings.tree.problem(*keys, message=message, hint=hint)] if absent else [])
+    return list(prepared.warnings)
+
+
+def fleet(path: Path, environ: Mapping[str, str]) -> int:
+    """Check the fleet file at `path` and each of its agents; print every problem once. Return the exit code."""
+    try:
+        members, _, warnings = supervisor.read(path.absolute(), environ)
+    except Refused as refused:
+        _print(map(str, refused.problems))
+        return INPUT
+    agents = [member for member in members if member.kind == "agent"]
+    with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
+        results = list(pool.map(_checked, agents))
+    blocks = [*map(str, warnings), *(block for _, text in results for block in _blocks(text))]
+    _print(dict.fromkeys(blocks))
+    code = max((code for code, _ in results), default=OK)
+    if code == OK:
+        sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start\n")
+    return code
+
+
+def _checked(member: Member) -> tuple[int, str]:
+    """Return exit code and stderr of the check of one agent."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and module
+            [*member.command, "--check"],
+            check=False,
+            cwd=member.cwd,
+            env=dict(member.env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return WORLD, f"{member.name}: its code was still being imported after {TIMEOUT:.0f} s\n"
+    if done.returncode in (OK, INPUT):
+        return done.returncode, done.stderr
+    return WORLD, done.stderr or f"{member.name}: the check ended with {done.returncode}\n"
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield each problem of a text with the indented lines that belong to it."""
+    block: list[str] = []
+    for line in text.splitlines():
+        if block and not line.startswith("    "):
+            yield "\n".join(block)
+            block = []
+        block.append(line)
+    if block:
+        yield "\n".join(block)
+
+
+def _print(blocks: Iterable[str]) -> None:
+    for block in blocks:
+        sys.stderr.write(f"{block}\n")

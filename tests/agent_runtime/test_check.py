@@ -1,0 +1,99 @@
+"""`pallas --check`: everything that would stop the start is told in one run, and nothing is started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime import check, cli
+from pallas_agent_runtime.local.programs import Member
+from pallas_contract.problems import Refused
+
+START = 'from fast_agent import FastAgent\nfast = FastAgent("demo")\n'
+GOOD = f'{START}@fast.agent(name="jarvis")\nasync def jarvis() -> None: ...\n'
+FLEET = """\
+name: demo
+registry_port: 8200
+agents:
+  jarvis: {module: agents.jarvis, port: 8201}
+  other: {card: other.md, port: 8202}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "jarvis.py").write_text(GOOD)
+    (tmp_path / "other.md").write_text("---\ntype: agent\n---\nHello\n")
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-P", "-m", "pallas_agent_runtime", "--check", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_a_fleet_that_can_start_and_all_that_cannot_in_one_run(project: Path) -> None:
+    assert run() == (0, "agents.yaml: 2 agents can start\n", "")
+    (project / "agents" / "jarvis.py").write_text(f"{START}import no_such_module\n")
+    (project / "other.md").write_text("---\nsevers: [x]\n---\nHello\n")
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert "agents.yaml:4:12 agents.jarvis.module: `agents.jarvis` cannot be imported: No module named" in err
+    assert "agents/jarvis.py:3" in err
+    assert "agents.yaml:5:11 agents.other.card: fast-agent refuses it: Unsupported fields" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_servers_that_only_running_the_module_tells(project: Path) -> None:
+    text = GOOD.replace('name="jarvis"', 'name="jarvis", servers="argos atlas".split()')
+    (project / "agents" / "jarvis.py").write_text(text)
+    code, _, err = run("--agent", "jarvis")
+    assert code == 2
+    assert err.startswith(
+        "agents.yaml:4:12 agents.jarvis.module: uses MCP servers that there are not: `argos`, `atlas`\n"
+    )
+
+
+def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "agents.yaml").write_text(FLEET.replace("8202", "8201").replace("other.md", "none.md"))
+    assert check.fleet(Path("agents.yaml"), {}) == 2
+    assert "port 8201 is already used" in capsys.readouterr().err
+
+
+def member(*command: str) -> Member:
+    health = "http://127.0.0.1:1"
+    return Member(
+        name="x", kind="agent", command=command, env={}, health_url=health, stage=0, cwd=Path.cwd(), url=health
+    )
+
+
+def test_a_check_that_crashes_is_the_worlds_fault_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check._checked(member(sys.executable, "-c", "raise SystemExit(9)")) == (1, "x: the check ended with 9\n")
+    monkeypatch.setattr(check, "TIMEOUT", 0.01)
+    code, text = check._checked(member(sys.executable, "-c", "input() if 0 else __import__('time').sleep(60)"))
+    assert (code, text) == (1, "x: its code was still being imported after 0 s\n")
+
+
+def test_the_problems_of_several_agents_are_told_apart() -> None:
+    assert list(check._blocks("a: x\n    y\nb: z\n")) == ["a: x\n    y", "b: z"]
+    assert list(check._blocks("")) == []
+
+
+def test_of_one_agent_it_prints_in_the_same_form(project: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, name: str) -> list[object]:
+        raise Refused([])
+
+    monkeypatch.setattr(check, "agent", refused)
+    assert cli.main(["--check", "--agent", "jarvis"]) == 2
+    monkeypatch.setattr(check, "agent", lambda path, name: [])
+    assert cli.main(["--check", "--agent", "jarvis"]) == 0
+    assert capsys.readouterr().out == "agents.yaml: jarvis can start\n"
