@@ -36,8 +36,10 @@ class Project:
     """Files shared by all agents as secrets, by name: .env and fast-agent's secrets, where they exist."""
     hidden: tuple[str, ...] = ()
     """Secret files that lie in the folder, by their plain paths in it."""
-    entries: tuple[str, ...] = ()
-    """Files and folders directly in the folder that hold no secret."""
+    config: tuple[str, ...] = (names.AGENTS_FILE,)
+    """The fleet file, and fast-agent's configuration where there is one: every container gets them."""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each agent and service needs besides, by its name; a folder that is meant whole ends in a slash."""
     definitions: Mapping[str, Definitions] = field(default_factory=dict)
     """What the code of each agent defines, by the agent's name."""
     requirements: Mapping[str, Files] = field(default_factory=dict)
@@ -73,8 +75,8 @@ class Workload(Program):
     resources: Resources = field(default_factory=Resources)
     needs_code: bool = True
     """Whether the project folder must be put into /project."""
-    own_files: tuple[str, ...] = ()
-    """Its module or card in the project folder; a folder ends in a slash. All other files may be anybody's."""
+    files: tuple[str, ...] = ()
+    """What it gets of the project folder besides the configuration; a folder that is meant whole ends in a slash."""
     egress: tuple[str, ...] = ()
     """Why it may reach the world, in words; it may not where there is no reason."""
     reach: tuple[str, ...] = ()
@@ -96,7 +98,7 @@ class Workload(Program):
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole deployment. Of the project folder no workload may see the files `hidden`, and all may see `entries`."""
+    """The whole deployment. Of the project folder no workload may see the files `hidden`, and all see `config`."""
 
     name: str
     source: str
@@ -105,13 +107,19 @@ class Plan:
     isolated: bool
     pool: str
     hidden: tuple[str, ...]
-    entries: tuple[str, ...]
+    config: tuple[str, ...]
     base_image: str
     """The kit's agent image, from which one of the fleet is made."""
     built: tuple[BuiltImage, ...]
     """Images to build for agents and services that need more than it has, sorted."""
     recipe: Recipe
     """Everything that any of them needs, for one image with the code in it."""
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Return everything of the project folder that any workload gets, sorted; none of it within another one."""
+        paths = {*self.config, *(path for workload in self.workloads for path in workload.files)}
+        return tuple(sorted(path for path in paths if not any(path != top and is_in(path, top) for top in paths)))
 
     def workload(self, host: str) -> Workload:
         """Return the workload at `host`.
@@ -147,7 +155,7 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         isolated=fleet.networks.mode == "isolated",
         pool=str(fleet.networks.pool),
         hidden=project.hidden,
-        entries=project.entries,
+        config=project.config,
         base_image=fleet.image.base,
         built=tuple(sorted(set(built.values()), key=lambda image: image.image)),
         recipe=recipe.common_recipe(needs),
@@ -164,6 +172,7 @@ def _with_image(workload: Workload, built: Mapping[str, BuiltImage]) -> Workload
 def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: Program) -> Workload:
     """Return `program` with what it is granted, the path of agents.yaml and the secret files all agents share."""
     values = program.values()
+    values["files"] = project.files.get(program.name, ()) if program.kind != "registry" else ()
     values["secrets"] = tuple(replace(secret, file=secret.file.removeprefix("./")) for secret in program.secrets)
     if program.kind == "service":
         return Workload(**values | _service_grants(fleet, program.name))
@@ -190,7 +199,6 @@ def _agent_grants(fleet: ResolvedFleet, agent: ResolvedAgent) -> dict[str, Any]:
         "needs_code": fleet.image.code == "mounted",
         "collector": _collector(fleet),
         "labels": agent.labels,
-        "own_files": (agent.card,) if agent.card else _module_files(agent.module or ""),
         "fingerprint": _fingerprint(fleet, agent),
     }
 
@@ -201,7 +209,6 @@ def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
         "image": fleet.image.agent,
         "resources": service.resources,
         "needs_code": fleet.image.code == "mounted",
-        "own_files": _module_files(service.module),
         "egress": (egress.EXPLICIT,) if service.egress else (),
     }
 
@@ -233,13 +240,13 @@ def _collector(fleet: ResolvedFleet) -> Collector | None:
     return Collector(url.hostname or "", url.port or (443 if url.scheme == "https" else 80))
 
 
-def _module_files(module: str) -> tuple[str, ...]:
-    path = module.replace(".", "/")
-    return f"{path}.py", f"{path}/"
+def is_in(path: str, entry: str) -> bool:
+    """Return whether `path` is what `entry` hands over, or lies in it where that is a folder."""
+    return path == entry or (entry.endswith("/") and path.startswith(entry))
 
 
 def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
-    unread = {"name", "replicas", "resources", "env", "secrets", "labels"}
+    unread = {"name", "replicas", "resources", "env", "secrets", "labels", "files"}
     written = fleet.written.agents[agent.name]
     settings = agent.model_dump(mode="json", exclude=unread) | {"title": written.title}
     shared = {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}

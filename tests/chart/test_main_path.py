@@ -104,7 +104,7 @@ def test_a_hard_edge_holds_the_pod_and_a_soft_one_does_not(plain) -> None:
 def test_code_and_configuration_arrive_at_their_paths(plain) -> None:
     data = plain.one("ConfigMap", "pallas-code")["data"]
     assert {path: data[key] for key, path in json.loads(data[".paths.json"]).items()} == {
-        f"agents/{name}.py": MODULE.format(name=name) for name in ("scout", "other", "model")
+        f"agents/{name}.py": MODULE.format(name=name) for name in ("scout", "model")
     }
     assert "depends_on" in plain.one("ConfigMap", "pallas-config")["data"]["agents.yaml"]
     for name, kind in {"top": "emptyDir", "registry": "configMap"}.items():
@@ -129,17 +129,19 @@ def test_every_object_says_what_it_is(topologies) -> None:
         assert all(item.keys() >= {"apiVersion", "kind", "metadata"} for item in manifests.objects)
 
 
-def test_the_copy_has_every_file_at_its_path(plain, tmp_path) -> None:
+def test_the_copy_has_every_file_of_its_own_at_its_path(plain, tmp_path) -> None:
     copy, *_ = plain.pod("top")["initContainers"]
     assert copy["args"][:2] == ["-P", "-c"]
+    volumes = {volume["name"]: volume["configMap"] for volume in plain.pod("top")["volumes"] if "configMap" in volume}
     for name in ("config", "code"):
         (tmp_path / "delivered" / name).mkdir(parents=True)
-        for key, text in plain.one("ConfigMap", f"pallas-{name}")["data"].items():
-            (tmp_path / "delivered" / name / key).write_text(text)
+        data = plain.one("ConfigMap", volumes[name]["name"])["data"]
+        for entry in volumes[name].get("items", [{"key": key, "path": key} for key in data]):
+            (tmp_path / "delivered" / name / entry["path"]).write_text(data[entry["key"]])
     script = copy["args"][2].replace('"/delivered"', repr(str(tmp_path / "delivered")))
     subprocess.run([sys.executable, "-c", script.replace('"/project"', repr(str(tmp_path / "project")))], check=True)
     made = {str(path.relative_to(tmp_path / "project")) for path in (tmp_path / "project").rglob("*") if path.is_file()}
-    assert made == {"agents.yaml", "agents/scout.py", "agents/other.py", "agents/model.py"}
+    assert made == {"agents.yaml", "agents/scout.py"}
     assert (tmp_path / "project" / "agents" / "scout.py").read_text() == MODULE.format(name="scout")
 
 
@@ -156,7 +158,8 @@ def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     quoted = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6).strip()
     env = f"{{T: {quoted}, 'NO': 'false', 'null': '~'}}"
     made = compiled(
-        f"name: {quoted}\nagents:\n  a: {{module: agents.scout, port: 8101, title: {quoted}, env: {env}}}\n"
+        f"name: {quoted}\nagents:\n  a: {{module: agents.scout, port: 8101, title: {quoted}, env: {env},"
+        " files: [data.txt]}\n"
         f"services:\n  s: {{module: agents.model, port: 8102, args: [{quoted}]}}\n",
         data__txt=text,
     ).render()

@@ -48,7 +48,7 @@ def test_earlier_output_changes_nothing(make, run, tmp_path: Path) -> None:
     (tmp_path / "deploy" / "here" / "compose.override.yaml").write_text("services: {}\n")
     assert {name: text for name, text in written().items() if "override" not in name} == before
     (tmp_path / "deploy" / "data.txt").touch()
-    assert run("compose", "-f", str(path), "-o", str(tmp_path / "deploy" / "here"))[1].startswith("wrote"), "it is data"
+    assert "data.txt" not in (tmp_path / "deploy" / "here" / "compose.yaml").read_text()
 
 
 def test_a_chart_and_its_observability_share_a_folder(make, run) -> None:
@@ -152,15 +152,17 @@ def test_warnings_are_told_and_do_not_stop(make, run) -> None:
 
 
 def test_image_bakes_the_project_without_its_secrets(make, run) -> None:
-    text = ONE.replace("8101}", "8101, secrets: {K: {file: keys/one}, L: {file: agents/../keys/two}}}")
+    text = ONE.replace(
+        "8101}", "8101, secrets: {K: {file: keys/one}, L: {file: agents/../keys/two}}, files: [agents/, env, 'we*']}"
+    )
     path = make(text, fastagent__secrets__yaml="a: 1\n", env="")
     (path.parent / "keys").mkdir()
     for name in ("keys/one", "keys/two", ".env", "we[i]rd $x.txt"):
         (path.parent / name).touch()
     assert run("image", "-f", str(path))[0] == 0
     assert (path.parent / "Dockerfile.fleet").read_text().splitlines()[2:] == [
-        'COPY ["agents", "/project/agents"]',
         'COPY ["agents.yaml", "/project/agents.yaml"]',
+        'COPY ["agents/", "/project/agents/"]',
         'COPY ["env", "/project/env"]',
         'COPY ["we[[]i]rd \\$x.txt", "/project/we[i]rd \\$x.txt"]',
     ]
@@ -173,11 +175,11 @@ def test_the_dockerfile_of_another_folder_is_built_with_the_project(make, run, t
 
 
 def test_a_secret_among_the_code_is_refused(make, run) -> None:
-    path = make(ONE.replace("8101}", "8101, secrets: {K: {file: agents/key}}}"))
+    path = make(ONE.replace("8101}", "8101, files: [agents], secrets: {K: {file: agents/key}}}"))
     (path.parent / "agents" / "key").touch()
     code, _, err = run("compose", "-f", str(path))
     assert code == 2
-    assert "agents/key lies in `agents`, which holds code that every container gets" in err
+    assert "agents/key lies in `agents/`, which a container gets as a whole" in err
 
 
 def test_what_the_containers_user_cannot_read_is_told(make, run) -> None:

@@ -18,7 +18,7 @@ services:
 SERVERS = """\
 mcp:
   servers:
-    weather: {url: 'https://user:secret@weather.example:8443/v1/mcp?key=secret'}
+    weather: {url: 'https://weather.example:8443/v1/mcp?page=2'}
     atlas: {url: '${ATLAS:https://atlas.example}/mcp'}
     near: {url: 'http://localhost:9/mcp'}
     tools: {url: 'http://elsewhere.example/mcp'}

@@ -108,7 +108,7 @@ def test_secret_files_are_references_hidden_in_the_project_folder(plan) -> None:
         ("OUT", "/etc/key"),
     ]
     assert made.hidden == ("fastagent.secrets.yaml", "keys/key.txt")
-    assert made.entries == ("agents", "agents.yaml")
+    assert made.entries == ("agents.yaml", "agents/scout.py")
 
 
 def test_a_baked_image_needs_no_mount_except_for_the_registry(plan) -> None:

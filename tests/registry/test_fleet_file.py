@@ -70,6 +70,18 @@ def test_an_editors_rename_over_the_file(folder: Path) -> None:
     assert names(settled(follower)) == ["harper", "web_research"]
 
 
+def test_a_file_mounted_alone_that_was_replaced_on_the_host(folder: Path) -> None:
+    """As in a container, the watched path still leads to the file that lost its name."""
+    file = folder / "agents.yaml"
+    with file.open() as mounted:
+        follower = FleetWatcher(Path(f"/proc/self/fd/{mounted.fileno()}"))
+        follower.first()
+        file.unlink()
+        with pytest.raises(Refused, match="was replaced on the host, and this container still has the old one"):
+            settled(follower)
+    assert follower.ok is False
+
+
 def test_the_model_file_is_followed_too(folder: Path) -> None:
     follower = FleetWatcher(folder / "agents.yaml")
     follower.first()

@@ -17,7 +17,8 @@ DECORATORS = frozenset(
     | {"maker"}
 )
 """Methods of `FastAgent` that define an agent."""
-_LOADERS = frozenset({"load_agents", "load_agents_from_url"})
+LOADERS = frozenset({"load_agents", "load_agents_from_url"})
+"""Methods of `FastAgent` that add agents from cards."""
 _APPLICATION = "FastAgent"
 
 
@@ -142,7 +143,7 @@ class _Reader:
 
     def loaded(self) -> Iterator[Problem]:
         """Yield a warning per call that adds agents from elsewhere."""
-        for call, method in self._calls(_LOADERS):
+        for call, method in self._calls(LOADERS):
             message = f"`{method}` adds agents from elsewhere"
             yield Problem(self.where(call), message, level="warning")
 

@@ -44,17 +44,17 @@ def module_files(name: str, text_of: TextOf) -> dict[str, Module]:
     modules: dict[str, Module] = {}
     pending = [name]
     while pending:
-        for path, package in _files(pending.pop(), text_of):
+        for path, package in files_of(pending.pop(), text_of):
             text = text_of(path)
             if path in modules or text is None:
                 continue
             modules[path] = module.parse(text, name=path, package=package)
             for candidates in modules[path].imports:
-                pending += [candidate for candidate in candidates if _files(candidate, text_of)][:1]
+                pending += [candidate for candidate in candidates if files_of(candidate, text_of)][:1]
     return modules
 
 
-def _files(name: str, text_of: TextOf) -> list[tuple[str, tuple[str, ...]]]:
+def files_of(name: str, text_of: TextOf) -> list[tuple[str, tuple[str, ...]]]:
     """Return the files that `import name` runs, each with its package: the module's own, then the folders' above it.
 
     None where the project has no such module: then it is an installed one.
@@ -77,7 +77,7 @@ def _files(name: str, text_of: TextOf) -> list[tuple[str, tuple[str, ...]]]:
 
 def is_local(name: str, text_of: TextOf) -> bool:
     """Return whether the project has a module of that dotted name."""
-    return bool(_files(name, text_of))
+    return bool(files_of(name, text_of))
 
 
 def _absent(name: str) -> Problem:

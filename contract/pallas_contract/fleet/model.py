@@ -82,6 +82,7 @@ PATTERNS = {
 Port = Annotated[int, Field(ge=1, le=65535)]
 EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
 ModulePath = Annotated[str, StringConstraints(pattern=_MODULE), AfterValidator(_importable)]
+Pattern = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
 RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
 Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 # 253 characters is the longest name DNS can carry (RFC 1035, less the length bytes).
@@ -139,7 +140,7 @@ Scope = Literal["shared", "connection", "request"]
 
 
 class AgentDefaults(_Written):
-    """Settings merged into every agent that does not say otherwise (`env`, `secrets`, `labels` key by key)."""
+    """Settings merged into every agent that does not say otherwise (`env`, `secrets`, `labels`, `files` by entry)."""
 
     replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Containers of this agent (default 1). More than one needs `instance_scope: request`."""
@@ -166,6 +167,9 @@ class AgentDefaults(_Written):
     """Publish the port on the host: true (on 127.0.0.1, the default), false, or the address to bind to."""
     labels: dict[Text, str] = {}
     """Labels put on the containers."""
+    files: list[Pattern] = []
+    """Files and folders of the project that the container gets besides the code it imports and the files it names:
+    paths or patterns (`data/*.csv`, `prompts/`), relative to agents.yaml. Those of `defaults` are for every agent."""
     image: Text | None = None
     """Image of the container, as it is. Default: what `pallas-gen build` makes, or the kit's own."""
     requirements: RelativePath | None = None
@@ -213,6 +217,8 @@ class Service(_Written):
     """Whether the container may reach the world."""
     resources: Resources = Resources()
     """Limits of the container."""
+    files: list[Pattern] = []
+    """Files and folders of the project that the container gets besides the code it imports and the files it names."""
 
 
 class Token(_Written):

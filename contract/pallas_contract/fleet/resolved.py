@@ -97,11 +97,16 @@ def _agent(name: str, agent: Agent, fleet: Fleet) -> ResolvedAgent:
 
 
 def _merged(key: str, agent: Agent, defaults: AgentDefaults) -> Any:
-    """Return the value of one key: mappings are joined entry by entry, any other value of the agent's replaces."""
+    """Return the value of one key: mappings and lists are joined, any other value of the agent's replaces.
+
+    A list that may be None (`skills`) is one value.
+    """
     value = getattr(agent, key)
     base = getattr(defaults, key)
     if isinstance(base, Mapping):
         return {**base, **value}
+    if isinstance(AgentDefaults.model_fields[key].default, list):
+        return [*base, *value]
     return value if value is not None and key in agent.model_fields_set else base
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from pallas_contract.fleet import fastagent_files
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.output import write
 from pallas_gen.plan import Plan
-from pallas_gen.project import mounts, skills
+from pallas_gen.project import mounts
 
 LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
@@ -39,10 +36,9 @@ def read(folder: Path, plan: Plan) -> Delivery:
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
-    config = {name: folder / name for name in (plan.source, *fastagent_files.CONFIG) if (folder / name).is_file()}
+    config = {name: folder / name for name in plan.config}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind != "registry")
-    starts = [folder, *(folder / entry for entry in plan.entries if skills.is_hidden(entry))]
-    code = {str(path): folder / path for start in starts for path in _code(folder, plan, start)} if mounted else {}
+    code = {path: folder / path for path in _code(folder, plan)} if mounted else {}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
@@ -55,21 +51,13 @@ def read(folder: Path, plan: Plan) -> Delivery:
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
 
 
-def _code(folder: Path, plan: Plan, start: Path) -> Iterator[PurePosixPath]:
-    """Yield all below `start` but secrets, hidden files, charts, environments, and what pallas-gen and Python wrote."""
-    skip = {plan.source, *fastagent_files.ALL, *plan.hidden}
-    for root, folders, files in os.walk(start):
-        relative = PurePosixPath(Path(root).relative_to(folder).as_posix())
-        # a chart is output, whoever wrote it, and so is what pallas-gen put into a folder of its own
-        ours = "Chart.yaml" in files or (root != str(folder) and write.wrote_all(Path(root), _GENERATED))
-        if root != str(folder) and (ours or mounts.is_environment(Path(root))):
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_CODE)
-        for name in sorted(files):
-            is_code = not name.startswith(".") and not name.endswith(".pyc") and name not in _GENERATED
-            if is_code and str(relative / name) not in skip and not write.has_header(Path(root, name)):
-                yield relative / name
+def _code(folder: Path, plan: Plan) -> Iterator[str]:
+    """Yield the files that the plan hands over, of a folder those that hold code."""
+    for entry in plan.entries:
+        if entry.endswith("/"):
+            yield from (path for path in mounts.below(folder, entry) if path not in plan.hidden)
+        elif entry not in plan.config:
+            yield entry
 
 
 def key(path: str) -> str:

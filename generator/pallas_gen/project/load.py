@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from pallas_contract import names
@@ -20,7 +20,8 @@ from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import files, rules, shell
 from pallas_gen.dependencies import requirements
 from pallas_gen.plan import Project
-from pallas_gen.project import code, declared, dotenv_file, mounts, skills, stdio_servers
+from pallas_gen.project import code, declared, dotenv_file, mounts, needed, skills, stdio_servers
+from pallas_gen.project.needed import Needs
 
 CONTAINER_UID = 10001
 
@@ -69,15 +70,24 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     hidden = tuple(sorted(set(secrets.values())))
     definitions = code.definitions(fleet, text_of)
-    skill_folders = skills.used(fleet, config, definitions)
+    skill_folders = {name: skills.of_agent(agent, config, definitions[name]) for name, agent in fleet.agents.items()}
+    present = tuple(file for file in (path.name, *fastagent_files.CONFIG) if (folder / file).is_file())
+    project_files = needed.ProjectFiles(folder, frozenset({*hidden, *present}), text_of)
+    needs = {
+        name: needed.of_agent(agent, config, definitions[name], project_files, folders=skill_folders[name])
+        for name, agent in fleet.agents.items()
+    }
+    needs |= {name: needed.of_service(service, project_files) for name, service in fleet.services.items()}
     project = Project(
         agents_file=path.name,
         secret_files=shared,
         hidden=hidden,
-        entries=(*skills.hidden(folder, skill_folders), *mounts.entries(folder, hidden)),
+        config=present,
+        files={name: need.paths for name, need in needs.items()},
         definitions=definitions,
         requirements=_requirements(fleet, folder, problems),
     )
+    delivered = sorted({*present, *(path for need in needs.values() for path in need.paths)})
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
     problems += [*warnings, *files.missing(fleet, tree, folder, lambda _: custom_image)]
     surroundings = rules.Surroundings(
@@ -88,27 +98,27 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     )
     problems += [*rules.problems(fleet, tree, surroundings), *dotenv_file.problems(folder / names.DOTENV_FILE)]
     mounted = {file: Where(file) for file in shared} | secret_locations
-    problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(fleet, secret_locations, secrets, skill_folders)]
+    problems += [*_missing_secrets(folder, mounted), *_secrets_in_code(delivered, secret_locations, secrets)]
     problems += [
         *_servers(fleet, config),
         *(() if custom_image else stdio_servers.missing(config.commands)),
         *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *shell.withheld(fleet, definitions),
-        *skills.problems(fleet, config, folder, skill_folders),
+        *skills.problems(fleet, config, folder, frozenset().union(*skill_folders.values())),
         *_registering(fleet, tree),
         *_publishing(fleet, tree),
         *_telemetry(fleet, tree),
         *_variables(config, folder, environ, fleet),
     ]
     if fleet.image.code == "mounted":
-        problems += _links(folder, project.entries)
+        problems += [*_links(folder, delivered, needs), *_unmatched(fleet, tree, needs)]
     return Loaded(
         fleet=fleet,
         config=config,
         project=project,
         folder=folder,
         warnings=refuse_errors(problems),
-        unreadable=[*_unreadable(folder, project.entries), *_closed_secrets(folder, mounted)],
+        unreadable=[*_unreadable(folder, delivered), *_closed_secrets(folder, mounted)],
     )
 
 
@@ -142,37 +152,46 @@ def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
 
 
 def _secrets_in_code(
-    fleet: ResolvedFleet, locations: Mapping[str, Where], secrets: Mapping[str, str], skill_folders: Iterable[str]
+    delivered: Sequence[str], locations: Mapping[str, Where], secrets: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Refuse secret files in a folder that the containers need: it cannot be handed over and kept back at once."""
-    modules = [
-        *(agent.module for agent in fleet.agents.values()),
-        *(service.module for service in fleet.services.values()),
-    ]
-    tops = {module.partition(".")[0] for module in modules if module}
-    tops |= {agent.card.partition("/")[0] for agent in fleet.agents.values() if agent.card}
-    tops |= {name.removeprefix("./").partition("/")[0] for name in skill_folders}
+    """Refuse secret files in a folder that a container needs: it cannot be handed over and kept back at once."""
     for file, where in locations.items():
-        top = secrets.get(file, "").partition("/")[0]
-        if top in tops:
-            message = f"{file} lies in `{top}`, which holds code that every container gets"
+        top = next(
+            (entry for entry in delivered if entry.endswith("/") and secrets.get(file, "").startswith(entry)), ""
+        )
+        if top:
+            message = f"{file} lies in `{top}`, which a container gets as a whole"
             yield Problem(where, message, "move it into a folder of its own, for example secrets/")
 
 
-def _links(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
+def _links(folder: Path, delivered: Sequence[str], needs: Mapping[str, Needs]) -> Iterator[Problem]:
     """Links are followed by whoever mounts or packs the folder: containers would get what is outside of it."""
-    for path, target in mounts.links_outside(folder, present):
+    links = {path: target for need in needs.values() for path, target in need.links.items()}
+    for path, target in sorted((links | dict(mounts.links_outside(folder, delivered))).items()):
         hint = "put a copy into the project folder, or what is needed into an image: `pallas-gen image`"
         yield Problem(Where(path), f"is a link out of the project folder, to {target}", hint)
 
 
-def _unreadable(folder: Path, present: tuple[str, ...]) -> Iterator[Problem]:
+def _unmatched(fleet: ResolvedFleet, tree: Source, needs: Mapping[str, Needs]) -> Iterator[Problem]:
+    for name, need in needs.items():
+        section = "agents" if name in fleet.agents else "services"
+        for pattern in need.unmatched:
+            path = (section, name, "files")
+            if name in fleet.agents and pattern not in fleet.written.agents[name].files:
+                path = ("defaults", "files", "")
+            message = f"there is no file {pattern} that a container may get"
+            hint = "correct the pattern, which is relative to agents.yaml; secrets go into `secrets`"
+            yield tree.problem(*filter(None, path), message=message, hint=hint)
+
+
+def _unreadable(folder: Path, delivered: Sequence[str]) -> Iterator[Problem]:
     """Yield what the containers' user may not read or enter."""
     # by the bits for others: the user of the containers owns nothing here
-    for path in (folder, *(folder / name for name in present)):
-        needed = 0o005 if path.is_dir() else 0o004
-        if path.exists() and path.stat().st_mode & needed != needed:
-            name = path.name if path != folder else str(folder)
+    parents = {parent for name in delivered for parent in PurePosixPath(name).parents}
+    for path in (folder / name for name in sorted({*map(str, parents), *delivered})):
+        needed_bits = 0o005 if path.is_dir() else 0o004
+        if path.exists() and path.stat().st_mode & needed_bits != needed_bits:
+            name = str(path.relative_to(folder)) if path != folder else str(folder)
             hint = f"`chmod o+r{'x' if path.is_dir() else ''} {name}`"
             yield Problem(Where(name), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
 

@@ -1,8 +1,4 @@
-"""The part of the project folder that containers get: its code and configuration, never a folder or file with a secret.
-
-Entries of the folder are handed over one by one. A mask over a secret in a folder handed over whole would come off when
-an editor replaces the file, and one that is created later would not be masked at all.
-"""
+"""Files and links in the project folder: which of them could be code, and which lead out of it."""
 
 from __future__ import annotations
 
@@ -42,15 +38,24 @@ def _link(folder: Path, path: Path) -> Iterator[tuple[str, str]]:
         yield path.relative_to(folder).as_posix(), os.readlink(path)
 
 
-def entries(folder: Path, secrets: Iterable[str]) -> Iterator[str]:
-    """Yield names of the files and folders in `folder` to hand over, sorted; `secrets` are paths in it."""
-    closed = {PurePosixPath(secret).parts[0] for secret in secrets}
-    for entry in sorted(folder.iterdir()):
-        temporary = entry.name.startswith((".", "#")) or entry.name.endswith(("~", ".pyc"))
-        if temporary or entry.name in _OTHERS | closed:
+def below(folder: Path, path: str) -> Iterator[str]:
+    """Yield the files below `path` in `folder`: of charts and environments none, else what `is_code` takes."""
+    for root, folders, files in os.walk(folder / path):
+        if "Chart.yaml" in files or is_environment(Path(root)):
+            folders.clear()
             continue
-        if not is_environment(entry) and not _is_output(entry):
-            yield entry.name
+        folders[:] = sorted(name for name in folders if is_code(PurePosixPath(name)))
+        for name in sorted(files):
+            inner = PurePosixPath(Path(root, name).relative_to(folder).as_posix())
+            if is_code(PurePosixPath(name)) and not write.has_header(Path(root, name)):
+                yield str(inner)
+
+
+def is_code(path: PurePosixPath) -> bool:
+    """Return whether no part of `path` is hidden, temporary, or what Python, Node and pallas-gen leave behind."""
+    return not any(
+        part.startswith((".", "#")) or part in _OTHERS or part.endswith(("~", ".pyc")) for part in path.parts
+    )
 
 
 def is_environment(path: Path) -> bool:
@@ -58,12 +63,14 @@ def is_environment(path: Path) -> bool:
     return (path / "pyvenv.cfg").is_file()
 
 
-def _is_output(path: Path) -> bool:
-    """Return whether an earlier run wrote all of it, or this one will: else what is generated would depend on what was.
+def is_left_over(path: Path) -> bool:
+    """Return whether it is an environment, or output of an earlier run, on which what is generated must not depend.
 
     A folder without a file may be the one to write to; and no repository would bring it to another machine.
     """
     if not path.is_dir():
-        return False
+        return write.has_header(path)
+    if is_environment(path):
+        return True
     empty = os.access(path, os.R_OK | os.X_OK) and not any(files for _, _, files in os.walk(path))
     return empty or (path / "Chart.yaml").is_file() or write.wrote_all(path, _OUTPUT)

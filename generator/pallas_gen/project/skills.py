@@ -1,34 +1,22 @@
-"""Folders of skills in the project: which a container needs although they are hidden, and which it does not get."""
+"""Folders of skills in the project: which a container needs, and which it does not get."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path
 
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import skills
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.problems import Problem, Where
 from pallas_gen.project import mounts
 
 
-def used(fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions]) -> frozenset[str]:
-    """Return the folders, as written, that the fleet file, fast-agent's configuration or the code of an agent names."""
-    by_file = {name for agent in fleet.agents.values() for name in skills.named(agent, config)}
-    by_code = {name for code in definitions.values() for agent in code.agents for name in agent.skills or ()}
-    return frozenset(by_file | by_code)
-
-
-def hidden(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the plain paths of those that are there and hidden, sorted; the others are handed over in any case."""
-    paths = set(mounts.inside(folder, names).values())
-    return tuple(sorted(path for path in paths if is_hidden(path) and (folder / path).is_dir()))
-
-
-def is_hidden(path: str) -> bool:
-    """Return whether a part of `path` begins with a dot."""
-    return any(part.startswith(".") for part in PurePosixPath(path).parts)
+def of_agent(agent: ResolvedAgent, config: Config, definitions: Definitions) -> frozenset[str]:
+    """Return the folders, as written, that the fleet file, fast-agent's configuration or the agent's code names."""
+    by_code = {name for definition in definitions.agents for name in definition.skills or ()}
+    return frozenset({*skills.named(agent, config), *by_code})
 
 
 def problems(fleet: ResolvedFleet, config: Config, folder: Path, names: frozenset[str]) -> Iterator[Problem]:

@@ -21,8 +21,8 @@ from pallas_registry.registration.token_files import RegistrationTokens
 POLL_SECONDS = 1.0
 _NUMBERS = TypeAdapter(dict[str, PositiveInt])
 
-Stamp = tuple[tuple[int, int, int] | None, ...]
-"""(mtime_ns, size, inode) of each file; None where there is no file."""
+Stamp = tuple[tuple[int, int, int, int] | None, ...]
+"""(mtime_ns, size, inode, links) of each file; None where there is no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,11 @@ class FleetWatcher:
     def _load(self, stamp: Stamp) -> FleetReading:
         self._stamp_read = stamp
         self.ok = False
+        if stamp[0] and stamp[0][3] == 0:
+            # A file mounted alone stays the one it was when another takes its name on the host.
+            hint = "`docker compose restart registry`; an editor that writes in place needs none"
+            message = "was replaced on the host, and this container still has the old one"
+            raise Refused([Problem(Where(self._path.name), message, hint)])
         try:
             loaded = self._read(self._path)
         except Refused:
@@ -167,9 +172,9 @@ class FleetWatcher:
         return tuple(_stamp(path) for path in (*self._files, *self._tokens))
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     try:
         stat = path.stat()
     except OSError:
         return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_nlink

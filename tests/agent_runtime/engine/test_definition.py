@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_a_module_with_a_configuration_of_its_own_gets_the_kits(toolkit: Any, tm
 def test_the_servers_of_all_its_agents_are_known(toolkit: Any, tmp_path: Path) -> None:
     toolkit.write_files(tmp_path, {"made_two.py": defined(("jarvis", ["argos"], False), ("b", ["neo4j"], False))})
     assert load(own(tmp_path, module="made_two")).servers == {"argos", "neo4j"}
+
+
+@pytest.mark.parametrize("code", ["import made_up_package", "open('made_up.txt')"])
+def test_what_a_container_lacks_may_be_the_projects_own(toolkit: Any, tmp_path: Path, code: str) -> None:
+    toolkit.write_files(tmp_path, {"made_bad.py": code})
+    settings = own(tmp_path, module="made_bad")
+    for placement, told in (("local", False), ("container", True)):
+        with pytest.raises(Refused) as refused:
+            load(replace(settings, placement=placement))
+        remedy = "; if it is the project's own, name it in `agents.jarvis.files`"
+        assert str(refused.value).endswith(remedy) is told
 
 
 @pytest.mark.parametrize(

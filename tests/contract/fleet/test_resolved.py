@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import fields
 from typing import Any
 
@@ -27,6 +28,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "skills": (["skills"], []),
     "shell": (True, False),
     "publish": ("0.0.0.0", False),
+    "files": (["a.csv"], ["b.csv"]),
     "labels": ({"a": "fleet", "b": "fleet"}, {"b": "agent"}),
     "image": ("fleet:1", "agent:1"),
     "requirements": ("fleet.txt", "agent.txt"),
@@ -50,7 +52,8 @@ def test_every_key_of_defaults_arrives(key: str) -> None:
     defaults = AgentDefaults(**{key: of_the_fleet})
     assert getattr(resolved(agent(), defaults=defaults), key) == of_the_fleet
     both = getattr(resolved(agent(**{key: of_the_agent}), defaults=defaults), key)
-    assert both == (of_the_fleet | of_the_agent if isinstance(of_the_fleet, dict) else of_the_agent)
+    joined = {dict: operator.or_, list: operator.add}.get(type(AgentDefaults.model_fields[key].default))
+    assert both == (joined(of_the_fleet, of_the_agent) if joined else of_the_agent)
 
 
 def test_null_is_as_good_as_nothing() -> None:

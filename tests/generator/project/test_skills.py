@@ -40,11 +40,11 @@ def test_a_hidden_folder_that_is_named_is_delivered_and_nothing_beside_it(
     (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\n{config}\n")
     (folder / "agents" / "scout.py").write_text(code)
     made = plan(FLEET % keys)
-    assert made.entries == (HIDDEN, "agents", "agents.yaml", "fastagent.config.yaml")
+    assert made.entries == (f"{HIDDEN}/", "agents.yaml", "agents/scout.py", "fastagent.config.yaml")
     delivery = configmaps.read(folder, made)
     assert [path for path in delivery.code if path.startswith(".")] == [f"{HIDDEN}/letters/SKILL.md"]
     dockerfile = image.render(made, PurePosixPath())[image.FILE]
-    assert f'COPY ["{HIDDEN}", "/project/{HIDDEN}"]' in dockerfile
+    assert f'COPY ["{HIDDEN}/", "/project/{HIDDEN}/"]' in dockerfile
     assert "settings.json" not in dockerfile
 
 
@@ -70,4 +70,4 @@ def test_a_secret_in_one_is_refused(folder: Path, run) -> None:
     (folder / "agents.yaml").write_text(FLEET % ", skills: [skills], secrets: {KEY: {file: skills/key}}")
     code, _, err = run("validate", "-f", str(folder / "agents.yaml"))
     assert code == 2
-    assert "skills/key lies in `skills`, which holds code that every container gets" in err
+    assert "skills/key lies in `skills/`, which a container gets as a whole" in err

@@ -110,14 +110,9 @@ def test_secrets_are_files_that_no_mount_shows(plan) -> None:
         "API_KEY",
         "B",
     ]
-    assert [item["source"] for item in made["services"]["right"]["volumes"]] == ["agents", "agents.yaml"]
+    assert [item["source"] for item in made["services"]["right"]["volumes"]] == ["agents.yaml", "agents/scout.py"]
     assert "secrets" not in made["services"]["registry"]
-    assert [(item.get("source"), item["target"]) for item in made["services"]["registry"]["volumes"]] == [
-        (".", "/project"),
-        (None, "/project/keys"),
-        ("/dev/null", "/project/fastagent.secrets.yaml"),
-        ("/dev/null", "/project/keys_a.txt"),
-    ]
+    assert [item["source"] for item in made["services"]["registry"]["volumes"]] == ["agents.yaml"]
     assert "sk-canary" not in str(made)
 
 
@@ -126,11 +121,13 @@ def test_files_under_fast_agents_own_names_are_delivered_alike(plan, make) -> No
     (path.parent / "fast-agent.yaml").write_text("default_model: openai.m\n")
     (path.parent / "fast-agent.secrets.yaml").write_text("openai: {api_key: sk-canary}\n")
     services = document(plan(GRAPH))["services"]
-    assert [entry["source"] for entry in services["right"]["volumes"]] == ["agents", "agents.yaml", "fast-agent.yaml"]
-    assert {entry["target"] for entry in services["right"]["secrets"]} == {"fast-agent.secrets.yaml"}
-    assert ("/dev/null", "/project/fast-agent.secrets.yaml") in [
-        (entry["source"], entry["target"]) for entry in services["registry"]["volumes"]
+    assert [entry["source"] for entry in services["right"]["volumes"]] == [
+        "agents.yaml",
+        "agents/scout.py",
+        "fast-agent.yaml",
     ]
+    assert {entry["target"] for entry in services["right"]["secrets"]} == {"fast-agent.secrets.yaml"}
+    assert [entry["source"] for entry in services["registry"]["volumes"]] == ["agents.yaml", "fast-agent.yaml"]
 
 
 @pytest.mark.parametrize("text", HARD)

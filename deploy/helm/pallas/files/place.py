@@ -10,6 +10,8 @@ paths = delivered / "code" / ".paths.json"
 if paths.exists():
     files |= {paths.with_name(key): path for key, path in json.loads(paths.read_text()).items()}
 for source, path in files.items():
+    if not source.exists():  # another pod's
+        continue
     target = project / path
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)

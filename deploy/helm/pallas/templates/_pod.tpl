@@ -40,7 +40,7 @@ initContainers:
     volumeMounts:
       - {name: project, mountPath: /project}
       - {name: config, mountPath: /delivered/config, readOnly: true}
-      {{- if .root.Values.project.code }}
+      {{- if $it.files }}
       - {name: code, mountPath: /delivered/code, readOnly: true}
       {{- end }}
   {{- end }}

@@ -20,8 +20,8 @@
 {{- end }}
 
 {{/*
-Agents and services get a copy of the project as it was when the pod started: a list of mounted files would be part of
-the pod, and a new file would replace every pod. The registry sees the ConfigMap itself, and so its changes.
+Agents and services get a copy of their own files as they were when the pod started. The registry sees the ConfigMap
+itself, and so its changes.
 */}}
 {{- define "pallas.copies" -}}
 {{- if and (ne .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
@@ -57,8 +57,15 @@ spec:
 {{- else if include "pallas.copies" . }}
 - {name: project, emptyDir: {sizeLimit: 8Mi}}
 - {name: config, configMap: {name: pallas-config}}
-{{- if .root.Values.project.code }}
-- {name: code, configMap: {name: pallas-code}}
+{{- if .it.files }}
+- name: code
+  configMap:
+    name: pallas-code
+    items:
+      - {key: .paths.json, path: .paths.json}
+      {{- range .it.files }}
+      - {key: {{ include "pallas.key" . | quote }}, path: {{ include "pallas.key" . | quote }}}
+      {{- end }}
 {{- end }}
 {{- end }}
 {{- if .it.secrets }}

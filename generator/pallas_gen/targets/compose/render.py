@@ -75,7 +75,7 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
         service["depends_on"] = {host: {"condition": "service_healthy"} for host in workload.waits_for}
     if networks:
         service["networks"] = {network: _joining(workload, network, hosts) for network, hosts in networks.items()}
-    if volumes := _volumes(plan, workload, project):
+    if volumes := _volumes(workload, plan.config, project):
         service["volumes"] = volumes
     if workload.secrets:
         service["secrets"] = [
@@ -125,10 +125,11 @@ def _limits(resources: Resources) -> Tree:
     return {"resources": {"limits": {"cpus": f"{resources.cpus:g}", "memory": memory, "pids": resources.pids}}}
 
 
-def _volumes(plan: Plan, workload: Workload, project: PurePosixPath) -> list[Tree]:
+def _volumes(workload: Workload, config: tuple[str, ...], project: PurePosixPath) -> list[Tree]:
     mounts: list[Tree] = []
     if workload.needs_code:
-        mounts = _folder(plan, project) if workload.kind == "registry" else _entries(plan, project)
+        paths = sorted(path.rstrip("/") for path in (*config, *workload.files))
+        mounts = [_bind(str(project / path), f"{names.PROJECT_DIR}/{path}") for path in paths]
     if workload.state:
         mounts.append({"type": "volume", "source": _state_name(workload), "target": names.STATE_DIR})
     return mounts
@@ -137,23 +138,6 @@ def _volumes(plan: Plan, workload: Workload, project: PurePosixPath) -> list[Tre
 def _state_name(workload: Workload) -> str:
     # compose puts the project's name before it
     return f"{workload.host}-state"
-
-
-def _entries(plan: Plan, project: PurePosixPath) -> list[Tree]:
-    """Mount the project's code and configuration without its secrets."""
-    return [_bind(str(project / name), f"{names.PROJECT_DIR}/{name}") for name in plan.entries]
-
-
-def _folder(plan: Plan, project: PurePosixPath) -> list[Tree]:
-    """Mount the whole folder, for the registry, which watches the fleet file.
-
-    An editor's rename would leave a file mounted alone on its old inode. Folders with secrets are covered by an empty
-    one, secrets beside the fleet file by an empty file.
-    """
-    mounts = [_bind(str(project), names.PROJECT_DIR)]
-    tops = sorted({file.partition("/")[0] for file in plan.hidden if "/" in file})
-    mounts += [{"type": "tmpfs", "target": f"{names.PROJECT_DIR}/{top}", "read_only": True} for top in tops]
-    return mounts + [_bind("/dev/null", f"{names.PROJECT_DIR}/{file}") for file in plan.hidden if "/" not in file]
 
 
 def _bind(source: str, target: str) -> Tree:

@@ -13,7 +13,7 @@ from typing import Any
 from pallas_contract.fleet.model import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
-from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
+from pallas_gen.plan import GRACE_SECONDS, Plan, Workload, is_in
 from pallas_gen.project.configmaps import Delivery
 from pallas_gen.targets.helm.ip_blocks import ip_block
 from pallas_gen.targets.helm.values import Project, Secret, Values
@@ -106,7 +106,9 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     prints = fingerprints(plan, delivery.code)
 
     def program(workload: Workload) -> dict[str, Any]:
-        own = {"image": image(workload.image)} if workload.image != agent_image else {}
+        own: dict[str, Any] = {"image": image(workload.image)} if workload.image != agent_image else {}
+        if delivery.code:
+            own["files"] = _files(workload, delivery.code)
         return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
 
     blocks: dict[str, Any] = {
@@ -165,30 +167,15 @@ def _blocks(reach: Sequence[str]) -> list[dict[str, Any]]:
 
 def fingerprints(plan: Plan, code: Mapping[str, str]) -> dict[str, str]:
     """Return host -> fingerprint of all that a program reads at its start and that its pod does not say."""
-    # a file that is one member's own module or card concerns no other member, so it restarts no other
-    owners: dict[str, set[str]] = {}
-    for workload in plan.workloads:
-        for file in workload.own_files:
-            owners.setdefault(file, set()).add(workload.host)
-    shared_code: dict[str, str] = {}
-    own_code: dict[str, dict[str, str]] = {workload.host: {} for workload in plan.workloads}
-
-    for path, text in code.items():
-        hosts = [owners[prefix] for prefix in _prefixes(path) if prefix in owners]
-        if not hosts:
-            shared_code[path] = text
-        for host in set().union(*hosts):
-            own_code[host][path] = text
-    common = _digest(shared_code)
     return {
-        workload.host: _digest([workload.fingerprint, common, own_code[workload.host]])[:16]
+        workload.host: _digest([workload.fingerprint, {path: code[path] for path in _files(workload, code)}])[:16]
         for workload in plan.workloads
     }
 
 
-def _prefixes(path: str) -> list[str]:
-    """Return a file, and every folder it is in, as `own_files` spells them."""
-    return [path, *(f"{folder}/" for folder in PurePosixPath(path).parents)]
+def _files(workload: Workload, code: Mapping[str, str]) -> list[str]:
+    """Return the paths of `code` that a workload gets."""
+    return [path for path in code if any(is_in(path, entry) for entry in workload.files)]
 
 
 def _digest(value: Any) -> str:

@@ -37,7 +37,7 @@ class Project(Block):
     config: dict[str, str] = {}
     """The fleet file and fast-agent's configuration by name; what the registry reads."""
     code: dict[str, str] = {}
-    """Everything else by path: modules, agent cards and their data."""
+    """Everything else by path: modules, agent cards and their data. A pod gets those in its own `files`."""
 
 
 class NetworkPolicy(Block):

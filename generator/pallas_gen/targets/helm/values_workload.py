@@ -222,6 +222,9 @@ class Keeping(Workload):
 class Agent(Keeping):
     """One agent."""
 
+    files: list[str] = []
+    """Paths of `project.code` that its pods get."""
+
 
 class Registry(Keeping):
     """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
@@ -230,5 +233,7 @@ class Registry(Keeping):
 class Companion(Workload):
     """One companion service."""
 
+    files: list[str] = []
+    """Paths of `project.code` that its pods get."""
     protocol: Literal["mcp", "http"] = "mcp"
     """What it speaks on its port."""

@@ -31,7 +31,7 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
             raise Refused([settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint)]) from None
-        hint = f"install the package that brings `{error.name}`, or remove the import"
+        hint = f"install the package that brings `{error.name}`, or remove the import{_undelivered(settings)}"
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
     # A script that calls sys.exit() when imported must not end the agent without a message.
@@ -39,6 +39,8 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
         statement = f"import {name}" if name.replace(".", "").isidentifier() else f'__import__("{name}")'
         hint = f"try it alone: python -c '{statement}'"
+        if isinstance(error, FileNotFoundError):
+            hint += _undelivered(settings)
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
 
 
@@ -68,6 +70,12 @@ def importable(folder: Path) -> Iterator[None]:
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
     yield
+
+
+def _undelivered(settings: Settings) -> str:
+    """Return one more thing to do in a container, which has of the project only what code and cards name."""
+    key = f"`agents.{settings.name}.files`"
+    return f"; if it is the project's own, name it in {key}" if settings.placement == "container" else ""
 
 
 def _origin(error: BaseException, project: Path) -> str:
