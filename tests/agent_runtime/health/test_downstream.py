@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from pallas_agent_runtime.health.downstream import Downstream, combine
+from pallas_agent_runtime.health.downstream import INTERVAL, Downstream, combine
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target
 
@@ -101,6 +102,8 @@ class Servers:
         state: Any = self.states[target.url]
         if state == "raises":
             raise RuntimeError("header with a newline")
+        if state == "nonsense":
+            return None  # type: ignore[return-value] # what no probe should ever find
         reason = Reason() if state == "ok" else Reason("ConnectionRefused", "connection refused")
         return Result(state, reason, era="2026-07-28")
 
@@ -117,6 +120,28 @@ async def test_only_a_failed_probe_makes_a_server_unreachable() -> None:
     servers.states["b"] = "ok"
     await downstream.refresh()
     assert downstream.unreachable() == ["d"]
+
+
+@pytest.mark.parametrize("state", ["raises", "nonsense"])
+async def test_whatever_is_raised_about_a_server_the_rounds_go_on(state: str) -> None:
+    """In the probe, and in what is made of its result: no answer of a server ends the agent."""
+    servers = Servers(a="ok", b="ok")
+    rounds = []
+
+    async def sleep(seconds: float) -> None:
+        if seconds != INTERVAL:
+            return
+        rounds.append(combine(downstream.unreachable(), "", "", NOW).message)
+        if len(rounds) == 4:
+            raise asyncio.CancelledError
+        servers.states["a"] = state if len(rounds) < 3 else "ok"
+
+    downstream = Downstream({name: Target(name) for name in "ab"}, servers, clock=lambda: 5.0, sleep=sleep)
+    with pytest.raises(asyncio.CancelledError), capture_logs() as lines:
+        await downstream.run()
+    assert rounds == ["", "Unreachable: a", "Unreachable: a", ""]
+    warnings = [line for line in lines if line["log_level"] != "info"]
+    assert [line["server"] for line in warnings] == ["a"]
 
 
 @pytest.mark.parametrize(("usual", "patience"), [(0.1, 1.0), (1.5, 2.25), (2.9, 3.0)])

@@ -93,7 +93,15 @@ class Downstream:
         One that was there and does not answer is asked once more before it is called unreachable: one lost answer, or a
         moment in which it lets nobody in, changes nothing.
         """
-        await asyncio.gather(*(self._refresh(name, target) for name, target in self._targets.items()))
+        rounds = [self._refresh(name, target) for name, target in self._targets.items()]
+        outcomes = await asyncio.gather(*rounds, return_exceptions=True)
+        for name, error in zip(self._targets, outcomes, strict=True):
+            if isinstance(error, Exception):  # a defect of ours: no answer ends the agent, or leaves a badge green
+                result = _failed(error)
+                before = self.last_probes.get(name)
+                if before is None or before.result.reason != result.reason:
+                    log.error("downstream_failed", server=name, exc_info=error)
+                self.last_probes[name] = LastProbe(result, self._clock())
         self.refreshed = datetime.now(UTC)
         self.checked.set()
 
@@ -128,7 +136,12 @@ class Downstream:
         try:
             return await self._probe(target, era=era, timeout=timeout)
         except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
-            return Result("error", Reason("ProbeFailed", type(error).__name__))
+            return _failed(error)
+
+
+def _failed(error: Exception) -> Result:
+    """Return what is known of a server whose probe raised `error`; its text may have a secret in it."""
+    return Result("error", Reason("ProbeFailed", type(error).__name__))
 
 
 def combine(
