@@ -13,7 +13,9 @@ from mcp import Client
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
+from pallas_agent_runtime.calls import arguments as calls_arguments
 from pallas_agent_runtime.calls.arguments import Question
 from pallas_agent_runtime.config import settings
 from pallas_agent_runtime.mcp_server import Surface
@@ -23,10 +25,15 @@ from pallas_contract import names
 from pallas_contract.documents.health import Health
 from pallas_contract.fleet import source
 from pallas_contract.validate import load
+from tests.served import served
 
 
 class Refusal(Exception):
     pass
+
+
+class Unthought(Exception):
+    """No part of the agent knows it."""
 
 
 class Pretended:
@@ -167,6 +174,35 @@ async def test_a_session_is_the_conversation_of_its_own_calls_and_not_of_what_an
         ]
     assert [reply.status_code for reply in replies] == [200, 200, 200]
     assert [key is not None for _, key in agent.asked] == [True, False, False]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+@pytest.mark.parametrize("edge", ["ask", "parse", "health"])
+async def test_whatever_a_call_makes_us_raise_is_an_error_and_one_line(
+    version: str, edge: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, agent, metrics = surface(scope="request")
+    manager = web_app.session_manager(made.server(metrics), made._settings)
+    broken = {"ask": (agent, "ask"), "parse": (calls_arguments, "parse"), "health": (made, "_current")}
+    tool = "get_health" if edge == "health" else "send_message"
+    arguments = {} if edge == "health" else {"message": "x"}
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise Unthought("secret")
+
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": version}
+    era = {"mcp-method": "tools/call", "mcp-name": tool} if version == MODERN else {}
+    params = {"name": tool, "arguments": arguments, **({"_meta": STATELESS} if version == MODERN else {})}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with manager.run(), served(StreamableHTTPASGIApp(manager)) as http:
+        with monkeypatch.context() as patch, capture_logs() as lines:
+            patch.setattr(*broken[edge], fail)
+            reply = await http.post("/mcp", json=message, headers=headers | era)
+        again = await http.post("/mcp", json=message, headers=headers | era)
+    assert ('"code":-32603' in reply.text, "secret" in reply.text) == (True, False), reply.text
+    assert (again.status_code, '"result"' in again.text) == (200, True)
+    events = [line["event"] for line in lines if line.get("exc_info")]
+    assert (events, [record for record in caplog.records if record.exc_info]) == (["request_failed"], [])
 
 
 async def test_an_agent_that_remembers_nothing_has_neither_prompt_nor_key() -> None:

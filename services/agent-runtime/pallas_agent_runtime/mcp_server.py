@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import mcp_types as t
 import structlog
 from mcp.server import Server
-from mcp.server.context import ServerMiddleware, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime.calls import arguments as calls_arguments
@@ -78,6 +79,7 @@ class Surface:
             on_call_tool=self.call_tool,
             **prompts,
         )
+        server.middleware.insert(0, _contained)
         server.middleware.insert(0, spans.from_headers)  # outside of the SDK's own span
         server.middleware.append(observer)
         return server
@@ -189,6 +191,17 @@ class Surface:
         session = headers.get("mcp-session-id") if in_session else None
         named = f"handle:{handle}" if handle else f"session:{session}" if session else None
         return store.key(named, owner, verified is not None) if named else None
+
+
+async def _contained(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Keep what nobody thought of from the caller: in sessions the SDK would answer with the exception's own text."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):  # for the caller: the SDK makes -32602 of the second
+        raise
+    except Exception:
+        log.exception("request_failed", method=ctx.method, era=ctx.protocol_version)
+        raise MCPError(t.INTERNAL_ERROR, "Internal server error") from None
 
 
 def tools(settings: Settings) -> list[t.Tool]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -22,8 +24,13 @@ from pallas_registry.probing.recheck import Busy
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition
+from tests.served import served
 
 A = Endpoint("http://harper:8080/mcp", "10.0.0.1")
+
+
+class Unthought(Exception):
+    """No part of the registry knows it."""
 
 
 class World:
@@ -346,6 +353,33 @@ async def test_an_aborted_upload_is_one_line(world: World) -> None:
     with capture_logs() as lines:
         await create_app(world.backend)(scope, receive, send)
     assert lines == [{"event": "upload aborted", "log_level": "info", "bytes": 1}]
+
+
+EDGES = {
+    "find": ("GET", PATH),
+    "mcp": ("POST", "/mcp"),
+    "metrics": ("GET", "/metrics"),
+    "page": ("GET", "/"),
+    "recheck": ("POST", "/agents/harper/recheck"),
+    "waiting": ("GET", "/readyz"),
+}
+
+
+@pytest.mark.parametrize("part", EDGES)
+async def test_whatever_a_request_makes_us_raise_is_a_500_and_one_line(
+    world: World, part: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any) -> Any:
+        if part != "find" or args[1] == PATH:
+            raise Unthought("secret")
+
+    broken = replace(world.backend, **{part: fail if part != "metrics" else SimpleNamespace(scrape=fail)})
+    method, path = EDGES[part]
+    async with served(create_app(broken)) as client:
+        reply = await client.request(method, path, content=b"{}" if path == "/mcp" else None)
+        assert (await client.get("/livez")).status_code == 200
+    assert (reply.status_code, "secret" in reply.text) == (500, False)
+    assert [record.exc_info[0] for record in caplog.records if record.levelname == "ERROR"] == [Unthought]
 
 
 @pytest.mark.parametrize("path", ["/mcp/", "/livez/", "/events/"])
