@@ -37,7 +37,10 @@ def _command(target: Target) -> Callable[..., None]:
         # a flag of the target alone is no argument of what writes the files
         options = frozenset([option for option in target.options if flags.pop(_parameter(option))])
         context = RenderContext(loaded, plan, folder, options)
-        if _deliver(target.render(context), folder, **flags):
+        files = target.render(context)
+        if not flags["stdout"]:
+            files = {**files, **target.beside(context)}
+        if _deliver(files, folder, **flags):
             for line in target.next_steps(context):
                 typer.echo(line)
 

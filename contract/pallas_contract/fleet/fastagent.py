@@ -93,14 +93,12 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
     for tree in trees:
         _check_providers(tree, problems)
     servers, url_positions, commands = _all_servers(trees, problems)
-    # Backwards, so that the first mention of a variable is the one that stays.
-    variables = dict(reversed(list(_variables(secrets)))) if secrets else {}
     result = Config(
         file=paths[0].name if paths[0] else fastagent_files.CONFIG[0],
         default_model=model,
         capabilities=capabilities,
         servers=servers,
-        variables=variables,
+        variables=variables(secrets) if secrets else {},
         url_positions=url_positions,
         commands=commands,
         reached=frozenset(_reached(trees)),
@@ -312,6 +310,12 @@ def flaw(url: str) -> str:
         return NO_PORT if parts.port == 0 else ""
     except ValueError:
         return NO_PORT
+
+
+def variables(tree: Source) -> dict[str, Where]:
+    """Return the variables without a default that a file asks for, each with the place of its first mention."""
+    # Backwards, so that the first mention of a variable is the one that stays.
+    return dict(reversed(list(_variables(tree))))
 
 
 def _variables(tree: Source) -> Iterator[tuple[str, Where]]:

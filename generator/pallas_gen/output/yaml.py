@@ -34,9 +34,13 @@ def dump(document: dict[str, Any], *, source: str, override: str, note: str = ""
     _add(document, literal, events)
     events += [yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent()]
     body: str = yaml.emit(events, Dumper=_DUMPER, allow_unicode=True, width=2**31 - 1)
-    head = f"{MARK} {__version__} from {source}. Do not edit: put changes into {override} beside it.\n"
-    head += f"# {note}\n" if note else ""
-    return f"{head}# sha256: {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    words = f"from {source}. Do not edit: put changes into {override} beside it."
+    return headed(body, f"{words}\n# {note}" if note else words)
+
+
+def headed(body: str, words: str) -> str:
+    """Return a text behind the header that tells it from one that a user wrote or edited."""
+    return f"{MARK} {__version__} {words}\n# sha256: {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
 
 
 def edited_by_hand(text: str) -> bool:

@@ -49,6 +49,11 @@ def no_next_steps(context: RenderContext) -> Iterator[str]:
     yield from ()
 
 
+def no_files(context: RenderContext) -> Files:
+    """Add nothing."""
+    return {}
+
+
 def no_options(output: Path) -> frozenset[str]:
     """Return no option."""
     return frozenset()
@@ -83,5 +88,7 @@ class Target:
     """Options of this target alone, each a flag, with its line of help."""
     written_with: Callable[[Path], frozenset[str]] = no_options
     """Which of them the files in an output folder were written with."""
+    beside: Callable[[RenderContext], Files] = no_files
+    """Files for the user, written with the others and run by nobody: neither printed nor verified."""
     next_steps: Callable[[RenderContext], Iterable[str]] = no_next_steps
     """Lines to print after the files were written."""

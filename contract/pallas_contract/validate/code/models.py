@@ -63,7 +63,7 @@ def _unknown(written: str, suggestions: Suggestions) -> tuple[str, str]:
 
 def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Collection[str]) -> Iterator[Problem]:
     """Yield a warning when nothing gives the key of the provider of `default_model` to agent `name`."""
-    provider = _provider(config.default_model)
+    provider = provider_of(config.default_model)
     if provider is None or not provider.key_variable or config.tree is None:
         return
     agent = fleet.agents[name]
@@ -77,6 +77,7 @@ def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Coll
     yield Problem(config.tree.where("default_model"), message, hint, "warning")
 
 
-def _provider(model: str) -> ModelProvider | None:
+def provider_of(model: str) -> ModelProvider | None:
+    """Return the row of the provider of a model as it is written, None for one without a row."""
     written = model.partition("?")[0].strip()
     return providers.find(providers.split(written)[0] or engine_table.models().get(written, ""))

@@ -21,6 +21,7 @@ class Servers:
         self._config = config or Config()
         self._file = file
         self._suggestions = Suggestions()
+        self._names = sorted({*fleet.agents, *fleet.services, *self._config.servers})
 
     def problems(self, name: str, definition: Definition) -> Iterator[Problem]:
         """Yield a problem per server of `definition`, code of agent `name`, that the agent does not have."""
@@ -41,8 +42,7 @@ class Servers:
         if fleet.is_member(server):
             hint = f"add it in {self._file}: `depends_on: [{', '.join([*fleet.agents[name].depends_on, server])}]`"
             return f"`{server}` is not in `depends_on` of `{name}`, so it cannot be called", hint
-        there = sorted({*fleet.agents, *fleet.services, *self._config.servers} - {name})
-        nearest = self._suggestions.hint(server, there)
+        nearest = self._suggestions.hint(server, self._names)
         known = f"{nearest} " if nearest.startswith("did you mean") else ""
         hint = f"{known}add it to `mcp: {{servers: ...}}` in {self._config.file}, or to `services` in {self._file}"
         return f"there is no MCP server `{server}`", hint

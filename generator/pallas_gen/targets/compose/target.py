@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output.write import Files
+from pallas_gen.project import env_example
 from pallas_gen.targets.base import RenderContext, Target
 from pallas_gen.targets.compose import read_back, render, subnets
 from pallas_gen.targets.observed import ObservedWorkload
@@ -38,6 +39,11 @@ def _next_steps(context: RenderContext) -> Iterator[str]:
     yield f"next: {context.build} && {shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"
 
 
+def _beside(context: RenderContext) -> Files:
+    loaded = context.loaded
+    return env_example.files(loaded.fleet, loaded.config, context.plan.source, context.output)
+
+
 TARGET = Target(
     name="compose",
     summary="Write compose.yaml: one service per agent, and the registry.",
@@ -45,5 +51,6 @@ TARGET = Target(
     files=(render.FILE,),
     render=_render,
     read_back=_read_back,
+    beside=_beside,
     next_steps=_next_steps,
 )
