@@ -102,3 +102,31 @@ def test_one_variable_names_the_images_of_every_target(make, run, tmp_path: Path
     assert "repository: team/pallas-registry\n" in values
     assert "registry: s.example\n" in values
     assert "FROM s.example/team/pallas-agent:9\n" in run("image", "-f", file, "--stdout")[1]
+
+
+def test_the_image_of_a_fleet_is_built_on_the_kits_own(make, run, docker: Path) -> None:
+    for image in (AGENT, REGISTRY):
+        (docker / image.rpartition("/")[2]).touch()
+    code, out, err = run("build", "-f", str(make(ONE, requirements__txt="six\n")), "--push")
+    assert (code, err) == (0, "")
+    building, *others = out.splitlines()
+    name = building.removeprefix("building ")
+    assert name.startswith("r.example/x-agent:")
+    assert f"pushing {name}" in others
+    assert (docker / "log").read_text().splitlines()[0] == f"buildx build tag {name}"
+
+
+def test_an_image_with_the_code_in_it_is_built_each_time(make, run, docker: Path, tmp_path: Path) -> None:
+    path = make(ONE.replace("image: {names: 'r.example/{name}'}", "image: mine:1"))
+    for image in ("mine:1", AGENT.rpartition("/")[2], REGISTRY.rpartition("/")[2]):
+        (docker / image).touch()
+    assert "mine:1" not in run("build", "-f", str(path))[1], "without a Dockerfile.fleet it is somebody else's"
+    out = run("image", "-f", str(path))[1]
+    assert out.splitlines()[1].startswith("next: pallas-gen build -f ")
+    assert run("build", "-f", str(path))[1].splitlines()[0] == "building mine:1"
+
+
+def test_the_context_holds_the_dockerfile_of_the_fleet(make, run, tmp_path: Path) -> None:
+    run("build", "-f", str(make(ONE, requirements__txt="six\n")), "-o", str(tmp_path / "context"))
+    text = (tmp_path / "context" / "Dockerfile.x-agent").read_text()
+    assert f"\nFROM {AGENT}\nUSER root\n" in text
