@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pallas_contract.definitions import read
 from pallas_contract.definitions.read import TextOf
@@ -27,6 +27,8 @@ class Surroundings:
     """Environment variables that every agent has: of this process, and of `.env`."""
     distributions: Collection[str] | None = ()
     """Packages that the project declares, to be installed into its image; None: the image is the user's own."""
+    checked: set[str] = field(default_factory=set)
+    """Paths of the files that were looked through for one agent, and need not be for the next."""
 
 
 def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterator[Problem]:
@@ -91,6 +93,9 @@ def _files(module: str, around: Surroundings) -> Iterator[Problem]:
         yield from refused.problems
         return
     for path, entry in files.items():
+        if path in around.checked:
+            continue
+        around.checked.add(path)
         yield from _plain(path, around.text_of(path) or "")
         if around.distributions is not None:
             yield from imports.problems(entry, around.text_of, around.distributions)
