@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
 from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.registration import token_files
-from tests.registry.registration_client import TOKENS, admit
+from tests.registry.registration_client import TOKENS, admit, opened, register
 
 
 def chosen(**files: str) -> Registration:
@@ -78,3 +80,40 @@ def test_a_new_token_is_read_while_the_registry_runs_and_a_broken_one_changes_no
     with pytest.raises(Refused):
         follower.poll()
     assert not follower.ok
+
+
+class Unthought(Exception):
+    """No part of the registry knows it."""
+
+
+@pytest.mark.usefixtures("no_threads")
+async def test_a_file_whose_reading_fails_leaves_the_earlier_tokens(
+    folder: Path, time: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_text = Path.read_text
+
+    def fail(path: Path, *args: Any) -> str:
+        if path.suffix == ".token":
+            raise Unthought
+        return read_text(path, *args)
+
+    async def config_ok() -> str:
+        metrics = (await desk.service.monitor.metrics.scrape(""))[0].decode()
+        (line,) = (line for line in metrics.splitlines() if line.startswith("pallas_registry_config_ok "))
+        return line
+
+    admit(folder)
+    rotated = "rotated-token-0123456789"
+    async with opened(folder, time) as desk:
+        with monkeypatch.context() as patch, capture_logs() as lines:
+            patch.setattr(Path, "read_text", fail)
+            (folder / "partners.token").write_text(rotated)
+            await time.advance(6)
+        (event,) = (line for line in lines if line["log_level"] == "error")
+        assert "agents.yaml: cannot be checked: Unthought" in event["problems"][0]
+        assert await config_ok() == "pallas_registry_config_ok 0.0"
+        assert await desk.code(register()) == (200, 0)
+        (folder / "partners.token").write_text(rotated + "\n")
+        await time.advance(6)
+        assert await config_ok() == "pallas_registry_config_ok 1.0"
+        assert (await desk.code(register()))[0] == 401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,6 +168,28 @@ async def test_no_answer_of_an_issuer_ends_the_agent(source: Source, error: Exce
     assert not looking.done()
     assert await known.find(source.newest)
     looking.cancel()
+
+
+async def test_a_file_of_keys_whose_reading_fails_leaves_the_earlier_ones(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> bytes:
+        raise RuntimeError(path)
+
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps(source.issuer.jwks()))
+    keys = Keys(jwks.from_file(file), clock=lambda: source.now)
+    assert await keys.find(source.newest)
+    source.now += jwks.PAUSE
+    with monkeypatch.context() as patch, capture_logs() as lines:
+        patch.setattr(Path, "read_bytes", fail)
+        assert await keys.find("made-up") is None
+    assert keys.problem == "the look at the keys failed: RuntimeError"
+    assert [line["event"] for line in lines if line.get("exc_info")] == ["issuer_keys_failed"]
+    assert await keys.find(source.newest)
+    source.now += jwks.PAUSE
+    assert await keys.find("made-up") is None
+    assert keys.problem == ""
 
 
 def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:
