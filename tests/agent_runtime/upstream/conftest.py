@@ -45,6 +45,12 @@ PROJECTS: dict[str, dict[str, dict[str, Any]]] = {
         "sandbox_custom": {"module": "custom_handler_demo"},
         "url_demo": {"module": "url_demo"},
     },
+    "examples/tensorzero": {"tensorzero": {"module": "agent"}},
+    "examples/hf-toad-cards": {
+        "ripgrep_search": {"card": "tool-cards/ripgrep-search.md"},
+        "mcp_expert": {"card": "agent-cards/mcp-expert.md"},
+        "acp_expert": {"card": "agent-cards/acp-expert.md"},
+    },
     "setup": {"example": {"module": "agent"}},
 }
 
@@ -73,10 +79,20 @@ def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         agents = {}
         for path, definitions in PROJECTS.items():
             project = shutil.copytree(RESOURCES / path, folder / path.replace("/", "-"))
+            if (project / "shared").is_dir():  # where fast-agent's own set-up puts it, and the cards look for it
+                shutil.copytree(project / "shared", project / ".fast-agent" / "shared")
             written = {name: {"port": toolkit.free_port(), **entry} for name, entry in definitions.items()}
             fleet = {"name": "upstream", "registry_port": toolkit.free_port(), "agents": written}
-            toolkit.write_files(project, {"agents.yaml": fleet})
-            environ = {**model.environ(), "FAST_AGENT_MODEL": "openai.gpt-4.1", "PATH": f"{programs}:/usr/bin:/bin"}
+            files = {"agents.yaml": fleet}
+            if not (project / "fast-agent.yaml").exists():  # no variable leads to a model of Hugging Face's
+                files["fast-agent.yaml"] = {"hf": {"base_url": f"{model.address}/v1", "api_key": "${HF_TOKEN}"}}
+            toolkit.write_files(project, files)
+            environ = {
+                **model.environ(),
+                "HF_TOKEN": "hf-x",
+                "FAST_AGENT_MODEL": "openai.gpt-4.1",
+                "PATH": f"{programs}:/usr/bin:/bin",
+            }
             started = stack.enter_context(contextlib.closing(toolkit.Agents(project, environ)))
             started.start(SEVERAL.stem, SEVERAL.read_text())
             for name in definitions:

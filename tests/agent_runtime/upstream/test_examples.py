@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
+
+from tests.agent_runtime.upstream.conftest import RESOURCES
 
 pytestmark = pytest.mark.slow
 
@@ -129,6 +134,10 @@ ROWS = [
         (GPT, "You are a research", "brave__look fetch__look"),
         progress=("context_researcher step 1 (llm)", "brave/look: completed"),
     ),
+    row("tensorzero", f"<{HAIKU} You are an agent>: Review the code, please.", (HAIKU, "You are an agent", "")),
+    row("ripgrep_search", f"<{GPT} You are a structured>: ", (GPT, "You are a structured", "")),
+    row("mcp_expert", "Review the code, please.", ("openai/gpt-oss-120b:cerebras", "# MCP Expert You", "")),
+    row("acp_expert", "Review the code, please.", ("openai/gpt-oss-120b:cerebras", "# ACP Expert You", "")),
     row("example", f"<{GPT} You are a helpful>: Review the code, please.", (GPT, "You are a helpful", "")),
 ]
 
@@ -160,3 +169,18 @@ def test_the_files_of_the_examples_have_what_they_ask_for(examples: Any) -> None
     assert systems
     assert not any("{{" in system for system in systems)
     assert all("The current date is" in system and "Environment:" in system for system in systems)
+
+
+def test_cards_whose_shared_files_are_missing_are_refused(toolkit: Any, warm_parent: Any, tmp_path: Path) -> None:
+    """They look for them in `.fast-agent`, which is made by fast-agent's own set-up."""
+    project = shutil.copytree(RESOURCES / "examples/hf-toad-cards", tmp_path / "cards")
+    entry = {"card": "agent-cards/mcp-expert.md", "port": toolkit.free_port()}
+    fleet = {"name": "upstream", "registry_port": toolkit.free_port(), "agents": {"mcp_expert": entry}}
+    toolkit.write_files(project, {"agents.yaml": fleet})
+    with contextlib.closing(toolkit.Agents(project, {"HF_TOKEN": "hf-x"}, warm_parent)) as agents:
+        agents.start("mcp_expert")
+        assert agents.running["mcp_expert"].wait() == 2
+        log = agents.log("mcp_expert").read_text()
+    assert "agents.mcp_expert.card: fast-agent cannot start it: Instruction file not found" in log
+    assert f"Missing: {project}/.fast-agent/shared/shell-instructions.md" in log
+    assert "Traceback" not in log

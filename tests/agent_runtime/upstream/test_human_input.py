@@ -85,6 +85,16 @@ async def test_a_handler_of_the_example_answers_itself(examples: Any, era: str) 
     assert human.asked == []
 
 
+async def test_a_handler_that_asks_at_the_terminal_finds_nobody_there(examples: Any, era: str) -> None:
+    """It is the example's own, for a URL: what it makes of an empty terminal is its answer."""
+    human = Human()
+    message = '***CALL_TOOL url_server__request_console_access {"sandbox_id": "s1"}'
+    assert "SIMULATED: navigation cancelled for s1; no URL was opened" in await call(
+        examples, "url_demo", message, era, human
+    )
+    assert human.asked == []
+
+
 def test_nothing_was_asked_at_the_terminal(examples: Any) -> None:
     """Of the tests before: fast-agent's forms say so on stdout, which is in the log."""
     for agent in ("asking", "sandbox"):
