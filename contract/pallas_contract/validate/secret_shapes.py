@@ -30,6 +30,10 @@ _KNOWN = re.compile(
     r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
+_WORDS = re.compile(r"(?:[a-z]*[0-9]{0,4}[_-])*[a-z]*[0-9]{0,4}")
+"""The rest of a name in code or of a package (`hf_embedding_model_2`); the characters of a key are random."""
+_PROSE = re.compile(r"[A-Za-z][a-z]*(?:[-_/'][a-z]+)*[.,;:!?)]*")
+"""A word after one that also names a scheme: `Basic calculator`."""
 _EXAMPLE = re.compile(r"example|your|placeholder|x{4}|0{6}|\.\.\.|dummy|no-key", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"|[x*.\u2026_-]+|<.*>|\[.*\]|\{\{.*\}\}|\{.*\}|%.*%|\$[A-Za-z_][A-Za-z0-9_]*|\$\(.*\)"
@@ -53,6 +57,8 @@ def is_secret_key(key: str) -> bool:
         words.pop()
     if not words:
         return False
+    if words[-2:-1] == ["per"]:  # a price
+        return False
     return words[-1] in _LAST or (words[-1] == "key" and len(words) > 1 and words[-2] in _BEFORE_KEY)
 
 
@@ -69,7 +75,7 @@ def known_shape(text: str) -> re.Match[str] | None:
     """Return the first place in a text that has the shape of somebody's key, None where there is none."""
     for match in _KNOWN.finditer(text):
         body = match["tail"] or match["aws"] or ""
-        if not _EXAMPLE.search(body) and (not body or len(set(body)) > 3):
+        if not body or not (_EXAMPLE.search(body) or _WORDS.fullmatch(body) or len(set(body)) <= 3):
             return match
     return None
 
@@ -81,7 +87,8 @@ def has_secret(key: str, text: str) -> bool:
     if is_secret_key(key):
         return is_literal(text)
     bearer = _BEARER.fullmatch(text.strip())
-    return bool(bearer and is_literal(bearer["token"])) or in_url(text)
+    token = bearer["token"] if bearer else ""
+    return (not _PROSE.fullmatch(token) and is_literal(token)) or in_url(text)
 
 
 def in_url(text: str) -> bool:

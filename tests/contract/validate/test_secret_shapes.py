@@ -33,7 +33,19 @@ def test_the_key_of_a_secret_with_more_words(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["max_tokens", "token_url", "tokenizer", "key", "primary_key", "monkey", "PATH", "password_file", "", "1"]
+    "key",
+    [
+        "max_tokens",
+        "token_url",
+        "tokenizer",
+        "key",
+        "primary_key",
+        "monkey",
+        "PATH",
+        "password_file",
+        "costPerToken",
+        "1",
+    ],
 )
 def test_the_key_of_something_else(key: str) -> None:
     assert not secret_shapes.is_secret_key(key)
@@ -95,10 +107,23 @@ def test_a_shape_counts_under_any_key_and_within_a_text(text: str) -> None:
         "sk-00000000000000000000",
         "the prefix ghp_ is GitHub's",
         "BEGIN PUBLIC KEY",
+        "hf_embedding_model_name = load()",
+        "npm_config_registry_url2",
+        "see pypi-attestation-models",
     ],
 )
 def test_a_text_that_only_reminds_of_one(text: str) -> None:
     assert not secret_shapes.known_shape(text)
+
+
+@pytest.mark.parametrize("text", ["Basic calculator", "Bearer authentication.", "basic self-service", "Basic research"])
+def test_a_description_that_begins_like_a_header(text: str) -> None:
+    assert not secret_shapes.has_secret("description", text)
+
+
+@pytest.mark.parametrize("text", ["Basic dXNlcjpwYXNz", "bearer abcd1234", "Bearer AbCdEfGhIj"])
+def test_a_header_under_another_key(text: str) -> None:
+    assert secret_shapes.has_secret("value", text)
 
 
 @pytest.mark.parametrize(
