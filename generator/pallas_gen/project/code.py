@@ -28,7 +28,7 @@ def reader(folder: Path) -> read.TextOf:
                 return None
             if file.stat().st_size > MAX_BYTES:
                 raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
-            return file.read_text("utf-8")
+            return file.read_text("utf-8-sig")  # Python, too, passes over the mark that Windows editors write
         except UnicodeDecodeError as error:
             raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
         except OSError as error:

@@ -11,7 +11,7 @@ from pallas_contract.validate.code import models
 from pallas_contract.validate.suggestions import Suggestions
 
 KNOWN = ("sonnet", "gpt-4o", "gpt-4.1?temperature=1", "openai.anything", "generic.llama3:latest", "openrouter/x/y")
-KNOWN_TOO = ("hf.x/y:z", "passthrough", "gemini25", "claude-sonnet-4-5", "anthropic.new")
+KNOWN_TOO = ("hf.x/y:z", "passthrough", "gemini25", "claude-sonnet-4-5", "anthropic.new", "deepseek")
 UNKNOWN = {
     "gpt4o": "fast-agent knows no model `gpt4o`\n    did you mean `gpt-4o`?",
     "opnai.gpt-4.1": "fast-agent knows no provider `opnai`\n    did you mean `openai`?",

@@ -49,6 +49,7 @@ def in_card(text: str) -> list[str]:
         "from base import fast\n",
         "from base import *\n",
         "def make(): ...\nanything = make()\n",
+        "def make(): ...\nanything: object = make()\n",
         f"{START}fast.load_agents('cards')\n",
         f"{START}register(fast)\n",
         f"{START}NAMES = ask()\n@fast.agent(name='planner', servers=NAMES)\ndef planner(): ...\n",
@@ -60,6 +61,15 @@ def in_card(text: str) -> list[str]:
 )
 def test_modules_that_start_or_may(text: str) -> None:
     assert in_module(text) == []
+
+
+def test_an_application_that_is_made_elsewhere() -> None:
+    imported = {"planner.py": "from base import app\n", "base.py": "def make(): ...\napp = make()\n"}
+    assert said(MODULE, imported) == []
+    assert said(MODULE, {"planner.py": "from pack import app\n"}, distributions=["pack"]) == []
+    assert said(MODULE, {"planner.py": "from base import app\n"}) == [
+        'planner.py: has no FastAgent\n    define it: fast = FastAgent("name")'
+    ]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,11 @@ def test_texts_by_their_path_each_read_once(tmp_path) -> None:
     assert text_of("a.py") == "a"
 
 
+def test_the_mark_that_windows_editors_write_is_no_text(tmp_path) -> None:
+    (tmp_path / "a.py").write_bytes("\ufeffa = 1".encode())
+    assert code.reader(tmp_path)("a.py") == "a = 1"
+
+
 def test_what_a_link_leads_to_outside_is_not_there(tmp_path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()

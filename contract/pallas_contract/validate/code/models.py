@@ -30,11 +30,11 @@ def problems(model: str, where: Where, suggestions: Suggestions) -> Iterator[Pro
     if effort:
         hint = f"write `{effort['model']}?reasoning={effort['effort']}`"
         yield Problem(where, "fast-agent reads no effort behind a dot", hint)
-    elif prefix in providers.OFFLINE or (prefix and rest):
+    elif prefix in providers.OFFLINE or (prefix and rest) or _known(written):
         return
     elif prefix:
         yield Problem(where, f"names the provider `{prefix}` and no model", f"write `{prefix}.MODEL`")
-    elif not _known(written):
+    else:
         yield Problem(where, *_unknown(written, suggestions))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.module import Module
@@ -21,7 +22,7 @@ def problems(name: str, files: Mapping[str, Module]) -> Iterator[Problem]:
     module = next(iter(files.values()))
     if not any(entry.applications for entry in files.values()):
         # An empty file is one that is yet to be written.
-        if module.tree.body and not _may_have_one(module):
+        if module.tree.body and not any(_may_have_one(entry, files) for entry in files.values()):
             hint = 'define it: fast = FastAgent("name")'
             yield Problem(Where(module.name), "has no FastAgent", hint)
         return
@@ -58,14 +59,18 @@ def _folded(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _may_have_one(module: Module) -> bool:
-    """Return whether a FastAgent may come from somewhere that was not read."""
+def _may_have_one(module: Module, files: Collection[str]) -> bool:
+    """Return whether a FastAgent may come from somewhere that was not read: an installed package, or a call."""
+    tops = {path.partition("/")[0].removesuffix(".py") for path in files}
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.ImportFrom) and any(alias.name in ("*", "fast") for alias in node.names):
-            return True
+        if isinstance(node, ast.ImportFrom):
+            top = (node.module or "").partition(".")[0]
+            installed = not node.level and top not in tops | sys.stdlib_module_names | {"fast_agent"}
+            if installed or any(alias.name in ("*", "fast") for alias in node.names):
+                return True
         if isinstance(node, ast.Name) and node.id == "fast" and isinstance(node.ctx, ast.Store):
             return True
-    calls = (statement.value for statement in module.tree.body if isinstance(statement, ast.Assign))
+    calls = (statement.value for statement in module.tree.body if isinstance(statement, ast.Assign | ast.AnnAssign))
     return any(isinstance(value, ast.Call | ast.Attribute | ast.Subscript) for value in calls)
 
 
