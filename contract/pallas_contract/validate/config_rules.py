@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "agents": "agents stand in agents.yaml",
 }
 """What others write at the top, and what fast-agent takes for it."""
-_SHORTHAND = {"MCPServerSettings": frozenset({"target"}), "MCPSettings": frozenset({"targets"})}
+_SHORTHAND = {"MCPServerSettings": frozenset({"target"})}
 """Keys that fast-agent reads before its schema does."""
 _WORDS = {
     "array": "a list",
@@ -101,7 +101,12 @@ class _Checker:
         properties = schema.get("properties", {})
         rest = schema.get("additionalProperties")
         for key, entry in value.items():
-            if key in properties:
+            if (*path, key) == ("mcp", "targets"):
+                hint = "write each under a name: `servers: {NAME: {target: ...}}`"
+                yield self._tree.problem(*path, key, message="fast-agent no longer takes it", hint=hint)
+            elif (*path, key) == ("mcp", "servers") and entry is None:  # nothing below it is as good as no servers
+                continue
+            elif key in properties:
                 yield from self.check(entry, properties[key], (*path, key))
             elif isinstance(rest, Mapping):
                 yield from self.check(entry, rest, (*path, key))
@@ -131,4 +136,6 @@ def _has_type(value: Any, schema: Mapping[str, Any]) -> bool:
         return bool(variable or number or kind in (None, "string") or (kind == "boolean" and _TRUTH.fullmatch(value)))
     if kind == "boolean":
         return value in (0, 1)
+    if isinstance(value, bool) and {"on", "off"} <= set(schema.get("enum", ())):  # as YAML 1.1 reads `on`
+        return True
     return kind is None or isinstance(value, _TYPES[kind])
