@@ -10,8 +10,10 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.launch import addresses
 from pallas_contract.probe import http_client, probe
 
 PAUSE = 1.0
@@ -58,6 +60,14 @@ async def _wait_for_all(urls: Sequence[str], seconds: float, *, deep: bool) -> l
     return await asyncio.gather(*(wait(url, seconds, deep=deep) for url in urls))
 
 
+def _explained(url: str, reason: str) -> str:
+    """Return `reason` with what it means of the own container: its program listens elsewhere, or not yet."""
+    parts = urlsplit(url)
+    if reason != "connection refused" or parts.hostname not in addresses.LOCAL_HOSTS:
+        return reason
+    return f"nobody listens on {parts.port or 80}; the program must listen on {names.ENV_BIND}"
+
+
 def main() -> int:
     """Ask every URL of the command line and print what each answers; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pallas_contract", description="Ask endpoints how they are.")
@@ -66,7 +76,8 @@ def main() -> int:
     parser.add_argument("--deep", action="store_true", help="also call get_health on an MCP endpoint")
     arguments = parser.parse_args()
     reasons = asyncio.run(_wait_for_all(arguments.urls, arguments.wait, deep=arguments.deep))
-    for url, reason in zip(arguments.urls, reasons, strict=True):
+    for url, plain in zip(arguments.urls, reasons, strict=True):
+        reason = _explained(url, plain)
         print(f"{url}: {reason or 'ok'}" if len(reasons) > 1 else reason or "ok")
     return 1 if any(reasons) else 0
 

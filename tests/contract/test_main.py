@@ -11,6 +11,7 @@ from pallas_contract import __main__ as command
 
 DISCOVERED = {"supportedVersions": ["2026-07-28"]}
 DOWN = "http://127.0.0.1:1/mcp"
+NOBODY = "nobody listens on 1; the program must listen on PALLAS_BIND"
 
 
 async def run(*arguments: str) -> tuple[int | None, str]:
@@ -26,9 +27,9 @@ async def run(*arguments: str) -> tuple[int | None, str]:
     ("states", "code", "output"),
     [
         (("up",), 0, "ok\n"),
-        (("down",), 1, "connection refused\n"),
-        (("up", "down"), 1, "UP: ok\nDOWN: connection refused\n"),
-        (("down", "up"), 1, "DOWN: connection refused\nUP: ok\n"),
+        (("down",), 1, f"{NOBODY}\n"),
+        (("up", "down"), 1, f"UP: ok\nDOWN: {NOBODY}\n"),
+        (("down", "up"), 1, f"DOWN: {NOBODY}\nUP: ok\n"),
         (("up", "up"), 0, "UP: ok\nUP: ok\n"),
     ],
     ids=["up", "down", "up down", "down up", "up up"],

@@ -23,6 +23,7 @@ def make(tmp_path: Path) -> Make:
         (tmp_path / "agents").mkdir(exist_ok=True)
         for name in ("scout", "other", "model"):
             (tmp_path / "agents" / f"{name}.py").touch()
+        (tmp_path / "agents" / "model.py").write_text("# listens on PALLAS_BIND\n")
         for name, text in files.items():
             (tmp_path / name.replace("__", ".")).write_text(text)
         path = tmp_path / "agents.yaml"

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mcp.server import MCPServer
 from typer.main import get_command
 
 from pallas_gen import cli, schema
@@ -56,3 +57,13 @@ def test_no_page_names_a_registry_by_its_host_or_a_path_of_one_machine() -> None
     command = ["git", "grep", "-nIE", hosts, "--", ".", ":!*go.mod", ":!*go.sum"]  # Go's modules are called like hosts
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.stdout == ""
+
+
+def test_the_server_of_the_page_listens_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (ROOT / "docs" / "services.md").read_text().partition("```python\n")[2].partition("```")[0]
+    started: dict[str, object] = {}
+    monkeypatch.setattr(MCPServer, "run", lambda _, transport, **options: started.update(options, transport=transport))
+    monkeypatch.setenv("PALLAS_BIND", "127.0.0.2:8110")
+    monkeypatch.setenv("PALLAS_ALLOWED_HOSTS", "weather,weather:*")
+    exec(code, {})
+    assert (started["transport"], started["host"], started["port"]) == ("streamable-http", "127.0.0.2", 8110)

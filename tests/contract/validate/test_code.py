@@ -21,7 +21,7 @@ services:
 """
 START = 'from fast_agent import FastAgent\nfast = FastAgent("trip")\n'
 AGENT = f'{START}@fast.agent(name="planner"%s)\nasync def planner() -> None: ...\n'
-PLAIN = {"packer.yaml": "type: agent\n", "weather.py": "", "base.py": ""}
+PLAIN = {"packer.yaml": "type: agent\n", "weather.py": "# PALLAS_BIND", "base.py": ""}
 MODULE = "module: planner"
 CARD = "card: planner.md"
 

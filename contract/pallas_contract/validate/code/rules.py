@@ -12,7 +12,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate import secret_shapes
-from pallas_contract.validate.code import cards, imports, models, modules, servers
+from pallas_contract.validate.code import cards, imports, listening, models, modules, servers
 from pallas_contract.validate.suggestions import Suggestions
 
 
@@ -46,6 +46,7 @@ def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterat
         yield from models.without_key(fleet, name, config, around.variables)
     for service in fleet.services.values():
         yield from _files(service.module, around)
+    yield from listening.problems(fleet, tree, around.text_of)
 
 
 def _card(

@@ -1,0 +1,1 @@
+# PALLAS_BIND
