@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import mcp_types as t
 import pytest
 from mcp import Client
 from mcp.client.session import ClientRequestContext
+from mcp.shared.exceptions import MCPError, NoBackChannelError
 
 from pallas_agent_runtime.calls import elicitation
-from pallas_agent_runtime.calls.elicitation import CannotAsk, PausedTurns
+from pallas_agent_runtime.calls.elicitation import CannotAsk, NotOpen, PausedTurns
 from pallas_agent_runtime.mcp_server import Surface
 from pallas_agent_runtime.metrics import Metrics
 from tests.agent_runtime.surfaces import surface_of
@@ -166,6 +169,91 @@ async def test_only_so_many_turns_wait_for_their_callers() -> None:
     assert await call(server, "2026-07-28", callback) == (
         "cannot ask: 0 calls wait for answers of their callers already"
     )
+
+
+PARAMS = t.CallToolRequestParams(name="send_message", arguments={})
+
+
+def context_of(caller: str = "", failure: Exception | None = None, **elicitation: Any) -> Any:
+    """Return the context of a request as far as a question needs it; asking its session raises `failure`."""
+
+    async def elicit_form(*_: Any) -> None:
+        assert failure
+        raise failure
+
+    declared = t.ClientCapabilities.model_validate({"elicitation": elicitation})
+    session = SimpleNamespace(client_capabilities=declared, elicit_form=elicit_form)
+    return SimpleNamespace(request=caller, meta=None, session=session, request_id=1)
+
+
+def answered(asked: Any, **responses: Any) -> t.CallToolRequestParams:
+    return t.CallToolRequestParams.model_construct(
+        name=PARAMS.name,
+        arguments=PARAMS.arguments,
+        request_state=asked.request_state,
+        input_responses={key.replace("_", "-"): value for key, value in responses.items()},
+    )
+
+
+async def test_only_the_verified_caller_of_a_turn_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(elicit: Any, report: Any) -> str:
+        return str((await elicit(FORM)).action)
+
+    monkeypatch.setattr(elicitation, "caller", lambda request: SimpleNamespace(identity=request))
+    paused = PausedTurns()
+    asked = await paused.begin(context_of("ann"), PARAMS, work)
+    with pytest.raises(NotOpen):
+        await paused.resume(context_of("bob"), answered(asked, question_1=SMALL))
+    assert await paused.resume(context_of("ann"), answered(asked, question_1=SMALL)) == "accept"
+
+
+async def test_a_turn_pauses_only_with_questions_that_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of another kind answer nothing; between two questions the turn is at work, and no timer ends it."""
+
+    async def work(elicit: Any, report: Any) -> str:
+        await elicit(FORM)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return str((await elicit(FORM)).action)
+
+    monkeypatch.setattr(elicitation, "caller", lambda request: None)
+    paused = PausedTurns()
+    asked: Any = await paused.begin(context_of(), PARAMS, work)
+    timer = paused._paused[asked.request_state].timer
+    asked = await paused.resume(context_of(), answered(asked, question_1=t.ListRootsResult(roots=[])))
+    assert list(asked.input_requests) == ["question-1"]
+    assert timer.cancelled()
+    asked = await paused.resume(context_of(), answered(asked, question_1=SMALL))
+    assert list(asked.input_requests) == ["question-2"]
+    assert await paused.resume(context_of(), answered(asked, question_2=SMALL)) == "accept"
+
+
+@pytest.mark.parametrize(
+    ("params", "declared", "refusal"),
+    [
+        (FORM, {}, ""),
+        (FORM, {"form": {}}, ""),
+        (FORM, {"url": {}}, "shows no forms"),
+        (URL, {"url": {}}, ""),
+        (URL, {}, "opens no URLs"),
+        (URL, {"form": {}}, "opens no URLs"),
+    ],
+)
+def test_a_client_is_asked_only_what_it_declares(params: Any, declared: Any, refusal: str) -> None:
+    with pytest.raises(CannotAsk, match=refusal) if refusal else nullcontext():
+        elicitation.check(context_of(**declared), params)
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (NoBackChannelError("elicitation/create"), "this agent keeps no sessions"),
+        (MCPError(-32601, "Method not found"), "the caller's client does not answer: Method not found"),
+    ],
+)
+async def test_a_client_that_cannot_be_asked_is_a_reason_for_the_agent(failure: Exception, reason: str) -> None:
+    with pytest.raises(CannotAsk, match=reason):
+        await elicitation.over_session(context_of(failure=failure))(FORM)
 
 
 def test_half_of_the_turns_may_wait() -> None:
