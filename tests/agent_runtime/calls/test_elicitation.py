@@ -18,6 +18,7 @@ from pallas_agent_runtime.calls import elicitation
 from pallas_agent_runtime.calls.elicitation import CannotAsk, NotOpen, PausedTurns
 from pallas_agent_runtime.mcp_server import Surface
 from pallas_agent_runtime.metrics import Metrics
+from pallas_service.access.caller import Caller
 from tests.agent_runtime.surfaces import surface_of
 
 SIZE = {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}
@@ -149,6 +150,20 @@ async def test_an_answer_counts_once_for_its_own_call_and_state_only() -> None:
         final = await answer(client, again.request_state, question_1=SMALL)
         assert (final.is_error, final.content[0].text) == (False, "accept {'size': 'small'}")
         assert (await answer(client, again.request_state, question_1=SMALL)).is_error
+
+
+async def test_an_answer_counts_from_the_caller_that_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    callers = ["alice"]
+    monkeypatch.setattr(elicitation, "caller", lambda _: Caller(name="", identity=callers[-1], token=""))
+    server = served(Asking(FORM))[1]
+    callback, _ = answering()
+    async with Client(server, elicitation_callback=callback) as client:
+        asked = await first_round(client)
+        callers.append("bob")
+        assert (await answer(client, asked.request_state, question_1=SMALL)).is_error
+        callers.append("alice")
+        final = await answer(client, asked.request_state, question_1=SMALL)
+        assert (final.is_error, final.content[0].text) == (False, "accept {'size': 'small'}")
 
 
 async def test_a_caller_that_does_not_come_back_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
