@@ -20,10 +20,11 @@ from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.images import ResolvedImages
 from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, read_plan
+from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, read_plan
 from pallas_gen.images import docker, pip_settings, sources, steps
 from pallas_gen.images.docker import Build, Cluster
 from pallas_gen.plan import Plan
+from pallas_gen.targets import image
 
 _PRINTED = "pallas-images"
 
@@ -49,9 +50,14 @@ def _build(
     push: Push = False,
     load: Load = None,
     print_: Print = False,
+    allow_plain_secrets: AllowPlainSecrets = False,
 ) -> None:
     """Build the images that are not here: the kit's own, from the installed version, and those of the fleet."""
-    wanted = _Wanted.of_nobody() if base and not file.is_file() else _Wanted.of_fleet(file, base=base)
+    wanted = (
+        _Wanted.of_nobody()
+        if base and not file.is_file()
+        else _Wanted.of_fleet(file, base=base, allow_plain_secrets=allow_plain_secrets)
+    )
     if print_:
         for line in _printed(wanted, str(output or _PRINTED), push=push, cluster=load):
             typer.echo(line)
@@ -86,8 +92,10 @@ class _Wanted:
         return cls(image_names.resolve(Images(), pattern), again=True)
 
     @classmethod
-    def of_fleet(cls, file: Path, *, base: bool) -> _Wanted:
-        loaded, plan = read_plan(file, allow_plain_secrets=True)
+    def of_fleet(cls, file: Path, *, base: bool, allow_plain_secrets: bool) -> _Wanted:
+        # only the image with the project's code has its configuration in it
+        allowed = allow_plain_secrets or base or not (file.parent / image.FILE).is_file()
+        loaded, plan = read_plan(file, allow_plain_secrets=allowed)
         return cls(loaded.fleet.image, again=base, plan=None if base else plan, folder=loaded.folder)
 
     def write(self, context: Path) -> None:

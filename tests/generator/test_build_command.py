@@ -57,6 +57,16 @@ def test_base_builds_both_again_and_needs_no_fleet(run, docker: Path, tmp_path: 
     assert (docker / "log").read_text().splitlines() == [f"buildx build tag {AGENT}", f"buildx build tag {REGISTRY}"]
 
 
+def test_a_key_goes_into_no_image(make, run, docker: Path) -> None:
+    file = str(make(ONE, fastagent__config__yaml="openai: {api_key: hunter2-hunter2}\n"))
+    assert run("build", "-f", file)[0] == 0  # none of these images holds the project's files
+    make(ONE, Dockerfile__fleet="FROM scratch\n")
+    code, _, err = run("build", "-f", file)
+    assert (code, "openai.api_key: a secret in plain text" in err) == (2, True)
+    assert run("build", "-f", file, "--base")[0] == 0
+    assert run("build", "-f", file, "--allow-plain-secrets")[0] == 0
+
+
 def test_a_build_that_fails_ends_it_with_the_command(make, run, docker: Path) -> None:
     (docker / "docker").write_text("#!/bin/sh\nexit 1\n")
     code, out, err = run("build", "-f", str(make(ONE)))
