@@ -50,6 +50,7 @@ FLEET: dict[str, Any] = {
             "depends_on": {"slow": {"required": False}},
             "instance_scope": "request",
             "title": ALL,
+            "files": ["hard.txt"],
             "env": {"NO": "null"} | {f"HARD_{index}": text for index, text in enumerate(HARD)},
         },
     },
