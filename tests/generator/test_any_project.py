@@ -69,20 +69,34 @@ mcp:
 openai: {api_key: "${OPENAI_API_KEY}", base_url: "http://x"}
 logger: {level: info}
 """
+AGENT = """\
+from fast_agent import FastAgent
+fast = FastAgent("x")
+@fast.agent(name="%s")
+async def agent(): ...
+"""
+SERVICE = 'import os\nADDRESS = os.environ["PALLAS_BIND"]\n'
 SECRETS = 'openai: {api_key: "${OPENAI_API_KEY}"}\nmcp: {servers: {argos: {headers: {b: c}}}}\n'
-CARD = b"---\ntype: agent\nname: a\nservers: [argos]\nmodel: x\n---\nhello {{x}}\n"
+CARD = b"---\ntype: agent\nname: a\nservers: [argos]\nmodel: openai.x\n---\nhello {{x}}\n"
 DOTENV = b"OPENAI_API_KEY=x\nexport B='c d'\n# c\nC=\n"
-FILES = ("agents/a.py", "agents/b.py", "agents/__init__.py", "standins/model.py", "standins/tools.py")
+FILES = {
+    "agents/__init__.py": "",
+    "agents/a.py": AGENT % "a",
+    "agents/b.py": AGENT % "c_c",
+    "standins/model.py": SERVICE,
+    "standins/tools.py": SERVICE,
+    "agents/c.md": CARD.decode(),
+    **{f"secrets/t{index}": f"{'x' * 32}{index}" for index in (1, 2, 3)},
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("any")
     folder.chmod(0o755)
-    for name in (*FILES, "agents/c.md", "secrets/t1", "secrets/t2", "secrets/t3"):
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("x = 1\n" if name.endswith(".py") else f"{name:x<32}")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
     return folder
 
 
@@ -145,5 +159,6 @@ def test_the_originals_are_right(folder: Path) -> None:
     """Else every example would be refused for the same mistake."""
     for name, text in (("fastagent.config.yaml", CONFIG), ("fastagent.secrets.yaml", SECRETS), ("agents.yaml", FLEET)):
         (folder / name).write_text(text)
+    (folder / "agents/c.md").write_bytes(CARD)
     (folder / ".env").unlink(missing_ok=True)
     load.load(folder / "agents.yaml", {})

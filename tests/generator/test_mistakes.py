@@ -32,7 +32,7 @@ services:
     "agents/weatherman.py": f'{START}@fast.agent(name="weatherman", servers=["weather"])\n'
     "async def weatherman(): ...\n",
     "agents/packer.md": "---\ntype: agent\n---\nYou pack.\n",
-    "tides.py": "",
+    "tides.py": 'import os\nADDRESS = os.environ["PALLAS_BIND"]\n',
     "fastagent.config.yaml": "default_model: passthrough\nmcp:\n  servers:\n    weather:\n"
     "      url: http://weather.example/mcp\n",
 }

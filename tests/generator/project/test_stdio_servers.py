@@ -11,9 +11,11 @@ CUSTOM = "image: {agent: mine:1}\n" + FLEET
 @pytest.mark.parametrize(
     ("entry", "program"),
     [
-        ("{command: uvx, args: [mcp-server-fetch]}", "uvx"),
-        ("{target: npx -y some-server}", "npx"),
-        ("{target: '@some/server'}", "npx"),
+        ("{command: docker, args: [run, some/server]}", "docker"),
+        ("{target: deno run server.ts}", "deno"),
+        ("{command: uvx, args: [mcp-server-fetch]}", ""),
+        ("{target: npx -y some-server}", ""),
+        ("{target: '@some/server'}", ""),
         ("{command: python3, args: [server.py]}", ""),
         ("{command: ./server}", ""),
         ("{command: ''}", ""),
@@ -30,6 +32,6 @@ def test_a_program_that_the_image_lacks_is_named_with_its_place(make, run, entry
 
 
 def test_an_image_of_ones_own_may_have_it(make, run) -> None:
-    config = "mcp: {servers: {fetch: {command: uvx}}}\n"
+    config = "mcp: {servers: {fetch: {command: docker}}}\n"
     code, _, err = run("validate", "-f", str(make(CUSTOM, fastagent__config__yaml=config)))
     assert (code, err) == (0, "")
