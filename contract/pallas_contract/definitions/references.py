@@ -12,6 +12,8 @@ from pallas_contract.definitions.module import LOADERS
 
 _INCLUDED = re.compile(r"\{\{\s*file(?:_silent)?:([^}]+)\}\}")
 _LONGEST = 255
+_PATHS = frozenset({"Path", "PurePath", "listdir", "scandir", "walk"})
+"""Functions whose argument is a path."""
 
 
 def in_module(tree: ast.Module) -> Iterator[str]:
@@ -37,6 +39,20 @@ def folders_in_module(tree: ast.Module) -> Iterator[str]:
             for part in ast.walk(value):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.value
+
+
+def folders_read(tree: ast.Module) -> Iterator[str]:
+    """Yield literals that make a path, and so may be a folder: `Path("data")`, `folder / "data"`, `listdir("data")`."""
+    for node in ast.walk(tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            parts = list(_divided(node))[1:]
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            parts = node.args if name in _PATHS else []
+        texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        if texts and len(texts) == len(parts):
+            yield from in_text("/".join(texts))
 
 
 def in_card(card: Card) -> Iterator[str]:

@@ -111,7 +111,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         *_variables(config, folder, environ, fleet),
     ]
     if fleet.image.code == "mounted":
-        problems += [*_links(folder, delivered, needs), *_unmatched(fleet, tree, needs)]
+        problems += [*_links(folder, delivered, needs), *_unmatched(fleet, tree, needs), *_missed(needs)]
     return Loaded(
         fleet=fleet,
         config=config,
@@ -170,6 +170,14 @@ def _links(folder: Path, delivered: Sequence[str], needs: Mapping[str, Needs]) -
     for path, target in sorted((links | dict(mounts.links_outside(folder, delivered))).items()):
         hint = "put a copy into the project folder, or what is needed into an image: `pallas-gen image`"
         yield Problem(Where(path), f"is a link out of the project folder, to {target}", hint)
+
+
+def _missed(needs: Mapping[str, Needs]) -> Iterator[Problem]:
+    for name, need in needs.items():
+        for folder, path in need.missed.items():
+            message = f"names the folder {folder}, which the container of `{name}` does not get"
+            hint = f"write `files: [{folder}/]` for `{name}` in agents.yaml, if its code reads what is in it"
+            yield Problem(Where(path), message, hint, "warning")
 
 
 def _unmatched(fleet: ResolvedFleet, tree: Source, needs: Mapping[str, Needs]) -> Iterator[Problem]:

@@ -26,6 +26,8 @@ class Needs:
     paths: tuple[str, ...] = ()
     links: dict[str, str] = field(default_factory=dict)
     """Links out of the folder among what was named, with where they lead to."""
+    missed: dict[str, str] = field(default_factory=dict)
+    """Folders that code reads as a whole, as far as one can tell, and does not get; with the file that names them."""
     unmatched: tuple[str, ...] = ()
     """Patterns of `files` that name nothing which may be handed over."""
 
@@ -79,6 +81,7 @@ class _Needed:
         self._folders: set[str] = set()
         self._followed: set[str] = set()
         self._links: dict[str, str] = {}
+        self._read: dict[str, str] = {}
         self._above: frozenset[str] = frozenset()
 
     def finished(self, patterns: Iterable[str]) -> Needs:
@@ -86,7 +89,13 @@ class _Needed:
         unmatched = tuple(pattern for pattern in patterns if not self._pattern(pattern))
         outer = {path for path in self._folders if not _within(path, self._folders)}
         files = {path for path in self._files if not _within(path, outer)}
-        return Needs(tuple(sorted(files | outer)), self._links, unmatched)
+        paths = tuple(sorted(files | outer))
+        missed = {
+            folder: name
+            for folder, name in sorted(self._read.items())
+            if not any(path.startswith(f"{folder}/") or f"{folder}/".startswith(path) for path in paths)
+        }
+        return Needs(paths, self._links, missed, unmatched)
 
     def start(self, name: str) -> None:
         """Add the member's own module. The packages above it hold the neighbours' code too, and are not taken whole."""
@@ -146,6 +155,11 @@ class _Needed:
         for candidates in parsed.imports:
             any(self._module(candidate) for candidate in candidates)
         self._named(path, references.in_module(parsed.tree), references.folders_in_module(parsed.tree))
+        for text in references.folders_read(parsed.tree):
+            for base in (PurePosixPath(path).parent, PurePosixPath()):
+                inner = os.path.normpath(base / text)
+                if inner != "." and mounts.is_code(PurePosixPath(inner)) and self._is_there(inner, os.path.isdir):
+                    self._read.setdefault(inner, path)
 
     def _named(self, path: str, files: Iterable[str], folders: Iterable[str]) -> None:
         """Add what is there of the names in a file: beside it, or from the project folder, where programs run."""

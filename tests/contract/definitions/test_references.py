@@ -36,3 +36,8 @@ def test_in_a_card() -> None:
     made = card.parse(text, name="c.md")
     assert set(references.in_card(made)) == {"a.md", "tools.py:add", "tools.py", "h.md", "s"}
     assert set(references.folders_in_card(made)) == {"s"}
+
+
+def test_paths_that_may_be_folders_are_read() -> None:
+    tree = ast.parse("Path('a', 'b')\nhere / 'c' / 'd'\nos.listdir('e')\nPath(x)\nprint('f')\nx = 'g'\nhere / 1")
+    assert sorted(references.folders_read(tree)) == ["a/b", "c", "c/d", "e"]

@@ -129,3 +129,20 @@ def test_links_out_of_the_folder_are_refused_where_something_needs_them(project,
         project()
     places = [str(problem.where) for problem in refused.value.problems if "is a link out of" in problem.message]
     assert places == ["agents/deep.py"]
+
+
+def test_a_folder_that_code_reads_and_does_not_get_is_named(make, run) -> None:
+    path = make("name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n")
+    for name in ("data/rows.csv", "agents/prompts/a.md", "agents/notes/b.md", ".cache/c"):
+        (path.parent / name).parent.mkdir(exist_ok=True)
+        (path.parent / name).touch()
+    text = "HERE = Path(__file__).parent\nROWS = Path('data')\nA = HERE / 'prompts' / 'a.md'\nB = HERE / 'notes'\n"
+    (path.parent / "agents" / "scout.py").write_text(
+        f"{text}C = [Path('.cache'), Path('..'), Path('agents'), 'data']\n{HEAD}"
+        "@fast.agent('scout')\nasync def f(): ...\n"
+    )
+    _, _, err = run("validate", "-f", str(path))
+    assert [line for line in err.splitlines() if "names the folder" in line] == [
+        "warning: agents/scout.py: names the folder agents/notes, which the container of `scout` does not get",
+        "warning: agents/scout.py: names the folder data, which the container of `scout` does not get",
+    ]
