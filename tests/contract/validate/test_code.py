@@ -28,7 +28,7 @@ CARD = "card: planner.md"
 
 def said(what: str, files: dict[str, str], config: Config | None = None, **around) -> list[str]:
     tree = source.parse(FLEET % what, name="agents.yaml")
-    surroundings = Surroundings(config or Config(), {**PLAIN, **files}.get, **around)
+    surroundings = Surroundings(config or Config(default_model="passthrough"), {**PLAIN, **files}.get, **around)
     return [str(problem) for problem in sorted(set(rules.problems(load.parse(tree), tree, surroundings)))]
 
 
@@ -173,7 +173,8 @@ def test_a_card_by_its_suffix() -> None:
 
 
 def test_configured_servers_are_there(tmp_path) -> None:
-    (tmp_path / "fastagent.config.yaml").write_text("mcp: {servers: {argos: {url: 'http://a'}}}")
+    text = "default_model: passthrough\nmcp: {servers: {argos: {url: 'http://a'}}}"
+    (tmp_path / "fastagent.config.yaml").write_text(text)
     config, _ = fastagent.load(tmp_path)
     assert said(MODULE, {"planner.py": AGENT % ', servers=["argos"]'}, config) == []
 
@@ -198,3 +199,20 @@ def test_the_key_of_the_default_model(section: str, around, warned: bool, model:
     for problem in problems:
         assert problem.startswith("warning: fastagent.config.yaml:1:1 default_model: nothing gives the key of `openai`")
         assert "`defaults: {secrets: {OPENAI_API_KEY: {file: secrets/OPENAI_API_KEY.txt}}}`" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "around", "places"),
+    [
+        (AGENT % "", {}, ["packer.yaml:1:1", "planner.py:3:2"]),
+        (AGENT % ', model="openai.gpt-4.1"', {}, ["packer.yaml:1:1"]),
+        (AGENT % ", model=choose()", {}, ["packer.yaml:1:1"]),
+        (AGENT.replace("agent(name", "chain(name") % "", {}, ["packer.yaml:1:1"]),
+        (AGENT % "", {"variables": {"FAST_AGENT_MODEL"}}, []),
+    ],
+)
+def test_agents_that_nothing_gives_a_model(text: str, around, places: list[str]) -> None:
+    warnings = said(MODULE, {"planner.py": text}, Config(), **around)
+    assert [warning.partition(": ")[2].partition(": names no model")[0] for warning in warnings] == places
+    for warning in warnings:
+        assert "it will not start\n    write `default_model: PROVIDER.MODEL` in fastagent.config.yaml" in warning

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet import engine_table, providers
 from pallas_contract.fleet.fastagent import VARIABLE, Config
 from pallas_contract.fleet.providers import ModelProvider
@@ -15,6 +16,8 @@ from pallas_contract.validate.suggestions import Suggestions
 _BEDROCK = re.compile(r"([a-z]{2,6}\.)?(amazon|anthropic|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer)\..+")
 _REASONING = re.compile(r"(?P<model>.+)\.(?P<effort>minimal|low|medium|high|xhigh|max|none)")
 _LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
+_WITH_A_MODEL = frozenset({"agent", "smart"})
+"""Kinds that fast-agent never starts without a model. Others, as chains, may have none of their own."""
 
 
 def problems(model: str, where: Where, suggestions: Suggestions) -> Iterator[Problem]:
@@ -75,6 +78,18 @@ def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Coll
     hint = f"write `defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}` in agents.yaml, or {key}=... in .env"
     message = f"nothing gives the key of `{provider.name}` ({key}) to `{name}`"
     yield Problem(config.tree.where("default_model"), message, hint, "warning")
+
+
+def without_model(definition: Definition, config: Config, given: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning when nothing says which model an agent runs on: fast-agent does not start it.
+
+    `given` holds the names of the variables that the agent has.
+    """
+    named = config.default_model or definition.model != "" or "FAST_AGENT_MODEL" in given
+    if named or definition.kind not in _WITH_A_MODEL:
+        return
+    hint = f"write `default_model: PROVIDER.MODEL` in {config.file} (`passthrough` repeats the message, without a key)"
+    yield Problem(definition.where, "names no model, and there is no default_model: it will not start", hint, "warning")
 
 
 def provider_of(model: str) -> ModelProvider | None:

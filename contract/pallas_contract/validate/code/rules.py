@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from pallas_contract.definitions import read
+from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.read import TextOf
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -64,8 +65,7 @@ def _card(
         return
     yield from cards.problems(card, suggestions)
     yield from names.problems(name, card.agent)
-    if card.agent.model:
-        yield from models.problems(card.agent.model, card.agent.where_of("model"), suggestions)
+    yield from _model(fleet, name, around, definition=card.agent, suggestions=suggestions)
 
 
 def _module(
@@ -82,8 +82,17 @@ def _module(
     yield from modules.problems(name, files)
     for definition in modules.served(files):
         yield from names.problems(name, definition)
-        if definition.model:
-            yield from models.problems(definition.model, definition.where_of("model"), suggestions)
+        yield from _model(fleet, name, around, definition=definition, suggestions=suggestions)
+
+
+def _model(
+    fleet: ResolvedFleet, name: str, around: Surroundings, *, definition: Definition, suggestions: Suggestions
+) -> Iterator[Problem]:
+    if definition.model:
+        yield from models.problems(definition.model, definition.where_of("model"), suggestions)
+    elif around.config is not None:
+        agent = fleet.agents[name]
+        yield from models.without_model(definition, around.config, {*around.variables, *agent.env, *agent.secrets})
 
 
 def _files(module: str, around: Surroundings) -> Iterator[Problem]:
