@@ -64,12 +64,16 @@ def _build(
     elif output:
         wanted.write(output)
         typer.echo(f"wrote {output}\nnext: {shlex.join(['pallas-gen', 'build', '--print', '-o', str(output)])}")
-    elif shutil.which("docker"):
-        with tempfile.TemporaryDirectory() as scratch:
-            _run(wanted, Path(scratch), push=push, cluster=load)
-    else:
+    elif not shutil.which("docker"):
         typer.echo("docker is not here. `-o DIR` writes the build context, `--print` says what to run there", err=True)
         raise typer.Exit(WORLD)
+    elif load and not shutil.which(load):
+        remedy = "Install it, push the images to a registry with `--push`, or carry them over with `docker save`"
+        typer.echo(f"{load} is not here; nothing was built. {remedy}", err=True)
+        raise typer.Exit(WORLD)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            _run(wanted, Path(scratch), push=push, cluster=load)
 
 
 @dataclass(frozen=True)

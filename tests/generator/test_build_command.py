@@ -81,6 +81,14 @@ def test_without_docker_it_says_what_there_is_instead(make, run, tmp_path: Path,
     assert err.startswith("docker is not here. `-o DIR` writes the build context")
 
 
+def test_without_the_tool_of_a_cluster_nothing_is_built(make, run, docker: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(docker))
+    code, out, err = run("build", "-f", str(make(ONE)), "--load", "kind")
+    assert (code, out) == (1, "")
+    assert err.startswith("kind is not here; nothing was built. Install it, ")
+    assert (docker / "log").read_text() == ""
+
+
 def test_the_context_is_written_and_the_next_step_named(make, run, tmp_path: Path) -> None:
     code, out, _ = run("build", "-f", str(make(ONE)), "-o", str(tmp_path / "context"))
     assert (code, out.splitlines()[1]) == (0, f"next: pallas-gen build --print -o {tmp_path}/context")
