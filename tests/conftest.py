@@ -21,6 +21,7 @@ LONGEST = (
     "chart/test_kubernetes.py",
     "packaging/test_wheel.py",
     "agent_runtime/faults/test_bad_servers.py",
+    "e2e/test_stranger.py",
     "e2e/test_data_pool.py",
     "chart/test_policy.py",
     "agent_runtime/test_bad_input.py",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -13,8 +12,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from pallas_contract import __version__
+from tests.installed import ROOT, build_wheel, end, installed_with, run
 
-ROOT = Path(__file__).parent.parent.parent
 ROOMS = {
     "contract": "",
     "generator": "",
@@ -36,21 +35,9 @@ IMAGE_SOURCES = (
 pytestmark = pytest.mark.slow
 
 
-def end(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(list(map(str, command)), check=False, cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = end(*command, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    return next(folder.glob("*.whl"))
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_every_tracked_file_of_every_room_is_in_it(wheel: Path) -> None:
@@ -140,21 +127,6 @@ def test_the_commands_are_those_of_the_distribution() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(COMMANDS) == set(scripts["scripts"])
     assert set(LACKING) - {""} < set(scripts["optional-dependencies"])
-
-
-def installed_with(extra: str, wheel: Path, folder: Path) -> Path:
-    """Install the wheel and one extra, in the versions of the locks: what it needs by uv, itself by pip."""
-    uv = Path(sys.executable).parent / "uv"
-    pins = re.findall(r"^[A-Za-z0-9._-]+==[^ ;\\]+", (ROOT / "requirements" / "dev.lock").read_text(), re.MULTILINE)
-    constraints = folder / "constraints.txt"
-    constraints.write_text("\n".join(pins))
-    python = folder / "venv" / "bin" / "python"
-    run(uv, "venv", "-q", "--python", sys.executable, folder / "venv")
-    run(uv, "pip", "install", "-q", "--python", python, "-c", constraints, f"{wheel}[{extra}]")
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps"]
-    run(*pip, "--force-reinstall", "--disable-pip-version-check", wheel)
-    run(uv, "pip", "check", "-q", "--python", python)
-    return python.parent
 
 
 @pytest.mark.parametrize("extra", LACKING)

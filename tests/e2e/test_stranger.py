@@ -1,0 +1,174 @@
+"""The first fleet of the README, by somebody who has the wheel, an empty folder and Docker: no file of this repository.
+
+The blocks of the README are run as they stand there, but for ports, names and the wheel in the place of the index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.installed import ROOT, build_wheel, installed_with
+from tests.ports import free_ports, pool
+
+from . import release
+
+pytestmark = pytest.mark.docker
+
+IMAGES = "pallas-stranger/{name}:test"
+BUILT = [IMAGES.format(name=name) for name in ("pallas-agent", "pallas-registry")]
+NAMESPACE = "pallas-stranger"
+HANDED_DOWN = ("PYTHON", "PALLAS", "PYTEST", "VIRTUAL_ENV", "COMPOSE")
+"""Beginnings of variables by which a process of the tests would know of the repository."""
+MODULES = (
+    "pallas_contract",
+    "pallas_gen",
+    "pallas_service",
+    "pallas_registry",
+    "pallas_agent_runtime",
+    "pallas_testing",
+)
+
+
+@dataclass(frozen=True)
+class Readme:
+    """The blocks of commands of `Your first fleet`, on ports of our own."""
+
+    write: str
+    start: str
+    call: str
+    contain: str
+    install: str
+
+    @classmethod
+    def read(cls, ports: list[int]) -> Readme:
+        """Read them; `ports` are those of the agent and of the registry."""
+        text = (ROOT / "README.md").read_text().partition("## Your first fleet\n")[2].partition("\n## ")[0]
+        head = f"name: stranger-{os.getpid()}\nregistry_port: {ports[1]}\nnetworks: {{pool: {pool()}}}\nagents:\n"
+        assert text.count("name: hello\nagents:\n") == 1
+        text = text.replace("name: hello\nagents:\n", head)
+        text = text.replace("24201", str(ports[0])).replace("24200", str(ports[1]))
+        return cls(*re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody with an environment of their own, in a folder of their own."""
+
+    binaries: Path
+    folder: Path
+    readme: Readme
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "hello"
+
+    def environment(self) -> dict[str, str]:
+        paths = [path for path in os.environ["PATH"].split(os.pathsep) if not Path(path).is_relative_to(ROOT)]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(HANDED_DOWN)}
+        return {**kept, "PATH": os.pathsep.join([str(self.binaries), *paths]), "PALLAS_IMAGES": IMAGES}
+
+    def end(self, commands: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run commands in a shell, by default in the project."""
+        return subprocess.run(
+            ["sh", "-ec", commands],
+            check=False,
+            cwd=folder or self.project,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    def run(self, commands: str, folder: Path | None = None) -> str:
+        """Return what commands print that end well."""
+        done = self.end(commands, folder)
+        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
+    """Install the wheel, and write the files as the README says."""
+    folder = tmp_path_factory.mktemp("stranger")
+    binaries = installed_with("all", build_wheel(folder), folder)
+    person = Stranger(binaries, folder, Readme.read(free_ports(2)))
+    assert "agents.yaml: 1 agent, no errors\n" in person.run(person.readme.write, folder)
+    yield person
+    subprocess.run(["docker", "rmi", "--force", *BUILT], check=False, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def images(stranger: Stranger) -> None:
+    """Build them anew; layers that are here already are taken as they are."""
+    subprocess.run(["docker", "rmi", "--force", *BUILT], check=False, capture_output=True)
+    printed = stranger.run("pallas-gen build")
+    assert printed.splitlines()[-2:] == [f"{name} is here" for name in BUILT]
+
+
+def test_no_module_comes_from_the_repository(stranger: Stranger) -> None:
+    code = f"import {', '.join(MODULES)}; print(*[m.__file__ for m in ({', '.join(MODULES)})], sep=chr(10))"
+    files = stranger.run(f'python -I -c "{code}"').splitlines()
+    assert len(files) == len(MODULES)
+    assert all(Path(file).is_relative_to(stranger.folder / "venv") for file in files)
+
+
+def test_as_processes(stranger: Stranger) -> None:
+    with subprocess.Popen(
+        stranger.readme.start.split(),
+        cwd=stranger.project,
+        env=stranger.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any("all up; Ctrl-C stops all" in line for line in lines)
+        answer = stranger.end(stranger.readme.call)
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 0, rest
+    assert "text='Good morning'" in answer.stdout, answer.stderr
+
+
+def test_in_containers(stranger: Stranger, images: None) -> None:
+    commands, down, _ = stranger.readme.contain.partition("docker compose down")
+    assert down
+    try:
+        stranger.run(commands)
+        answer = stranger.run(stranger.readme.call)
+        assert "text='Good morning'" in answer
+        assert '"io.pallas-kit/health":{"status":"ok"}' in answer
+        assert "compose is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --target compose")
+    finally:
+        stranger.run(f"{down} --volumes")
+    assert stranger.run("docker compose ps --all --quiet") == ""
+
+
+@pytest.mark.cluster
+def test_in_kubernetes(stranger: Stranger, images: None, kubernetes: None) -> None:
+    """The images come to the nodes by the cluster's own tool, in the place of `build --push` or `--load kind`."""
+    write, _, rest = stranger.readme.install.partition("pallas-gen build --push")
+    install = rest.partition("\n")[2].replace("--namespace hello", f"--namespace {NAMESPACE}")
+    release.load(*BUILT)
+    stranger.run(re.sub(r"^export PALLAS_IMAGES.*\n", "", write))
+    with release.namespace(NAMESPACE):
+        fleet = release.Release(stranger.project / "agents.yaml", NAMESPACE)
+        try:
+            stranger.run(install)
+            call = re.sub(r"http://localhost:\d+/mcp", f"{fleet.url('hello')}/mcp", stranger.readme.call)
+            call = re.sub(r"http://localhost:\d+/[.]", f"{fleet.url('registry')}/.", call)
+            answer = stranger.run(call)
+            assert "text='Good morning'" in answer
+            assert '"io.pallas-kit/health":{"status":"ok"}' in answer
+            stranger.run(f"helm uninstall hello --namespace {NAMESPACE} --wait")
+        finally:
+            fleet.close()

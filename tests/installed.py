@@ -1,0 +1,46 @@
+"""The wheel of this checkout, and environments that have it and nothing of the checkout."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def end(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run to the end, however it ends."""
+    return subprocess.run(list(map(str, command)), check=False, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Return what a command prints that ends well."""
+    done = end(*command, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build it into `folder`."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    return next(folder.glob("*.whl"))
+
+
+def installed_with(extra: str, wheel: Path, folder: Path) -> Path:
+    """Install the wheel and one extra, in the versions of the locks: what it needs by uv, itself by pip.
+
+    Returns the `bin` of the environment.
+    """
+    uv = Path(sys.executable).parent / "uv"
+    pins = re.findall(r"^[A-Za-z0-9._-]+==[^ ;\\]+", (ROOT / "requirements" / "dev.lock").read_text(), re.MULTILINE)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(pins))
+    python = folder / "venv" / "bin" / "python"
+    run(uv, "venv", "-q", "--python", sys.executable, folder / "venv")
+    run(uv, "pip", "install", "-q", "--python", python, "-c", constraints, f"{wheel}[{extra}]")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps"]
+    run(*pip, "--force-reinstall", "--disable-pip-version-check", wheel)
+    run(uv, "pip", "check", "-q", "--python", python)
+    return python.parent
