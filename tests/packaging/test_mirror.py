@@ -48,7 +48,6 @@ ELSEWHERE = {
         "registry/prebuilt/documents": "tests/registry/prebuilt/test_fast_path.py",
         "registry/status_page/overview": "tests/registry/status_page/test_page.py",
         "service/http/protocol": "tests/registry/prebuilt/test_fast_path.py",
-        "agent_runtime/engine/human_input": "tests/agent_runtime/upstream/test_human_input.py",
         "agent_runtime/metrics": "tests/agent_runtime/web/test_app.py",
         "agent_runtime/telemetry/redact": "tests/agent_runtime/telemetry/test_export.py",
         "agent_runtime/telemetry/spans": "tests/agent_runtime/telemetry/test_traces.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import Counter
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,7 +61,7 @@ HANGS = 3600.0
 
 
 def made(app: Any, programs: Programs, forwarded: frozenset[str] = frozenset(), choose: Any = sorted) -> Connections:
-    return Connections(app, forwarded, choose, programs=programs, connecting=lambda _: nullcontext())
+    return Connections(app, forwarded, choose, programs=programs)
 
 
 async def attach(app: Any, forwarded: frozenset[str], choose: Any) -> None:

@@ -15,12 +15,13 @@ ROOM = Path(pallas_agent_runtime.__file__).parent
 
 SYMBOLS = {
     "fast_agent": "AgentHarness FastAgent HarnessSession LlmStopReason PromptMessageExtended RequestParams",
-    "fast_agent.config": "get_settings",
+    "fast_agent.config": "MCPServerSettings get_settings",
     "fast_agent.core.agent_app": "AgentApp",
     "fast_agent.core.exceptions": "FastAgentError",
     "fast_agent.core.model_resolution": "resolve_model_reference",
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
     "fast_agent.llm.model_factory": "ModelFactory",
+    "fast_agent.mcp.client_connection": "MCPClientConnection",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
     "fast_agent.tools.elicitation": (
         "get_elicitation_fastmcp_tool run_elicitation_form set_elicitation_input_callback"
@@ -45,6 +46,7 @@ MEMBERS = {
     ("fast_agent.llm.model_factory", "ModelFactory"): "parse_model_spec",
     ("fast_agent.llm.model_info", "ModelInfo"): "supports_mime",
     ("fast_agent.agents.agent_types", "AgentConfig"): "human_input elicitation_handler",
+    ("fast_agent.mcp.client_connection", "MCPClientConnection"): "call_tool read_resource get_prompt session",
     ("fast_agent.ui.console", "console"): "quiet",
     ("fast_agent.ui.console", "error_console"): "file soft_wrap",
 }
@@ -62,7 +64,7 @@ FIELDS = {
     ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_results",
     ("fast_agent.llm.model_database", "ModelParameters"): "context_window max_output_tokens tokenizes",
     ("fast_agent.config", "Settings"): "session_history llm_retries logger mcp openai anthropic",
-    ("fast_agent.config", "MCPServerSettings"): "url transport headers access_token load_on_start",
+    ("fast_agent.config", "MCPServerSettings"): "url transport headers access_token load_on_start elicitation",
 }
 
 

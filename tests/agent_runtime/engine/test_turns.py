@@ -1,12 +1,19 @@
-"""Which images a turn refuses before a model drops them; whole turns are in tests/agent_runtime/pair."""
+"""What a turn refuses before a model drops it, and leaves to the next; whole turns are in tests/agent_runtime/pair."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from fast_agent import PromptMessageExtended
+from mcp_types import TextContent
+
 from pallas_agent_runtime.calls.arguments import Image, Question
-from pallas_agent_runtime.engine import turns
+from pallas_agent_runtime.conversations.store import Conversations, MemoryStore
+from pallas_agent_runtime.engine import human_input, turns
+from pallas_agent_runtime.engine.connect import Programs
 
 QUESTION = Question("what is this?", (Image("aGk=", "image/png"),))
 
@@ -29,3 +36,48 @@ def test_a_workflow_without_any_model_is_refused_too() -> None:
     router = agent()
     said = "images: the model of this agent does not accept image/png"
     assert turns._unseen(router, {"router": router}, QUESTION) == said
+
+
+class Session:
+    """A session of fast-agent's whose turns leave so many requests to servers without an answer."""
+
+    def __init__(self, unanswered: int) -> None:
+        self._unanswered = unanswered
+        model = SimpleNamespace(config=SimpleNamespace(servers=[]), llm=None, message_history=[])
+        self.agent_app = SimpleNamespace(registered_agents=lambda: {"scout": model})
+
+    async def generate(self, message: Any, request_params: Any) -> PromptMessageExtended:
+        human_input._current.get().unanswered += self._unanswered
+        return PromptMessageExtended(role="assistant", content=[TextContent(type="text", text="done")])
+
+    async def clear(self, agent_name: str) -> None: ...
+
+    async def delete(self) -> None: ...
+
+
+@asynccontextmanager
+async def nothing_lent(*_: Any) -> Any:
+    yield
+
+
+@pytest.mark.parametrize(("unanswered", "instances"), [(0, 1), (1, 2)])
+async def test_an_instance_whose_server_may_still_ask_serves_no_other_caller(unanswered: int, instances: int) -> None:
+    made: list[Session] = []
+
+    async def session(*_: Any, **__: Any) -> Session:
+        made.append(Session(unanswered))
+        return made[-1]
+
+    engine = turns.Engine(
+        SimpleNamespace(app=SimpleNamespace(agents={}), target="scout"),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        Conversations(MemoryStore(turns.weigh), turns.weigh),
+        choose=sorted,
+        programs=Programs(frozenset(), lambda name, reason: None),
+        forwarding=SimpleNamespace(servers=frozenset(), lent=nothing_lent),  # type: ignore[arg-type]
+    )
+    engine._harness = SimpleNamespace(session=session)  # type: ignore[assignment]
+    for _ in range(2):
+        elicit: Any = None
+        assert await engine.ask(Question("hello", ()), None, None, None, elicit=elicit) == "done"
+    assert len(made) == instances

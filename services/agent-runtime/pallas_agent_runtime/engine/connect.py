@@ -10,7 +10,6 @@ import asyncio
 import contextvars
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +94,7 @@ class _Start:
 class Connections:
     """The servers of one instance, connected where they are missing; `choose` says which HTTP servers to try now.
 
-    `forwarded` are connected elsewhere, for one turn each. `connecting` is around each connection while it is made.
+    `forwarded` are connected elsewhere, for one turn each.
     """
 
     def __init__(
@@ -105,13 +104,11 @@ class Connections:
         choose: Choose,
         *,
         programs: Programs,
-        connecting: Callable[[str], AbstractContextManager[None]],
     ) -> None:
         self._app = app
         self._forwarded = forwarded
         self._choose = choose
         self._programs = programs
-        self._connecting = connecting
         self._starts: dict[tuple[str, str], _Start] = {}
         # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -156,8 +153,7 @@ class Connections:
     async def _attach(self, agent: str, server: str, end: float) -> None:
         try:
             async with asyncio.timeout_at(end):
-                with self._connecting(server):
-                    await self._app.attach_mcp_server(agent, server)
+                await self._app.attach_mcp_server(agent, server)
         except Exception as error:
             log.warning("server_not_attached", server=server, error=type(error).__name__)
 
@@ -194,8 +190,7 @@ class Connections:
         timer = loop.call_later(self._programs.timeout, late)
         try:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
-                with self._connecting(name):
-                    await self._app.attach_mcp_server(agent, name)
+                await self._app.attach_mcp_server(agent, name)
         except Exception as error:
             self._programs.late(use, name, f"not started: {type(error).__name__}")
             return False

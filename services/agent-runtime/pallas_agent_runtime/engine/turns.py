@@ -53,8 +53,9 @@ class _Answer:
 class _Instance:
     session: HarnessSession
     connections: Connections
-    questions: human_input.Questions
     turns: int = 0
+    unanswered: int = 0
+    """Requests to MCP servers that a turn gave up: a question on account of one must not reach the next caller."""
 
 
 class Engine:
@@ -176,9 +177,10 @@ class Engine:
                     _resume(agents[name], messages)
             before = len(agent.message_history)
             progress = self._progress(report)
-            with instance.questions.of_turn(elicit):
+            with human_input.of_turn(elicit) as questions:
                 async with self._forwarding.lent(agents, caller, progress):
                     reply = await instance.session.generate(_message(question), request_params=_params(progress))
+            instance.unanswered = questions.unanswered
             text = _words(agent.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
                 return _Answer(text or "the model gave no answer", failed=True)
@@ -195,23 +197,21 @@ class Engine:
         if self._harness is None:
             raise EngineFailed("the engine is not running")
         session = await self._harness.session(f"pool-{uuid.uuid4().hex}", agent_name=self._loaded.target)
-        questions = human_input.Questions()
         human_input.equip(session.agent_app.registered_agents(), self._wanting_humans)
         connections = Connections(
             session.agent_app,
             self._forwarding.servers,
             self._choose,
             programs=self._programs,
-            connecting=questions.connecting,
         )
         self._connections.add(connections)
-        return _Instance(session, connections, questions)
+        return _Instance(session, connections)
 
     async def _clean(self, instance: _Instance) -> bool:
         for name in instance.session.agent_app.registered_agents():  # `clear` is for one agent, not for the application
             await instance.session.clear(agent_name=name)
         instance.turns += 1
-        return instance.turns < TURNS
+        return instance.turns < TURNS and not instance.unanswered
 
     async def _discard(self, instance: _Instance) -> None:
         await instance.connections.close()
