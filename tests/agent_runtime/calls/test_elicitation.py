@@ -243,6 +243,60 @@ async def test_a_turn_pauses_only_with_questions_that_are_open(monkeypatch: pyte
     assert await paused.resume(context_of(), answered(asked, question_2=SMALL)) == "accept"
 
 
+async def test_a_turn_that_ended_by_itself_holds_no_slot_and_its_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patient(elicit: Any, report: Any) -> str:
+        return str((await elicit(FORM)).action)
+
+    async def hurried(elicit: Any, report: Any) -> str:
+        question = asyncio.create_task(elicit(FORM))
+        await deadline.wait()
+        question.cancel()
+        await asyncio.wait([question])
+        return "no answer before the deadline"
+
+    async def ended_turn() -> Any:
+        asked: Any = await paused.begin(context_of(), PARAMS, hurried)
+        deadline.set()
+        await paused._paused[asked.request_state].task
+        deadline.clear()
+        return asked
+
+    deadline = asyncio.Event()
+    monkeypatch.setattr(elicitation, "caller", lambda request: None)
+    paused = PausedTurns(most=1)
+    ended = [await ended_turn() for _ in range(3)]
+    waiting = await paused.begin(context_of(), PARAMS, patient)
+    assert len(paused._paused) == 2  # of those that ended as many are kept as may wait
+    with pytest.raises(CannotAsk, match="1 calls wait"):
+        await paused.begin(context_of(), PARAMS, patient)
+    with pytest.raises(NotOpen):
+        await paused.resume(context_of(), answered(ended[0], question_1=SMALL))
+    assert await paused.resume(context_of(), answered(ended[2], question_1=SMALL)) == "no answer before the deadline"
+    assert await paused.resume(context_of(), answered(waiting, question_1=SMALL)) == "accept"
+
+
+async def test_a_request_that_is_cancelled_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = asyncio.Event()
+    ended = asyncio.Event()
+
+    async def work(elicit: Any, report: Any) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    monkeypatch.setattr(elicitation, "caller", lambda request: None)
+    request = asyncio.create_task(PausedTurns().begin(context_of(), PARAMS, work))
+    await begun.wait()
+    request.cancel()
+    await asyncio.wait([request])
+    async with asyncio.timeout(5):
+        await ended.wait()
+    assert request.cancelled()
+
+
 @pytest.mark.parametrize(
     ("params", "declared", "refusal"),
     [

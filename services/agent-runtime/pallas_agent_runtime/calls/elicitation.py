@@ -129,7 +129,7 @@ class PausedTurns:
         async def ask(question: t.ElicitRequestParams) -> t.ElicitResult:
             if self._refusal:
                 raise CannotAsk(self._refusal)
-            if len(self._paused) >= self._most:
+            if sum(not paused.task.done() for paused in self._paused.values()) >= self._most:
                 raise CannotAsk(f"{self._most} calls wait for answers of their callers already")
             return await turn.ask(question)
 
@@ -170,7 +170,13 @@ class PausedTurns:
         return turn.task.result() if turn.task.done() else self._pause(turn)
 
     def _pause(self, turn: _Turn) -> t.InputRequiredResult:
-        """Keep the turn until its caller comes back, and return what it is asked; the state tells nobody anything."""
+        """Keep the turn until its caller comes back, and return what it is asked; the state tells nobody anything.
+
+        One that ends meanwhile, by its deadline or without the answer, waits for nothing: only its end is kept.
+        """
+        ended = [state for state, paused in self._paused.items() if paused.task.done()]
+        for state in ended[: max(0, len(ended) - self._most)]:
+            self._paused.pop(state).timer.cancel()
         state = secrets.token_urlsafe(24)
         self._paused[state] = turn
         turn.timer = asyncio.get_running_loop().call_later(self._patience, self._give_up, state)
