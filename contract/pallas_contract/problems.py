@@ -34,8 +34,15 @@ class Problem:
 
     def __str__(self) -> str:
         prefix = "warning: " if self.level == "warning" else ""
-        hint = f"\n    {self.hint}" if self.hint else ""
-        return f"{prefix}{self.where}: {self.message}{hint}"
+        hint = f"\n    {printable(self.hint)}" if self.hint else ""
+        return f"{prefix}{printable(str(self.where))}: {printable(self.message)}{hint}"
+
+
+def printable(text: str) -> str:
+    """Return `text` with its control characters escaped: names of the user's go to terminals, where they act."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 class Refused(Exception):

@@ -26,3 +26,10 @@ def test_one_error_refuses_with_everything() -> None:
         refuse_errors([LATE, EARLY])
     assert refused.value.problems == [EARLY, LATE]
     assert str(refused.value) == f"{EARLY}\n{LATE}"
+
+
+def test_no_name_of_the_users_acts_on_the_terminal() -> None:
+    problem = Problem(
+        Where("a\x1b[2J", field="mcp.servers.\x07"), "no server `\x1b[31m`\nbut ünï ☃ 🦊", "take \u202e away"
+    )
+    assert str(problem) == ("a\\x1b[2J mcp.servers.\\x07: no server `\\x1b[31m`\nbut ünï ☃ 🦊\n    take \\u202e away")

@@ -112,7 +112,8 @@ def _healthcheck(workload: Workload) -> Tree:
         # -P: no module of the project may stand in for one of ours
         "test": ["CMD", "python", "-P", "-m", "pallas_contract", workload.health_url],
         "interval": "10s",
-        "timeout": "5s",
+        # the check is a Python of its own, which takes 5 s to begin on a machine that starts twenty containers
+        "timeout": "10s",
         "retries": 3,
         "start_period": f"{START_PERIOD['container']:g}s",
         # asked each second until it is up, so that nobody who depends on it waits longer than that
