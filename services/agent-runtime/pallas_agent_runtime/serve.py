@@ -178,7 +178,7 @@ async def _answer(
         def current() -> Health:
             return combine(
                 downstream.unreachable(),
-                checks.active_failure,
+                checks.active_failure or preflight.keyless(engine.keyless, prepared.config.data, os.environ),
                 engine.failure,
                 downstream.refreshed,
                 refusing=downstream.refusing(prepared.endpoints.keys() - settings.forward - prepared.oauth),

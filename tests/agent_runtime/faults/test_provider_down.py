@@ -131,3 +131,18 @@ async def test_an_unset_key_stops_no_agent(
             page = await asyncio.to_thread(checked, toolkit, agents, "openai")
             assert page.get("message", "") == message
             assert "openai.api_key: the variable OPENAI_API_KEY is not set" in agents.log("scout").read_text()
+
+
+@pytest.mark.parametrize("card", ["", "model: gpt-oss"], ids=["by default", "in the card"])
+async def test_an_unset_key_of_a_provider_that_nobody_asks_stops_no_agent_either(
+    toolkit: Any, tmp_path: Any, card: str
+) -> None:
+    """Hugging Face's is read by fast-agent alone."""
+    files = {
+        "fastagent.config.yaml": "default_model: passthrough\n" if card else "default_model: gpt-oss\n",
+        "scout.md": f"---\ntype: agent\nname: scout\n{card}\n---\nYou are Scout.\n",
+        ".env": f"HF_HOME={tmp_path}\n",
+    }
+    with agent(toolkit, tmp_path, "openai", {}, **files) as agents:
+        page = json.loads(agents.get("scout", "/healthz")[1])
+    assert (page["status"], page["message"]) == ("degraded", "LLM: hf: no API key")

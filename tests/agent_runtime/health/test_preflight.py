@@ -11,7 +11,7 @@ import pytest
 
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.health import providers
-from pallas_agent_runtime.health.preflight import Outcome, Preflight, ProviderTarget, targets
+from pallas_agent_runtime.health.preflight import Outcome, Preflight, ProviderTarget, keyless, targets
 from pallas_contract.fleet.providers import split
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -135,6 +135,23 @@ def test_the_active_provider_and_those_with_a_key_are_checked(
     data: dict[str, Any], default_model: str, environ: dict[str, str], found: list[ProviderTarget]
 ) -> None:
     assert targets(data, *split(default_model), environ) == found
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "data", "environ", "reason"),
+    [
+        ((), {}, {}, ""),
+        (("hf", "groq"), {}, {}, "groq, hf: no API key"),
+        (("openai",), {}, {}, "openai: no API key"),
+        (("responses",), {"openai": {"base_url": f"{OPENAI_BASE_URL}/"}}, {}, "responses: no API key"),
+        (("openai", "hf"), {}, {"OPENAI_BASE_URL": "http://own/v1"}, "hf: no API key"),
+        (("anthropic",), {"anthropic": {"base_url": "http://own"}}, {}, ""),
+    ],
+)
+def test_who_needs_a_key_and_has_none(
+    prefixes: tuple[str, ...], data: dict[str, Any], environ: dict[str, str], reason: str
+) -> None:
+    assert keyless(prefixes, data, environ) == reason
 
 
 async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen() -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import tool_policy, user_code
-from pallas_agent_runtime.engine.constructor import kit_configured
+from pallas_agent_runtime.engine.patches import kit_configured
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where

@@ -25,6 +25,7 @@ from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.message_copy import kept
+from pallas_agent_runtime.engine.patches import MissingKeys
 from pallas_agent_runtime.engine.pool import Instances
 from pallas_service.access.caller import Caller
 
@@ -88,6 +89,7 @@ class Engine:
         self._pool = Instances(self._make, self._clean, self._discard, limit)
         self._turns: set[asyncio.Task[_Answer]] = set()
         self._connections: set[Connections] = set()
+        self._keys = MissingKeys()
         self._accepting = True
         self._aborting = False
 
@@ -95,6 +97,11 @@ class Engine:
     def failure(self) -> str:
         """Return why the agent cannot process requests at present; empty when it can."""
         return said(self._pool.failure) if self._pool.failure else ""
+
+    @property
+    def keyless(self) -> frozenset[str]:
+        """Return the prefixes of the providers that the application's agents run on without a key."""
+        return frozenset(self._keys.providers)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -106,17 +113,22 @@ class Engine:
         try:
             if not self._settings.agent.shell:
                 await tool_policy.withhold_shell(self._loaded.app)
-            async with self._loaded.app.harness() as self._harness:
-                try:
-                    async with self._pool.one() as instance:
-                        await instance.connections.start_programs()
+            with self._keys.tolerated():
+                async with self._loaded.app.harness() as self._harness, self._one_warm():
                     yield
-                finally:
-                    await self.abort()
-                    # fast-agent would wait for a start under way before it closes an instance
-                    await asyncio.gather(*(connections.close() for connections in self._connections))
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
+
+    @asynccontextmanager
+    async def _one_warm(self) -> AsyncIterator[None]:
+        try:
+            async with self._pool.one() as instance:
+                await instance.connections.start_programs()
+            yield
+        finally:
+            await self.abort()
+            # fast-agent would wait for a start under way before it closes an instance
+            await asyncio.gather(*(connections.close() for connections in self._connections))
 
     async def ask(
         self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,6 +83,20 @@ def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[s
                 )
             )
     return checks
+
+
+def keyless(prefixes: Iterable[str], data: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return `hf: no API key` for the providers that agents run on without one; empty where each needs none.
+
+    `prefixes` are those of their models. Of the providers that are checked, a server of one's own needs no key.
+    """
+    names = []
+    for prefix in sorted(prefixes):
+        provider = providers.find(prefix)
+        url = fastagent_yaml.url_of(data, provider, environ, (prefix, provider.name)) if provider else ""
+        if provider is None or not url or url.rstrip("/") == provider.default_url:
+            names.append(prefix)
+    return f"{', '.join(names)}: no API key" if names else ""
 
 
 @asynccontextmanager

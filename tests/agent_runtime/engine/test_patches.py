@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml
-from pallas_agent_runtime.engine.constructor import kit_configured
+from pallas_agent_runtime.engine.patches import kit_configured
 
 
 @pytest.fixture

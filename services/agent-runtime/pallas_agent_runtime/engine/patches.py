@@ -1,0 +1,91 @@
+"""Parts of fast-agent that are replaced for a time, since it has no setting for it: constructor, look-up of keys."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+from fast_agent import FastAgent
+from fast_agent.core import validation
+from fast_agent.core.exceptions import ProviderKeyError
+from fast_agent.llm.provider_key_manager import ProviderKeyManager
+
+from pallas_agent_runtime.config.fastagent_yaml import NO_KEY
+
+log = structlog.get_logger(__name__)
+
+_ELSEWHERE = ("config_path", "home", "no_home")
+"""Parameters that name another configuration than the kit's."""
+
+
+@contextmanager
+def kit_configured(module: str) -> Iterator[None]:
+    """Have every FastAgent made meanwhile, by the import of `module`, read the kit's configuration; each other is told.
+
+    One made from a file of its own would know no member of the fleet, none of its secrets and none of what the kit
+    decides. fast-agent has no way to hand it one from outside, so its constructor is wrapped for that time.
+    """
+    original = FastAgent.__init__
+    parameters = inspect.signature(original)
+
+    @functools.wraps(original)
+    def construct(*args: Any, **kwargs: Any) -> None:
+        call = parameters.bind(*args, **kwargs)
+        others = {key: call.arguments.pop(key) for key in _ELSEWHERE if call.arguments.get(key)}
+        for key, value in others.items():
+            log.warning("configuration_not_used", module=module, parameter=key, path=str(value))
+        original(*call.args, **call.kwargs)
+
+    FastAgent.__init__ = construct  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        FastAgent.__init__ = original  # type: ignore[method-assign]
+
+
+class MissingKeys:
+    """The providers that agents of this process run on and that have no key.
+
+    fast-agent refuses to make an agent whose provider has neither a key nor a login of its own (`hf auth login`,
+    Google's application default credentials). Seed 001, Startup Preflight, only warns.
+    """
+
+    def __init__(self) -> None:
+        self.providers: set[str] = set()
+        """As prefixes of models: `hf`, `groq`."""
+
+    @contextmanager
+    def tolerated(self) -> Iterator[None]:
+        """Have fast-agent go on without a key: some models ask for it when they are made, all when they are checked.
+
+        A key written into its configuration would hide a login of its own.
+        """
+        get = ProviderKeyManager.get_api_key
+        validate = validation.validate_provider_keys_post_creation
+        ProviderKeyManager.get_api_key = staticmethod(self._key)  # type: ignore[method-assign]
+        validation.validate_provider_keys_post_creation = functools.partial(self._validate, validate)
+        try:
+            yield
+        finally:
+            ProviderKeyManager.get_api_key = staticmethod(get)  # type: ignore[method-assign]
+            validation.validate_provider_keys_post_creation = validate
+
+    def _key(self, provider_name: str, config: Any) -> str:
+        """Return the provider's key, or what stands for none: a call with it fails, as one with a wrong key does."""
+        key = ProviderKeyManager.get_optional_api_key(provider_name, config)
+        self._note(provider_name, missing=key in (None, NO_KEY))
+        return NO_KEY if key is None else key
+
+    def _validate(self, validate: Callable[[dict[str, Any]], None], agents: Mapping[str, Any]) -> None:
+        for name, agent in agents.items():
+            try:
+                validate({name: agent})
+            except ProviderKeyError:
+                self._note(agent.llm.provider.config_name, missing=True)
+
+    def _note(self, provider: str, *, missing: bool) -> None:
+        (self.providers.add if missing else self.providers.discard)(provider)

@@ -1,0 +1,68 @@
+"""Every provider of the installed fast-agent without any key: an instance is made, and the provider is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from fast_agent import FastAgent
+from fast_agent.core.exceptions import ProviderKeyError
+from fast_agent.llm.provider_types import Provider
+
+from pallas_agent_runtime.engine.patches import MissingKeys
+from pallas_contract.fleet import engine_table
+
+KEYLESS = frozenset({Provider.FAST_AGENT, Provider.GENERIC, Provider.OPENRESPONSES, Provider.COPILOT})
+"""Those that have a model of their own or a server on this machine; of Copilot a login is asked with the first call."""
+SEPARATE = frozenset({Provider.BEDROCK})
+"""Amazon's package is no part of fast-agent's; without it there is no model, with or without a key."""
+NAMED = {provider: name for name, provider in sorted(engine_table.models().items(), reverse=True)}
+"""A model of each provider that takes only those it knows."""
+CONFIG = {"azure": {"resource_name": "x"}, "anthropic": {"vertex_ai": {"project_id": "p", "location": "l"}}}
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_TOKEN", "_CREDENTIALS")):
+            monkeypatch.delenv(name)
+    for name in ("HOME", "HF_HOME", "FAST_AGENT_HOME", "CLOUDSDK_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "fast-agent.yaml").write_text(yaml.safe_dump(CONFIG))
+
+
+async def make(model: str) -> None:
+    app = FastAgent("keys", parse_cli_args=False, quiet=True)
+
+    @app.agent("scout", "Help.", model=model)
+    async def scout() -> None: ...
+
+    async with app.harness() as harness:
+        await harness.session("one", agent_name="scout")
+
+
+@pytest.mark.parametrize("provider", [row for row in Provider if row not in SEPARATE], ids=lambda row: row.value)
+async def test_an_instance_is_made_without_a_key(provider: Provider) -> None:
+    keys = MissingKeys()
+    with keys.tolerated():
+        await make(NAMED.get(provider.value, f"{provider.value}.m"))
+    assert keys.providers == (set() if provider in KEYLESS else {provider.value})
+
+
+async def test_a_key_that_is_there_by_now_is_missing_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = MissingKeys()
+    with keys.tolerated():
+        await make("groq.m")
+        assert keys.providers == {"groq"}
+        monkeypatch.setenv("GROQ_API_KEY", "gsk-x")
+        await make("groq.m")
+        assert keys.providers == set()
+
+
+async def test_afterwards_fast_agent_is_as_it_was() -> None:
+    with MissingKeys().tolerated():
+        pass
+    with pytest.raises(ProviderKeyError):
+        await make("groq.m")
