@@ -11,6 +11,7 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,22 @@ async def test_output_of_both_streams_is_heard_before_the_exit_code():
     child = await spawn(shell("echo out; echo err >&2; printf half; exit 3"), heard.append)
     assert await child.wait() == 3
     assert heard == ["out", "err", "half"]
+
+
+async def test_a_child_writes_on_to_the_end_when_nobody_can_show_its_lines():
+    """The terminal is gone, or something that nobody thought of. A pipe holds 64 KiB: here there is more to come."""
+    heard: list[str] = []
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+
+    def broken(line: str) -> None:
+        heard.append(line)
+        raise BrokenPipeError
+
+    child = await spawn(shell("trap '' PIPE; seq 1 30000 && exit 3"), broken)
+    assert await child.wait() == 3
+    assert heard == [str(number) for number in range(1, 30001)]
+    assert [type(error) for error in reported] == [BrokenPipeError]
 
 
 async def test_a_child_inherits_the_socket_of_its_port_and_no_other(port):

@@ -133,14 +133,24 @@ def dies_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
 
 
 async def _listen(output: RawIOBase, on_line: OnLine) -> None:
-    """Hand every line of the pipe `output` to `on_line`, then close it."""
+    """Hand every line of the pipe `output` to `on_line`, then close it.
+
+    The pipe is read to its end whatever `on_line` raises: a child that writes into a closed one would end by it.
+    """
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), output
     )
     with contextlib.closing(transport):
+        failed = False
         async for line in lines(stream):
-            on_line(line)
+            try:
+                on_line(line)
+            except Exception as error:  # of a terminal that is gone, or whatever nobody has thought of
+                if not failed:  # once: every line that follows would say the same
+                    context = {"message": "output of a member is lost", "exception": error}
+                    asyncio.get_running_loop().call_exception_handler(context)
+                failed = True
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
