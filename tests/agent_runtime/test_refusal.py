@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from pallas_agent_runtime import refusal
+from pallas_agent_runtime import cli, refusal
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target, probe
 from pallas_contract.problems import Problem, Where
@@ -67,7 +69,7 @@ def refusing(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterat
 
     sleep = refusal.asyncio.sleep
     monkeypatch.setattr(refusal, "_pause", until_over)
-    thread = threading.Thread(target=refusal.explain, args=(PROBLEMS, environ))
+    thread = threading.Thread(target=refusal.explain, args=(PROBLEMS, environ), kwargs={"secretive": False})
     thread.start()
     yield f"http://{environ['PALLAS_BIND']}/mcp"
     over.set()
@@ -87,9 +89,53 @@ async def test_the_registry_hears_the_reason(refusing: str) -> None:
 )
 def test_elsewhere_nobody_asks(environ: dict[str, str], change: dict[str, str], monkeypatch) -> None:
     monkeypatch.setattr(refusal, "app", None)
-    refusal.explain(PROBLEMS, environ | change)
+    refusal.explain(PROBLEMS, environ | change, secretive=False)
 
 
 def test_remarks_are_no_refusal(environ: dict[str, str], monkeypatch) -> None:
     monkeypatch.setattr(refusal, "app", None)
-    refusal.explain(PROBLEMS[2:], environ)
+    refusal.explain(PROBLEMS[2:], environ, secretive=True)
+
+
+class Listening(Exception):
+    """The end of a test: the agent is about to listen."""
+
+
+@pytest.mark.parametrize(
+    ("fleet", "message"),
+    [
+        ("agents: {x: {port: 8001}}", MESSAGE),
+        ("agents: {x: {port: 8001}}, access: {tokens: {ann: {file: ann.txt}}}", refusal.UNTOLD),
+        ("agents: {x: {port: 8001, access: {tokens: {ann: {file: ann.txt}}}}}", refusal.UNTOLD),
+        (
+            "agents: {x: {port: 8001, access: {anonymous: true}}}, access: {tokens: {ann: {file: ann.txt}}}",
+            MESSAGE,
+        ),
+        ("agents: {y: {port: 8001}}", refusal.UNTOLD),
+        ("agents: {x: {prot: 8001}}", refusal.UNTOLD),
+        ("agents: {", refusal.UNTOLD),
+    ],
+)
+def test_an_agent_that_asks_for_a_token_tells_nobody_what_is_wrong(
+    fleet: str, message: str, tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def app(message: str) -> None:
+        raise Listening(message)
+
+    (tmp_path / "agents.yaml").write_text(f"{{name: demo, {fleet}}}")
+    monkeypatch.setattr(refusal, "app", app)
+    with pytest.raises(Listening) as told:
+        refusal.explain(PROBLEMS, environ, secretive=refusal.protected(tmp_path / "agents.yaml", "x"))
+    assert str(told.value) == message
+
+
+@pytest.mark.parametrize("access", [{}, {"tokens": {"ann": {"file": "ann.txt"}}}])
+def test_the_command_says_whether_the_agent_asks_for_a_token(
+    access: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "agents.yaml"  # JSON is YAML; there is no module `x` beside it
+    path.write_text(json.dumps({"name": "demo", "agents": {"x": {"port": 8001, "module": "x"}}, "access": access}))
+    explained: list[bool] = []
+    monkeypatch.setattr(refusal, "explain", lambda *_, secretive: explained.append(secretive))
+    assert cli.main(["--agent", "x", "--config", str(path)]) == 2
+    assert explained == [bool(access)]

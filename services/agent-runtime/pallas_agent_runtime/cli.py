@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.agent is not None and not options.check:
             from pallas_agent_runtime import refusal  # noqa: PLC0415 - only where it is needed
 
-            refusal.explain(refused.problems, os.environ)
+            secretive = refusal.protected(path, options.agent)
+            refusal.explain(refused.problems, os.environ, secretive=secretive)
         return EXIT_INPUT
     except KeyboardInterrupt:
         return 0

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -17,21 +18,44 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract import names
 from pallas_contract.documents import reason
-from pallas_contract.problems import Problem
+from pallas_contract.fleet import source
+from pallas_contract.launch import credentials
+from pallas_contract.problems import Problem, Refused
+from pallas_contract.validate import load
 from pallas_service.http import sockets
 from pallas_service.http.shutdown import HttpServer
 
 SECONDS = 10.0
 """Long enough for two rounds of probes at the default interval."""
+UNTOLD = "the agent refused its input; its log says what is wrong"
 _SERVER_ERROR = -32000
 """First of the codes that JSON-RPC 2.0 leaves to servers."""
 _MOST = 64 * 1024
 """Bytes of a request that are read, for its id."""
 
 
-def explain(problems: Iterable[Problem], environ: Mapping[str, str], seconds: float = SECONDS) -> None:
-    """Answer on PALLAS_BIND with the first of `problems` for `seconds`; nothing where nobody would ask."""
+def protected(path: Path, name: str) -> bool:
+    """Return whether agent `name` of the fleet file `path` asks its callers for a token, as far as can be told.
+
+    A file that cannot be read, or has no such agent, may have meant to.
+    """
+    try:
+        fleet = load.parse(source.read(path))
+    except Refused:
+        return True
+    return name not in fleet.agents or credentials.protected(fleet, name)
+
+
+def explain(
+    problems: Iterable[Problem], environ: Mapping[str, str], *, secretive: bool, seconds: float = SECONDS
+) -> None:
+    """Answer on PALLAS_BIND with the first of `problems` for `seconds`; nothing where nobody would ask.
+
+    `secretive` answers with `UNTOLD` instead: no token can be checked at that point, so whoever asks may be anybody.
+    """
     message = next((str(problem).partition("\n")[0] for problem in sorted(problems) if problem.level == "error"), "")
+    if message and secretive:
+        message = UNTOLD
     host, _, port = environ.get(names.ENV_BIND, "").rpartition(":")
     if environ.get(names.ENV_PLACEMENT) != "container" or not message or not host or not port.isdecimal():
         return
