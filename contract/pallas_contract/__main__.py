@@ -24,6 +24,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 async def check(url: str, *, deep: bool = False) -> str:
     """Return why the URL does not answer as it should; empty when it does. `deep` also calls the tool `get_health`."""
+    if url.startswith("tcp://"):
+        return await _connects(url)
     if url.endswith(names.MCP_PATH):
         result = await probe.probe(probe.Target(url, deep=deep))
         return "" if result.reachable else result.reason.message
@@ -36,6 +38,22 @@ async def check(url: str, *, deep: bool = False) -> str:
     except (http_client.Unreachable, ValueError) as error:
         return str(error)
     return "" if response.status == 200 else f"HTTP {response.status}"
+
+
+async def _connects(url: str) -> str:
+    """Return why nothing listens at a `tcp:` URL, empty where something does."""
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(probe.TIMEOUT):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    except TimeoutError:
+        return f"no answer in {probe.TIMEOUT:g} s"
+    except ConnectionRefusedError:
+        return "connection refused"
+    except OSError as error:
+        return str(error)
+    writer.close()
+    return ""
 
 
 async def wait(
@@ -71,7 +89,9 @@ def _explained(url: str, reason: str) -> str:
 def main() -> int:
     """Ask every URL of the command line and print what each answers; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pallas_contract", description="Ask endpoints how they are.")
-    parser.add_argument("urls", metavar="URL", nargs="+", help="ending in /mcp: asked in MCP; any other: with GET")
+    parser.add_argument(
+        "urls", metavar="URL", nargs="+", help="ending in /mcp: asked in MCP; tcp:: whether it listens; else GET"
+    )
     parser.add_argument("--wait", metavar="SECONDS", type=float, default=0.0, help="ask again until they answer")
     parser.add_argument("--deep", action="store_true", help="also call get_health on an MCP endpoint")
     arguments = parser.parse_args()

@@ -69,6 +69,8 @@ the host name alone stands for all replicas at once."""
 ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
 """SQLite file in which the registry keeps who registered, relative to agents.yaml or absolute; without it a restart
 forgets them. Written for `registry.registration.store`."""
+ENV_ADDRESS = "PALLAS_ADDRESS_"
+"""Prefix of the variable with the `host:port` of a service that is neither MCP server nor model; see `address_key`."""
 ENV_SERVICE = "PALLAS_SERVICE"
 """The name under which a companion service runs."""
 ENV_LOG_FORMAT = "PALLAS_LOG_FORMAT"
@@ -147,3 +149,8 @@ def call_token(peer: str) -> str:
 def title(name: str) -> str:
     """Return the default display name of an agent (seed 001: `name.title()`, with underscores read as spaces)."""
     return name.replace("_", " ").replace("-", " ").title()
+
+
+def address_key(service: str) -> str:
+    """Return the variable in which agents get the address of `service`."""
+    return ENV_ADDRESS + service.upper().replace("-", "_")

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.model import Resources
+from pallas_contract.fleet.model import Resources, Service
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_contract.launch.program import Program, programs
@@ -58,6 +58,21 @@ class Collector:
         return "." not in self.host and ":" not in self.host
 
 
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What is particular to an image that is not the kit's: nothing of ours is in it, no Python and no check."""
+
+    provides: Literal["mcp", "openai", "other"]
+    path: str
+    entrypoint: tuple[str, ...] = ()
+    """In place of the image's own."""
+    health_command: tuple[str, ...] = ()
+    """Run in the container to see whether it is up; without, it is asked from outside or not at all."""
+    user: int = 10001
+    writable: tuple[str, ...] = ()
+    """Folders in memory that it may write to besides /tmp."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload(Program):
     """A program in a container of its own, and everything a target must grant it, and no more."""
@@ -83,6 +98,10 @@ class Workload(Program):
     """Hosts and networks outside of the fleet, where these are known; else with `egress` it is the world."""
     collector: Collector | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    port: int = names.CONTAINER_PORT
+    """What it listens on in its container."""
+    foreign: Foreign | None = None
+    """None: one of the kit's images, or made from it."""
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
 
@@ -206,11 +225,24 @@ def _agent_grants(fleet: ResolvedFleet, agent: ResolvedAgent) -> dict[str, Any]:
 def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
     service = fleet.services[name]
     return {
-        "image": fleet.image.agent,
+        "image": service.image or fleet.image.agent,
+        "port": addresses.container_port(fleet, name),
+        "foreign": _foreign(service) if service.image else None,
         "resources": service.resources,
-        "needs_code": fleet.image.code == "mounted",
+        "needs_code": fleet.image.code == "mounted" and not service.image,
         "egress": (egress.EXPLICIT,) if service.egress else (),
     }
+
+
+def _foreign(service: Service) -> Foreign:
+    return Foreign(
+        provides=service.provides,
+        path=addresses.service_path(service),
+        entrypoint=tuple(service.entrypoint),
+        health_command=tuple(service.health.command) if service.health else (),
+        user=service.user,
+        writable=tuple(sorted(set(service.writable))),
+    )
 
 
 def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:

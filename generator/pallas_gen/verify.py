@@ -131,12 +131,13 @@ def planned(plan: Plan, workload: Workload) -> ObservedWorkload:
     peers = {host for edge in edges if workload.host in edge for host in edge} - {workload.host}
     callers = {caller for caller, called in edges if called == workload.host and workload.kind == "agent"}
     collector = workload.collector if plan.isolated else None
+    foreign = workload.foreign
     return ObservedWorkload(
         image=workload.image,
-        command=workload.command,
+        command=(*(foreign.entrypoint if foreign else ()), *workload.command),
         env=shared_env(workload.env),
-        port=names.CONTAINER_PORT,
-        probe=workload.health_url,
+        port=workload.port,
+        probe=next(reversed(foreign.health_command), "") if foreign else workload.health_url,
         order=tuple(sorted(workload.waits_for)),
         secrets=tuple(sorted(f"{secret.target}: {PurePosixPath(secret.file)}" for secret in workload.secrets)),
         limits=(workload.resources.cpus, mebibytes(workload.resources.memory)),

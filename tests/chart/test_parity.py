@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -27,7 +27,9 @@ agents:
   scout: {module: agents.scout, port: 8101, depends_on: [other]}
   other: {module: agents.other, port: 8102, access: {tokens: {scout: {file: s/scout}}}}
 """
-NAMES = ["01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", *COLLECTORS]
+IMAGES = (Path(__file__).parents[1] / "generator" / "fleets" / "images" / "agents.yaml").read_text()
+CARD = "---\nname: scout\nservers: [weather]\n---\nYou look things up.\n"
+NAMES = ["images", "01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", *COLLECTORS]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -46,6 +48,7 @@ def fleets(example, compiled, graph, public) -> dict[str, Any]:
     return {
         **examples,
         **traced,
+        "images": (compiled(IMAGES.replace("agents/scout.md", "scout.md"), scout__md=CARD), ()),
         "graph": (graph, ()),
         "public": (public, ()),
         "protected": (compiled(PROTECTED), tokens),

@@ -51,6 +51,12 @@ async def test_a_page_is_asked_for_with_get(serve, answer, status: int, code: in
     assert [(asked.method, asked.path) for asked in server.asked] == [("GET", "/readyz")]
 
 
+async def test_a_port_is_asked_whether_somebody_listens(serve, answer) -> None:
+    server = await serve(answer(503))
+    assert await command.check(server.url.replace("http://", "tcp://")) == ""
+    assert await command.check("tcp://127.0.0.1:1") == "connection refused"
+
+
 async def test_without_a_url_the_arguments_are_wrong() -> None:
     assert await run() == (2, "")
 

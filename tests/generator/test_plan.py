@@ -180,3 +180,22 @@ def test_what_is_not_said_about_telemetry_is_left_to_opentelemetry(plan) -> None
     assert (env.collector.port, env.collector.beside) == (443, False)
     plain = plan(TWO + "telemetry: {otlp_endpoint: 'http://in.example.com'}\n").workload("scout")
     assert plain.collector.port == 80  # a URL says so; the exporter adds no 4318 of its own
+
+
+FOREIGN = """\
+name: x
+image: {agent: example/fleet:1, code: mounted}
+agents: {scout: {module: agents.scout, port: 8101, depends_on: [db]}}
+services: {db: {image: acme/db:1, port: 5432, provides: other, user: 999, writable: [/var/b, /var/a, /var/b]}}
+"""
+
+
+def test_an_image_of_somebody_else_is_taken_as_it_is_and_gets_nothing_of_the_project(plan) -> None:
+    made = plan(FOREIGN)
+    database = made.workload("db")
+    assert (database.image, database.port, database.needs_code, database.files) == ("acme/db:1", 5432, False, ())
+    assert (database.egress, database.published) == ((), None)
+    assert database.foreign is not None
+    assert (database.foreign.user, database.foreign.writable) == (999, ("/var/a", "/var/b"))
+    assert made.workload("scout").foreign is None
+    assert database.url_for_others() == "tcp://db:5432"

@@ -28,6 +28,16 @@ def _inside(path: str) -> str:
     return fitting_path(path)
 
 
+def _is_plain(path: str) -> str:
+    """Require an absolute path without `..` or an empty part, and not the root or what the kit mounts itself."""
+    parts = path.split("/")[1:]
+    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts):
+        raise ValueError("must be an absolute path such as /var/cache")
+    if path == "/tmp" or f"{path}/".startswith("/run/secrets/"):  # noqa: S108
+        raise ValueError("is mounted in any case")
+    return fitting_path(path)
+
+
 def _importable(module: str) -> str:
     fitting_path(f"{module.replace('.', '/')}.py")
     return module
@@ -62,6 +72,12 @@ _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{n
 _IMAGE_PATH = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?/)?([a-z0-9]+([._-]+[a-z0-9]+)*/)*"
 _IMAGE_NAMES = rf"^{_IMAGE_PATH}([a-z0-9]+[._-])*\{{name\}}([._-][a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?$"
 _DEBIAN = r"^[a-z0-9][a-z0-9+.-]+$"
+_IMAGE = (
+    r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?$"
+)
+_URL_PATH = r"^(/[A-Za-z0-9._~-]+)*/?$"
+_SERVICE_URL = rf"^https?://{_SITE}{_URL_PATH[1:]}"
 _SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 
 PATTERNS = {
@@ -75,6 +91,9 @@ PATTERNS = {
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
     _DEBIAN: "the name of a Debian package",
     _IMAGE_NAMES: "the name of an image with one `{name}`, such as ghcr.io/team/{name} or ghcr.io/team/{name}:1.4",
+    _IMAGE: "the name of an image such as ghcr.io/team/server:1.4",
+    _URL_PATH: "a path such as /mcp",
+    _SERVICE_URL: "a URL such as http://localhost:6333/mcp, without user, query or fragment",
     **access_model.PATTERNS,
 }
 """Each pattern in words, for messages."""
@@ -95,6 +114,10 @@ Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 DebianPackage = Annotated[str, StringConstraints(pattern=_DEBIAN)]
 ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
+ImageName = Annotated[str, StringConstraints(pattern=_IMAGE, max_length=300)]
+UrlPath = Annotated[str, StringConstraints(pattern=_URL_PATH, max_length=200)]
+ServiceUrl = Annotated[str, StringConstraints(pattern=_SERVICE_URL, max_length=300)]
+ContainerPath = Annotated[str, AfterValidator(_is_plain)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
 
 
@@ -198,27 +221,53 @@ class Agent(AgentDefaults):
     """Who may call this agent, where that is not as for the whole fleet."""
 
 
-class Service(_Written):
-    """A companion process of the fleet, run from the project's own code in the agent image."""
+class ServiceHealth(_Written):
+    """How to see that a server is up which does not carry the kit's own check: one of the two."""
 
-    module: ModulePath
-    """Run as `python -m module`; it listens on the `address:port` given in PALLAS_BIND."""
+    path: UrlPath | None = None
+    """Answered to GET with 200 while it can serve."""
+    command: list[Text] = []
+    """Run in the container: exit code 0 while it can serve."""
+
+
+class Service(_Written):
+    """A companion of the fleet: the project's own code in the agent image, or any image."""
+
+    module: ModulePath | None = None
+    """Run as `python -m module`; it listens on the `address:port` given in PALLAS_BIND. Either this or `image`."""
+    image: ImageName | None = None
+    """Image of a server, as it is, in a container as closed as all the others."""
     args: list[str] = []
-    """Arguments of the module."""
+    """Arguments of the module, or of the image's entry point instead of the image's own."""
+    entrypoint: list[Text] = []
+    """Replaces the image's entry point."""
     port: Port
-    """Port on the host when the fleet runs as processes."""
-    provides: Literal["mcp", "openai"] = "mcp"
-    """`mcp`: an MCP server at /mcp; `openai`: an OpenAI-compatible API at /v1, given as OPENAI_BASE_URL."""
+    """Port on the host when the fleet runs as processes; with `image` also the one it listens on in its container."""
+    path: UrlPath | None = None
+    """Path of what an image provides. Default: /mcp, or /v1 for `openai`."""
+    command: list[Text] = []
+    """Command line that `pallas` starts for an `image`; `${PORT}` in it stands for `port`."""
+    url: ServiceUrl | None = None
+    """Where `pallas` finds what an `image` provides; it starts nothing then."""
+    provides: Literal["mcp", "openai", "other"] = "mcp"
+    """`mcp`: an MCP server; `openai`: an OpenAI-compatible API, given as OPENAI_BASE_URL; `other`: something else, such
+    as a database, whose `host:port` is in PALLAS_ADDRESS_NAME (its name in capitals) for agents that depend on it."""
+    health: ServiceHealth | None = None
+    """How to see that an image is up. Default: what it provides answers (on Kubernetes: its port)."""
     env: dict[EnvKey, str] = {}
     """Plain environment variables; a `$` is literal."""
     secrets: dict[EnvKey, SecretFile] = {}
-    """Environment variables read from secret files."""
+    """Environment variables read from secret files. An image gets `NAME_FILE` with the path of the file."""
     egress: bool = False
     """Whether the container may reach the world."""
     resources: Resources = Resources()
     """Limits of the container."""
     files: list[Pattern] = []
     """Files and folders of the project that the container gets besides the code it imports and the files it names."""
+    user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 10001
+    """User and group of an image's processes; never root."""
+    writable: list[ContainerPath] = []
+    """Folders that an image may write to besides /tmp: in memory, gone with the container."""
 
 
 class Token(_Written):

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedFleet
 
 Placement = Literal["container", "local"]
@@ -40,21 +41,66 @@ def placement(environ: Mapping[str, str]) -> Placement:
 def authority(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """Return `host:port`, under which the rest of the fleet reaches an agent or service."""
     if placement == "container":
-        return f"{names.slug(name)}:{names.CONTAINER_PORT}"
+        return f"{names.slug(name)}:{container_port(fleet, name)}"
+    if (service := fleet.services.get(name)) and service.url:
+        parts = urlsplit(service.url)
+        return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
     return f"{local_address(fleet, name)}:{_port(fleet, name)}"
 
 
 def mcp_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """Return the MCP endpoint of an agent or MCP service inside the fleet."""
+    if name in fleet.services:
+        return service_url(fleet, name, placement)
     return f"http://{authority(fleet, name, placement)}{names.MCP_PATH}"
+
+
+def service_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
+    """Return the URL of what a service provides; a `url` without a path gets the usual one."""
+    service = fleet.services[name]
+    if placement == "local" and service.url and urlsplit(service.url).path.strip("/"):
+        return service.url
+    scheme = urlsplit(service.url).scheme if placement == "local" and service.url else "http"
+    return f"{scheme}://{authority(fleet, name, placement)}{service_path(service)}"
+
+
+def container_port(fleet: ResolvedFleet, name: str) -> int:
+    """Return the port that a member listens on in its container: an image's is its own."""
+    service = fleet.services.get(name)
+    return service.port if service and service.image else names.CONTAINER_PORT
+
+
+def is_started(fleet: ResolvedFleet, name: str, placement: Placement) -> bool:
+    """Return whether a service is a program of the fleet: as a process an image needs a command for that."""
+    service = fleet.services[name]
+    return placement == "container" or not service.image or bool(service.command)
 
 
 def health_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """Return the URL for a probe on the same host: the MCP endpoint, or the models of an OpenAI-compatible service."""
     at = f"{LOOPBACK}:{names.CONTAINER_PORT}" if placement == "container" else authority(fleet, name, placement)
     service = fleet.services.get(name)
+    if service and service.image:
+        return _image_health_url(service)
     path = MODELS_PATH if service and service.provides == "openai" else names.MCP_PATH
     return f"http://{at}{path}"
+
+
+def _image_health_url(service: Service) -> str:
+    """Return what tells that an image is up, in its container or on its machine: a `tcp:` URL where nothing better."""
+    at = f"{LOOPBACK}:{service.port}"
+    path = service.health.path if service.health else None
+    if service.health is None and service.provides == "openai":
+        path = f"{service_path(service)}/models"
+    # What ends otherwise would be asked with GET, which no MCP server answers with 200.
+    elif service.health is None and service.provides == "mcp" and service_path(service).endswith(names.MCP_PATH):
+        path = service_path(service)
+    return f"tcp://{at}" if path is None else f"http://{at}{path}"
+
+
+def service_path(service: Service) -> str:
+    """Return the path of what a service provides."""
+    return service.path or {"mcp": names.MCP_PATH, "openai": "/v1", "other": ""}[service.provides]
 
 
 def registry_health_url(fleet: ResolvedFleet, placement: Placement) -> str:

@@ -7,9 +7,10 @@ the port agents.yaml gives it (seed 001). Nothing else differs between the two p
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
@@ -33,7 +34,7 @@ class Program:
     name: str
     kind: Kind
     command: tuple[str, ...]
-    """Arguments after the interpreter."""
+    """Arguments after the interpreter; of an image its own arguments, or as a process the whole command line."""
     env: Mapping[str, str] = field(repr=False)
     """What it is told; without its secrets, and without the path of agents.yaml, which is the target's."""
     secrets: tuple[Secret, ...] = ()
@@ -61,7 +62,7 @@ def programs(fleet: ResolvedFleet, placement: Placement) -> list[Program]:
     """Return the registry, the services and the agents of `fleet`, in the file's order."""
     return [
         registry(fleet, placement),
-        *(service(fleet, name, placement) for name in fleet.services),
+        *(service(fleet, name, placement) for name in fleet.services if addresses.is_started(fleet, name, placement)),
         *(agent(fleet, name, placement) for name in fleet.agents),
     ]
 
@@ -77,7 +78,7 @@ def agent(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
         secrets=secret_files.of_agent(fleet, name),
         health_url=addresses.health_url(fleet, name, placement),
         health_paths=(names.LIVE_PATH, names.READY_PATH),
-        needs=tuple(sorted(fleet.agents[name].required)),
+        needs=tuple(sorted(_needs(fleet, name, placement))),
         state=_keeps_conversations(fleet.agents[name]),
     )
 
@@ -85,6 +86,8 @@ def agent(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
 def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
     """Return the program of one companion service."""
     written = fleet.services[name]
+    if written.image:
+        return _image(fleet, name, placement)
     env = {
         names.ENV_BIND: addresses.bind(written.port, None, placement),
         names.ENV_SERVICE: name,
@@ -95,11 +98,35 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
         name=name,
         kind="service",
         # Without `-P`: the module is the user's own, and is found in the project folder.
-        command=("-m", written.module, *written.args),
+        command=("-m", written.module or "", *written.args),
         env=env | written.env,
         secrets=secret_files.of_service(fleet, name),
         health_url=addresses.health_url(fleet, name, placement),
         health_paths=models if written.provides == "openai" else None,
+    )
+
+
+def _image(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
+    """Return the program of a service that is somebody's image, or the command that stands for it as a process."""
+    written = fleet.services[name]
+    url = addresses.health_url(fleet, name, placement)
+    path = urlsplit(url).path
+    # MCP is not asked with GET, and nothing in a foreign image could ask in MCP.
+    by_get = url.startswith("http") and (written.health is not None or written.provides == "openai")
+    if placement == "local":
+        command = tuple(part.replace("${PORT}", str(written.port)) for part in written.command)
+        env = {names.ENV_BIND: addresses.bind(written.port, None, placement), names.ENV_SERVICE: name}
+    else:
+        command = tuple(written.args)
+        env = {f"{key}_FILE": f"{names.SECRETS_DIR}/{key}" for key in written.secrets}
+    return Program(
+        name=name,
+        kind="service",
+        command=command,
+        env=env | written.env,
+        secrets=secret_files.of_service(fleet, name),
+        health_url=url,
+        health_paths=(path, path) if by_get else None,
     )
 
 
@@ -138,6 +165,13 @@ def peers(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, st
     return {peer: addresses.mcp_url(fleet, peer, placement) for peer in sorted(callable_)}
 
 
+def _needs(fleet: ResolvedFleet, name: str, placement: Placement) -> Iterator[str]:
+    """Yield what must be ready before agent `name` starts, of what is started here at all."""
+    for peer in fleet.agents[name].required:
+        if peer in fleet.agents or addresses.is_started(fleet, peer, placement):
+            yield peer
+
+
 def _agent_env(fleet: ResolvedFleet, agent: ResolvedAgent, placement: Placement) -> dict[str, str]:
     """Return the environment of an agent; what the user set in `env` wins."""
     hosts = addresses.allowed_hosts(
@@ -152,14 +186,14 @@ def _agent_env(fleet: ResolvedFleet, agent: ResolvedAgent, placement: Placement)
     if _keeps_conversations(agent):
         env[names.ENV_CONVERSATIONS] = f"{STATE[placement]}/conversations.db"
     env |= _telemetry_env(fleet)
-    models = [
-        peer
-        for peer in sorted(agent.depends_on)
-        if peer in fleet.services and fleet.services[peer].provides == "openai"
-    ]
+    services = [peer for peer in sorted(agent.depends_on) if peer in fleet.services]
+    models = [peer for peer in services if fleet.services[peer].provides == "openai"]
     # There is one variable, so of several such services the first by name counts.
     if models:
-        env[names.ENV_OPENAI_BASE_URL] = f"http://{addresses.authority(fleet, models[0], placement)}/v1"
+        env[names.ENV_OPENAI_BASE_URL] = addresses.service_url(fleet, models[0], placement)
+    for peer in services:
+        if fleet.services[peer].provides == "other":
+            env[names.address_key(peer)] = addresses.authority(fleet, peer, placement)
     return env | agent.env
 
 

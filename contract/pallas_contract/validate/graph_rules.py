@@ -1,4 +1,4 @@
-"""Rules over several agents at once: names, ports, edges, cycles."""
+"""Rules over several keys at once: names, ports, edges, cycles, and one way to run each member."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Container, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem
 from pallas_contract.validate import access_rules, cycles, registration_rules
 from pallas_contract.validate.suggestions import Suggestions
@@ -25,12 +27,23 @@ def problems(fleet: ResolvedFleet, tree: Source, outside: Container[str] = ()) -
     yield from _cycles(fleet, tree)
     yield from _agents(fleet, tree)
     yield from _variables(fleet, tree)
+    yield from _services(fleet, tree)
     yield from registration_rules.problems(fleet, tree)
     yield from access_rules.problems(fleet, tree)
     yield from _telemetry(fleet, tree)
 
 
+def without_process(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per service that `pallas` can neither start nor find."""
+    for name, service in fleet.services.items():
+        if service.image and not service.command and not service.url:
+            message = "has an image only, and `pallas` starts no containers"
+            hint = "add `command: [...]` to start it as a process, or `url: http://...` where one runs"
+            yield tree.problem("services", name, message=message, hint=hint)
+
+
 _PRIVILEGED = 1024
+_OF_IMAGES = ("entrypoint", "path", "command", "url", "health", "user", "writable")
 
 
 def _members(fleet: ResolvedFleet) -> Iterator[tuple[str, str]]:
@@ -61,6 +74,8 @@ def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     taken = {fleet.registry_port: "registry_port"}
     for kind, name in _members(fleet):
         # Unpublished ones too: as processes all of them share one machine, and a file is good for every target.
+        if kind == "services" and not addresses.is_started(fleet, name, "local"):
+            continue  # only in a container of its own
         port = (fleet.agents[name] if kind == "agents" else fleet.services[name]).port
         if port in taken:
             message = f"port {port} is already used by {taken[port]}"
@@ -113,6 +128,42 @@ def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if fleet.written.agents[name].keep_conversations and agent.instance_scope == "request":
             message = "an agent with `instance_scope: request` has no conversations"
             yield tree.problem("agents", name, "keep_conversations", message=message, hint="remove one of the two")
+
+
+def _services(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per service that says not exactly one way to run it, or keys that its way does not know."""
+    for name, service in fleet.services.items():
+        if (service.module is None) == (service.image is None):
+            has = "needs either" if service.module is None else "has both"
+            conjunction = "or" if service.module is None else "and"
+            hint = f"`module: tools.{name}` for code of yours, `image: NAME:TAG` for a server of somebody else's"
+            yield tree.problem("services", name, message=f"{has} `module` {conjunction} `image`", hint=hint)
+        elif service.module:
+            yield from _of_module(name, service, tree)
+        else:
+            yield from _of_image(name, service, tree)
+
+
+def _of_module(name: str, service: Service, tree: Source) -> Iterator[Problem]:
+    for key in _OF_IMAGES:
+        if key in service.model_fields_set:
+            hint = "remove it, or write `image` instead of `module`"
+            yield tree.problem("services", name, key, message="is for a service with an `image`", hint=hint)
+    if service.provides == "other":
+        message = "a module is an MCP server (`mcp`) or a model (`openai`)"
+        yield tree.problem("services", name, "provides", message=message, hint="anything else comes as an `image`")
+
+
+def _of_image(name: str, service: Service, tree: Source) -> Iterator[Problem]:
+    if service.files:
+        hint = "remove it; put them into an image made from this one"
+        yield tree.problem("services", name, "files", message="an image gets no files of the project", hint=hint)
+    if service.command and service.url:
+        hint = "keep `command` to have it started, `url` where it runs already"
+        yield tree.problem("services", name, message="has both `command` and `url`", hint=hint)
+    if service.health and bool(service.health.path) == bool(service.health.command):
+        hint = "`health: {path: /healthz}`, or `health: {command: [pg_isready]}`"
+        yield tree.problem("services", name, "health", message="needs either `path` or `command`", hint=hint)
 
 
 def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:

@@ -37,7 +37,7 @@ _BY_KEY = {
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
 _REQUIRED = {"port": "add `port: 24201`, a free one", "name": "add `name: my-fleet`", "agents": "add `agents: {...}`"}
-_PRIVATE = frozenset({"otlp_endpoint", "env", "secrets", "tokens", "access"})
+_PRIVATE = frozenset({"otlp_endpoint", "url", "env", "secrets", "tokens", "access"})
 
 
 def load(path: Path) -> tuple[ResolvedFleet, Source, list[Problem]]:
@@ -121,13 +121,13 @@ def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
+    if detail["type"] == "string_pattern_mismatch":
+        return f"must be {model.PATTERNS[detail['ctx']['pattern']]}"
     by_key = [_BY_KEY[part] for part in reversed(path) if part in _BY_KEY]
     if by_key and (path[-1] in _BY_KEY or isinstance(path[-1], int)):
         return f"must be {by_key[0]}"
     if detail["type"] in _BY_TYPE:
         return f"must be {_BY_TYPE[detail['type']]}"
-    if detail["type"] == "string_pattern_mismatch":
-        return f"must be {model.PATTERNS[detail['ctx']['pattern']]}"
     message = detail["msg"].replace("Input should be", "must be").removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

@@ -16,7 +16,7 @@ ALLOW = "--allow-plain-secrets"
 """The option of the commands that write, which makes warnings of these errors."""
 
 _MESSAGE = "a secret in plain text, which generated files and images would hold"
-_COMMAND_LINES = frozenset({"args", "command", "target"})
+_COMMAND_LINES = frozenset({"args", "command", "entrypoint", "target"})
 
 
 def in_fleet(tree: Source) -> Iterator[Problem]:

@@ -85,7 +85,8 @@ def built_images(needs: Needs) -> dict[str, BuiltImage]:
     for name, recipe in recipes.items():
         if name not in shared and recipe:
             result[name] = _named(fleet, fleet.agents[name].slug, recipe)
-    return result | (dict.fromkeys(fleet.services, common) if code else {})
+    modules = [name for name, service in fleet.services.items() if service.module]
+    return result | (dict.fromkeys(modules, common) if code else {})
 
 
 def common_recipe(needs: Needs) -> Recipe:

@@ -66,7 +66,8 @@ def of_agent(
 def of_service(service: Service, project: ProjectFiles) -> Needs:
     """Return what `service` needs."""
     needed = _Needed(project)
-    needed.start(service.module)
+    if service.module:
+        needed.start(service.module)
     return needed.finished(service.files)
 
 

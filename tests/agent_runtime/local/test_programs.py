@@ -176,3 +176,30 @@ def test_of_tokens_only_those_that_are_presented_are_variables(tmp_path) -> None
     env = {member.name: member.env for member in members(fleet, tree, path, {})}
     assert [key for key, text in env["harper"].items() if text.startswith("token-of")] == ["PALLAS_CALL_RESEARCH_TOKEN"]
     assert not any(text.startswith("token-of") for name in ("research", "registry") for text in env[name].values())
+
+
+FOREIGN = """\
+name: x
+agents: {scout: {card: a.md, port: 8201}}
+services: {tools: {image: acme/tools:1, port: 8202, %s}}
+"""
+
+
+def test_the_command_of_an_image_is_run_as_it_is_written(tmp_path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text(FOREIGN % "command: [tools, '${PORT}'], secrets: {KEY: {file: key.txt}}")
+    (tmp_path / "key.txt").write_text("sesame\n")
+    fleet, tree, _ = load.load(path)
+    (tools,) = [member for member in members(fleet, tree, path, {}) if member.name == "tools"]
+    assert tools.command == ("tools", "8202")
+    assert tools.env["KEY"] == "sesame"
+    assert "PYTHONPATH" not in tools.env
+
+
+def test_main_refuses_an_image_that_no_process_stands_for(tmp_path, capsys) -> None:
+    (tmp_path / "a.md").write_text("Hi\n")
+    path = tmp_path / "agents.yaml"
+    path.write_text(FOREIGN % "provides: other")
+    assert main(path) == 2
+    message = "agents.yaml:3:12 services.tools: has an image only, and `pallas` starts no containers"
+    assert message in capsys.readouterr().err

@@ -190,3 +190,28 @@ def test_what_is_neither_a_host_nor_an_address_cannot_be_reached(host: str) -> N
     )
     with pytest.raises(Refused, match="must be a host name, an IP address, or a network"):
         load.parse(tree)
+
+
+SERVICES = """\
+name: x
+agents: {scout: {card: a.md, port: 8201, depends_on: [tools]}}
+services: {tools: {%s, port: 8202}, same: {image: acme/same:1, port: 8202}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "refused"),
+    [
+        ("module: m", ["services.same"]),
+        ("image: acme/tools:1", ["services.tools", "services.same"]),
+        ("image: acme/tools:1, command: [tools]", ["services.same"]),
+        ("image: acme/tools:1, url: 'http://localhost:1/mcp'", ["services.same"]),
+    ],
+)
+def test_an_image_alone_is_no_process(way: str, refused: list[str]) -> None:
+    tree = source.parse(SERVICES % way, name="agents.yaml")
+    fleet, warnings = load.check(tree)  # two containers may listen on one port
+    assert warnings == []
+    problems = list(graph_rules.without_process(fleet, tree))
+    assert [problem.where.field for problem in problems] == refused
+    assert {problem.message for problem in problems} == {"has an image only, and `pallas` starts no containers"}

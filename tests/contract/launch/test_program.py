@@ -113,3 +113,72 @@ def test_an_environment_is_not_shown() -> None:
     """A process's holds its secrets."""
     fleet = load.parse(source.parse("name: x\nagents: {a: {module: a, port: 1, env: {K: canary}}}", name="agents.yaml"))
     assert "canary" not in repr(program.agent(fleet, "a", "local"))
+
+
+IMAGES = """\
+name: x
+agents:
+  scout: {card: a.md, port: 8201, depends_on: [tools, odd, llm, db]}
+services:
+  tools: {image: acme/tools:1, port: 8000, args: [a], command: [tools, "--port=${PORT}"], secrets: {KEY: {file: k}}}
+  odd: {image: acme/odd:1, port: 8001, path: /api/, url: "https://odd.example/api/"}
+  llm: {image: acme/llm:1, port: 8002, provides: openai, path: /openai/v1, url: "http://localhost:9000"}
+  db: {image: acme/db:1, port: 8003, provides: other, health: {command: [ready]}, url: "http://localhost:9001"}
+"""
+
+
+@pytest.fixture
+def images() -> ResolvedFleet:
+    return load.parse(source.parse(IMAGES, name="agents.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("placement", "peers", "model", "address"),
+    [
+        (
+            "container",
+            {"odd": "http://odd:8001/api/", "tools": "http://tools:8000/mcp"},
+            "http://llm:8002/openai/v1",
+            "db:8003",
+        ),
+        (
+            "local",
+            {"odd": "https://odd.example/api/", "tools": "http://127.0.0.1:8000/mcp"},
+            "http://localhost:9000/openai/v1",
+            "localhost:9001",
+        ),
+    ],
+)
+def test_an_image_is_called_at_its_own_port_or_where_its_url_says(
+    images: ResolvedFleet, placement: Placement, peers: dict[str, str], model: str, address: str
+) -> None:
+    assert program.peers(images, "scout", placement) == peers
+    env = program.agent(images, "scout", placement).env
+    assert env["OPENAI_BASE_URL"] == model
+    assert env["PALLAS_ADDRESS_DB"] == address
+
+
+def test_as_processes_only_commands_are_started_and_waited_for(images: ResolvedFleet) -> None:
+    started = {entry.name: entry for entry in programs(images, "local")}
+    assert [*started] == ["registry", "tools", "scout"]
+    assert started["scout"].needs == ("tools",)
+    assert started["tools"].command == ("tools", "--port=8000")
+    assert started["tools"].env == {"PALLAS_BIND": "127.0.0.1:8000", "PALLAS_SERVICE": "tools"}
+
+
+def test_a_container_of_an_image_gets_its_own_arguments_and_the_paths_of_its_secrets(images: ResolvedFleet) -> None:
+    tools = program.service(images, "tools", "container")
+    assert tools.command == ("a",)
+    assert tools.env == {"KEY_FILE": "/run/secrets/KEY"}
+
+
+def test_what_is_no_mcp_at_the_usual_path_is_asked_for_its_models_or_its_port(images: ResolvedFleet) -> None:
+    asked = {name: addresses.health_url(images, name, "container") for name in images.services}
+    assert asked == {
+        "tools": "http://127.0.0.1:8000/mcp",
+        "odd": "tcp://127.0.0.1:8001",
+        "llm": "http://127.0.0.1:8002/openai/v1/models",
+        "db": "tcp://127.0.0.1:8003",
+    }
+    paths = {name: program.service(images, name, "container").health_paths for name in images.services}
+    assert paths == {"tools": None, "odd": None, "llm": ("/openai/v1/models",) * 2, "db": None}

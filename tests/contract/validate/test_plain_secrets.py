@@ -55,3 +55,11 @@ def test_one_that_is_allowed_is_a_warning_that_names_the_option() -> None:
     allowed = plain_secrets.allowed(problem)
     assert (allowed.level, allowed.where, allowed.message) == ("warning", problem.where, problem.message)
     assert "--allow-plain-secrets" in allowed.hint
+
+
+@pytest.mark.parametrize("key", ["args", "entrypoint", "command"])
+def test_a_secret_on_the_command_line_of_an_image_is_found(key: str) -> None:
+    text = f"services: {{db: {{image: 'acme/db:1', {key}: [db, --password, hunter22]}}}}"
+    (problem,) = plain_secrets.in_fleet(source.parse(text, name="agents.yaml"))
+    assert problem.where.field == f"services.db.{key}.2"
+    assert "hunter22" not in str(problem)

@@ -17,7 +17,7 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
     `elsewhere` tells whether a module is installed.
     """
     modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
-    modules += [("services", name, service.module) for name, service in fleet.services.items()]
+    modules += [("services", name, service.module) for name, service in fleet.services.items() if service.module]
     for kind, name, module in modules:
         relative = module.replace(".", "/")
         there = os.path.isfile(folder / f"{relative}.py") or os.path.isdir(

@@ -18,6 +18,8 @@ _SIGNS = (names.ENV_BIND, "ENV_BIND")
 def problems(fleet: ResolvedFleet, tree: Source, text_of: TextOf) -> Iterator[Problem]:
     """Yield a warning per service whose code, with all that it imports from the project, never reads the address."""
     for name, service in fleet.services.items():
+        if service.module is None:
+            continue
         try:
             paths = read.module_files(service.module, text_of)
         except Refused:  # that it is not Python is told elsewhere

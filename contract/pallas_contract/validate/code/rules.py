@@ -46,7 +46,8 @@ def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterat
             yield from _module(fleet, name, around, names=names, suggestions=suggestions)
         yield from models.without_key(fleet, name, config, around.variables)
     for service in fleet.services.values():
-        yield from _files(service.module, around)
+        if service.module:
+            yield from _files(service.module, around)
     yield from listening.problems(fleet, tree, around.text_of)
 
 

@@ -37,8 +37,10 @@ class Servers:
 
     def _reason(self, name: str, server: str) -> tuple[str, str]:
         fleet = self._fleet
-        if server in fleet.services and fleet.services[server].provides == "openai":
-            return f"`{server}` is a model, not an MCP server", "remove it from the servers"
+        provides = fleet.services[server].provides if server in fleet.services else "mcp"
+        if provides != "mcp":
+            thing = "a model, not" if provides == "openai" else "not"
+            return f"`{server}` is {thing} an MCP server", "remove it from the servers"
         if fleet.is_member(server):
             hint = f"add it in {self._file}: `depends_on: [{', '.join([*fleet.agents[name].depends_on, server])}]`"
             return f"`{server}` is not in `depends_on` of `{name}`, so it cannot be called", hint

@@ -3,6 +3,7 @@ Every template below takes one workload: a dict of
   root  the chart's root context
   name  as agents.yaml says        host  its DNS name      kind  agent, service or registry
   it    its values over `defaults` callers  host names that may call it
+  ports who listens elsewhere than at 8080 -> port
 */}}
 
 {{/* What selectors use: must never change for a workload. */}}
@@ -35,6 +36,7 @@ app.kubernetes.io/component: fleet
 {{- define "pallas.image" -}}
 {{- $images := .root.Values.images }}
 {{- $image := mergeOverwrite (dict) (ternary $images.registry $images.agent (eq .kind "registry")) (.it.image | default dict) }}
+{{- if .it.foreign }}{{ $image = .it.image | default dict }}{{ end }}
 {{- $host := (.root.Values.global | default dict).imageRegistry | default $image.registry }}
 {{- printf "%s%s%s%s" (ternary (printf "%s/" $host) "" (not (empty $host))) $image.repository (ternary (printf ":%s" $image.tag) "" (not (empty $image.tag))) (ternary (printf "@%s" $image.digest) "" (not (empty $image.digest))) }}
 {{- end }}
@@ -42,6 +44,11 @@ app.kubernetes.io/component: fleet
 {{/* MCP or plain HTTP: the name of the port. */}}
 {{- define "pallas.port" -}}
 {{- if eq .kind "registry" }}http{{ else }}{{ .it.protocol | default "mcp" }}{{ end }}
+{{- end }}
+
+{{/* The port of its container and of its Service: 8080, but for an image that is not the kit's. */}}
+{{- define "pallas.listensOn" -}}
+{{- .it.containerPort | default 8080 | int }}
 {{- end }}
 
 {{/* The plan's Host headers, and the names a workload has only in a cluster. */}}

@@ -16,7 +16,7 @@ spec:
     matchLabels: {{- include "pallas.selector" . | nindent 6 }}
   policyTypes: [Ingress, Egress]
   ingress:
-    - ports: [{port: 8080, protocol: TCP}]
+    - ports: [{port: {{ include "pallas.listensOn" . }}, protocol: TCP}]
       from:
         {{- range .callers }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: agent, app.kubernetes.io/name: {{ . | quote }}}}
@@ -38,10 +38,15 @@ spec:
   egress:
     - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
       to: {{ toJson $policy.dnsTo }}
-    {{- with .it.calls }}
-    - ports: [{port: 8080, protocol: TCP}]
+    {{- $byPort := dict }}
+    {{- range .it.calls }}
+    {{- $port := get $.ports . | default "8080" }}
+    {{- $_ := set $byPort $port (append (get $byPort $port | default list) .) }}
+    {{- end }}
+    {{- range $port, $hosts := $byPort }}
+    - ports: [{port: {{ $port }}, protocol: TCP}]
       to:
-        {{- range . }}
+        {{- range $hosts }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/name: {{ . | quote }}}}
         {{- end }}
     {{- end }}

@@ -69,12 +69,23 @@ requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
 name: {{ .kind }}
 image: {{ include "pallas.image" . | quote }}
 imagePullPolicy: {{ .root.Values.images.pullPolicy }}
+{{- if not $it.foreign }}
 workingDir: /project
+{{- end }}
 terminationMessagePolicy: FallbackToLogsOnError # why it ended, for `kubectl describe pod`
-args:
-  {{- range $it.args }}
+{{- with $it.entrypoint }}
+command:
+  {{- range . }}
   - {{ include "pallas.literal" . }}
   {{- end }}
+{{- end }}
+{{- with $it.args }}
+args:
+  {{- range . }}
+  - {{ include "pallas.literal" . }}
+  {{- end }}
+{{- end }}
+{{- if or $env (not $it.foreign) }}
 env:
   {{- range $key, $value := omit $env "PALLAS_ALLOWED_HOSTS" }}
   - name: {{ $key | quote }}
@@ -90,12 +101,13 @@ env:
   - name: PALLAS_REPLICA_DOMAIN
     value: {{ printf "agents.%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
   {{- end }}
+{{- end }}
 {{- with $it.envFrom }}
 envFrom: {{ . | toJson }}
 {{- end }}
 ports:
   - name: {{ include "pallas.port" . }}
-    containerPort: 8080
+    containerPort: {{ include "pallas.listensOn" . }}
 {{- include "pallas.probes" . }}
 lifecycle: {preStop: {sleep: {seconds: {{ $it.preStopSeconds }}}}}
 resources: {{- $it.resources | toYaml | nindent 2 }}

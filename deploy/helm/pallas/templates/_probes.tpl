@@ -21,8 +21,18 @@ readinessProbe:
 {{/* A GET where a path answers it, else the MCP probe, which is what compose runs. */}}
 {{- define "pallas.ask" -}}
 {{- with .it.healthPaths -}}
-httpGet: {path: {{ get . $.path | quote }}, port: 8080}
+httpGet: {path: {{ get . $.path | quote }}, port: {{ include "pallas.listensOn" $ }}}
+{{- else -}}
+{{- if .it.healthCommand -}}
+exec:
+  command:
+    {{- range .it.healthCommand }}
+    - {{ include "pallas.literal" . }}
+    {{- end }}
+{{- else if .it.foreign -}}
+tcpSocket: {port: {{ include "pallas.listensOn" . }}}
 {{- else -}}
 exec: {command: [python, -P, -m, pallas_contract, "http://127.0.0.1:8080/mcp"]}
+{{- end }}
 {{- end }}
 {{- end }}

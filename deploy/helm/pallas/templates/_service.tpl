@@ -14,12 +14,13 @@ automountServiceAccountToken: false
 {{- define "pallas.service" -}}
 {{- $service := .it.service }}
 {{- $port := include "pallas.port" . }}
-{{- $protocol := ternary $service.appProtocol "http" (eq $port "mcp") }}
+{{- $protocol := ternary $service.appProtocol $port (eq $port "mcp") }}
+{{- $number := include "pallas.listensOn" . }}
 {{- $labels := $service.labels }}
 {{- $annotations := $service.annotations }}
 {{- if and .root.Values.kagent.enabled (eq $port "mcp") }}
 {{- $labels = merge (dict "kagent.dev/mcp-service" "true") $labels }}
-{{- $annotations = merge (dict "kagent.dev/mcp-service-path" "/mcp" "kagent.dev/mcp-service-port" "8080") $annotations }}
+{{- $annotations = merge (dict "kagent.dev/mcp-service-path" (.it.path | default "/mcp") "kagent.dev/mcp-service-port" $number) $annotations }}
 {{- end }}
 apiVersion: v1
 kind: Service
@@ -37,7 +38,7 @@ spec:
   type: {{ $service.type }}
   selector: {{- include "pallas.selector" . | nindent 4 }}
   ports:
-    - {name: {{ $port }}, port: 8080, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
+    - {name: {{ $port }}, port: {{ $number }}, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
     {{- if and (ne $service.type "ClusterIP") .it.publish .it.port }}
     - {name: published, port: {{ .it.port }}, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
     {{- end }}

@@ -24,7 +24,7 @@ Agents and services get a copy of their own files as they were when the pod star
 itself, and so its changes.
 */}}
 {{- define "pallas.copies" -}}
-{{- if and (ne .kind "registry") (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
+{{- if and (ne .kind "registry") (not .it.foreign) (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
 {{- end }}
 
 {{/* What must outlive a restart: who registered, conversations. */}}

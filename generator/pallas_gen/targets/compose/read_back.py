@@ -64,10 +64,10 @@ def _workload(service: Tree, *, secrets: tuple[str, ...], peers: tuple[str, ...]
     aliases = env.get(names.ENV_LISTEN_ON, "").split(",")
     return ObservedWorkload(
         image=_literal(service["image"]),
-        command=tuple(map(_literal, service["command"])),
+        command=tuple(map(_literal, (*service.get("entrypoint", ()), *service.get("command", ())))),
         env=shared_env(env),
-        port=int(env[names.ENV_BIND].rpartition(":")[2]),
-        probe=service["healthcheck"]["test"][-1],
+        port=int((env.get(names.ENV_BIND) or service["expose"][0]).rpartition(":")[2]),
+        probe=_literal(service["healthcheck"]["test"][-1]) if "healthcheck" in service else "",
         order=tuple(sorted(service.get("depends_on", ()))),
         secrets=secrets,
         limits=(float(limits["cpus"]), mebibytes(limits["memory"])),

@@ -63,8 +63,7 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
     """Return one service. `networks` are those it joins, sorted by name, with the hosts on each."""
     service: Tree = {
         "image": workload.image,
-        "command": list(workload.command),
-        "working_dir": names.PROJECT_DIR,
+        **_start(workload),
         "environment": dict(sorted(({**workload.env, **_listen_on(workload, networks)}).items())),
     }
     if published := _published(workload):
@@ -72,7 +71,7 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
         port_entry = {"target": names.CONTAINER_PORT, "host_ip": address, "published": str(port), "protocol": "tcp"}
         service["ports"] = [port_entry]
     if workload.waits_for:
-        service["depends_on"] = {host: {"condition": "service_healthy"} for host in workload.waits_for}
+        service["depends_on"] = {host: {"condition": _gate(plan.workload(host))} for host in workload.waits_for}
     if networks:
         service["networks"] = {network: _joining(workload, network, hosts) for network, hosts in networks.items()}
     if volumes := _volumes(workload, plan.config, project):
@@ -81,13 +80,27 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
         service["secrets"] = [
             {"source": _secret_name(secret.file), "target": secret.target} for secret in workload.secrets
         ]
-    service["healthcheck"] = _healthcheck(workload)
+    if test := _health_test(workload):
+        service["healthcheck"] = _healthcheck(test)
     service["restart"] = "unless-stopped"
     service["stop_grace_period"] = f"{GRACE_SECONDS}s"
     service["deploy"] = ({"replicas": workload.replicas} if workload.replicas > 1 else {}) | _limits(workload.resources)
     labels = {f"{LABEL}.kind": workload.kind, f"{LABEL}.name": workload.name}
     service["labels"] = labels | dict(sorted(workload.labels.items()))
-    return service | _hardening()
+    return service | _hardening(workload)
+
+
+def _start(workload: Workload) -> Tree:
+    """Return how the program is started: an image of somebody else's knows that best itself."""
+    if workload.foreign is None:
+        return {"command": list(workload.command), "working_dir": names.PROJECT_DIR}
+    parts = {"entrypoint": list(workload.foreign.entrypoint), "command": list(workload.command)}
+    return {key: value for key, value in parts.items() if value} | {"expose": [str(workload.port)]}
+
+
+def _gate(workload: Workload) -> str:
+    """Return what whoever depends on it waits for."""
+    return "service_healthy" if _health_test(workload) else "service_started"
 
 
 def _published(workload: Workload) -> tuple[str, int] | None:
@@ -95,22 +108,33 @@ def _published(workload: Workload) -> tuple[str, int] | None:
     return workload.published if workload.replicas == 1 else None
 
 
-def _hardening() -> Tree:
+def _hardening(workload: Workload) -> Tree:
+    foreign = workload.foreign
+    # in memory, and so within its limit of memory
+    size = workload.resources.memory.replace("Mi", "m").replace("Gi", "g")
+    writable = [f"{path}:size={size},mode=1777,noexec,nosuid,nodev" for path in (foreign.writable if foreign else ())]
     return {
-        "user": USER,
+        "user": f"{foreign.user}:{foreign.user}" if foreign else USER,
         "init": True,  # reaps what stdio servers leave behind
         "read_only": True,
-        "tmpfs": ["/tmp:size=64m,mode=1777,noexec,nosuid,nodev"],  # noqa: S108
+        "tmpfs": ["/tmp:size=64m,mode=1777,noexec,nosuid,nodev", *writable],  # noqa: S108
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
         "logging": {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}},
     }
 
 
-def _healthcheck(workload: Workload) -> Tree:
+def _health_test(workload: Workload) -> list[str]:
+    """Return what Docker runs in the container; nothing where only others can ask."""
+    if workload.foreign:
+        return ["CMD", *workload.foreign.health_command] if workload.foreign.health_command else []
+    # -P: no module of the project may stand in for one of ours
+    return ["CMD", "python", "-P", "-m", "pallas_contract", workload.health_url]
+
+
+def _healthcheck(test: list[str]) -> Tree:
     return {
-        # -P: no module of the project may stand in for one of ours
-        "test": ["CMD", "python", "-P", "-m", "pallas_contract", workload.health_url],
+        "test": test,
         "interval": "10s",
         # the check is a Python of its own, which takes 5 s to begin on a machine that starts twenty containers
         "timeout": "10s",

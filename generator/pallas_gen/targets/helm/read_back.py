@@ -66,11 +66,11 @@ def _workload(
     limits = main["resources"]["limits"]
     return ObservedWorkload(
         image=main["image"],
-        command=tuple(map(_literal, main["args"])),
+        command=tuple(map(_literal, (*main.get("command", ()), *(main.get("args") or ())))),
         env=shared_env(_env(deployment["metadata"], main)),
         port=main["ports"][0]["containerPort"],
         probe=_probe(main["readinessProbe"], planned),
-        order=tuple(sorted(_host(url) for args in waits for url in args if url.startswith("http"))),
+        order=tuple(sorted(_host(url) for args in waits for url in args if "://" in url)),
         secrets=tuple(sorted(_secrets(pod, files))),
         limits=(_cores(str(limits["cpu"])), mebibytes(limits["memory"])),
         peers=tuple(sorted(peers)),
@@ -86,7 +86,7 @@ def _literal(text: str) -> str:
 
 
 def _env(metadata: Tree, container: Tree) -> dict[str, str]:
-    env = {variable["name"]: _literal(variable.get("value", "")) for variable in container["env"]}
+    env = {variable["name"]: _literal(variable.get("value", "")) for variable in container.get("env", ())}
     if names.ENV_ALLOWED_HOSTS in env:
         address = f"{metadata['name']}.{metadata['namespace']}"
         env[names.ENV_ALLOWED_HOSTS] = _without_cluster_names(address, env[names.ENV_ALLOWED_HOSTS])
@@ -100,12 +100,19 @@ def _without_cluster_names(address: str, patterns: str) -> str:
 
 
 def _probe(probe: Tree, planned: Workload | None) -> str:
-    """Return the URL that the plan asks, where the kubelet asks for the same path; else what the kubelet asks."""
+    """Return the URL that the plan asks, where the kubelet asks for the same path; else what the kubelet asks.
+
+    Of an image that is not ours it is empty where the kubelet does as planned: compose has no probe then.
+    """
+    if "exec" in probe:
+        return _literal(str(probe["exec"]["command"][-1]))
+    foreign = planned and planned.foreign
     if "httpGet" not in probe:
-        return str(probe["exec"]["command"][-1])
+        port = probe["tcpSocket"]["port"]
+        return "" if planned and foreign and port == planned.port else str(port)
     path = str(probe["httpGet"]["path"])
     same = planned and planned.health_paths and planned.health_paths[1] == path
-    return planned.health_url if planned and same else path
+    return path if not planned or not same else "" if foreign else planned.health_url
 
 
 def _secrets(pod: Tree, files: Mapping[str, str]) -> Iterator[str]:

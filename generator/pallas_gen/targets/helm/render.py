@@ -106,7 +106,9 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     prints = fingerprints(plan, delivery.code)
 
     def program(workload: Workload) -> dict[str, Any]:
-        own: dict[str, Any] = {"image": image(workload.image)} if workload.image != agent_image else {}
+        own: dict[str, Any] = (
+            {"image": image(workload.image)} if workload.foreign or workload.image != agent_image else {}
+        )
         if delivery.code:
             own["files"] = _files(workload, delivery.code)
         return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
@@ -121,8 +123,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     }
     if by_kind["service"]:
         blocks["services"] = {
-            workload.name: Companion(**program(workload), protocol="http" if workload.health_paths else "mcp")
-            for workload in by_kind["service"]
+            workload.name: Companion(**program(workload), **_companion(workload)) for workload in by_kind["service"]
         }
     if sources:
         blocks["secrets"] = {name: Secret(file=file) for file, name in sources.items()}
@@ -153,6 +154,31 @@ def _workload(plan: Plan, workload: Workload, sources: Mapping[str, str]) -> dic
         # spelt out: the chart has no defaults for one workload alone
         "state": State(**State(enabled=True).model_dump()) if workload.state else None,
     }
+    return block | {key: value for key, value in optional.items() if value}
+
+
+def _companion(workload: Workload) -> dict[str, Any]:
+    """Return what only services say: what they speak, and of an image that is not ours how it is run."""
+    foreign = workload.foreign
+    if foreign is None:
+        return {"protocol": "http" if workload.health_paths else "mcp"}
+    spoken = {"mcp": "mcp", "openai": "http", "other": "tcp"}
+    block: dict[str, Any] = {
+        "protocol": spoken[foreign.provides],
+        "foreign": True,
+        "container_port": workload.port,
+        "user": foreign.user,
+    }
+    optional: dict[str, Any] = {
+        "path": foreign.path if foreign.provides == "mcp" else "",
+        "entrypoint": list(foreign.entrypoint),
+        "health_command": list(foreign.health_command),
+    }
+    # in memory, as compose has it
+    empty = {"medium": "Memory", "sizeLimit": workload.resources.memory}
+    names = {f"writable-{index}": path for index, path in enumerate(foreign.writable)}
+    optional["volumes"] = [{"name": name, "emptyDir": empty} for name in names]
+    optional["volume_mounts"] = [{"name": name, "mountPath": path} for name, path in names.items()]
     return block | {key: value for key, value in optional.items() if value}
 
 

@@ -235,5 +235,15 @@ class Companion(Workload):
 
     files: list[str] = []
     """Paths of `project.code` that its pods get."""
-    protocol: Literal["mcp", "http"] = "mcp"
+    protocol: Literal["mcp", "http", "tcp"] = "mcp"
     """What it speaks on its port."""
+    path: str = "/mcp"
+    """Path of its MCP endpoint."""
+    foreign: bool = False
+    """Whether its `image` is not one of the kit's, and is taken as it is."""
+    entrypoint: list[str] = []
+    """In place of the image's own."""
+    container_port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    """Port that it listens on, and is called at."""
+    health_command: list[str] = []
+    """Run in the container to see whether it is up. A foreign one without it and `healthPaths` is asked by its port."""

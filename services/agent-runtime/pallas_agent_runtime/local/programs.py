@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pallas_agent_runtime.local import guardian
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import secret_files, start_order
+from pallas_contract.launch import addresses, secret_files, start_order
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.problems import Problem, refuse_errors
 
@@ -58,13 +59,16 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
     stages = _stages(fleet)
     members = []
     for program in programs(fleet, "local"):
-        env = {**base, **program.env, **(code if program.kind == "service" else {}), **secrets.get(program.name, {})}
+        service = fleet.services.get(program.name)
+        imports = code if service and service.module else {}
+        env = {**base, **program.env, **imports, **secrets.get(program.name, {})}
         if run:
             env[guardian.RUN] = f"{run}/{program.name}"
         port = int(program.env[names.ENV_BIND].rpartition(":")[2])
         # An agent reads the `.env` of the folder that `pallas` was started in, and goes to the project by itself.
         cwd = Path.cwd() if program.kind == "agent" else folder
-        values = program.values() | {"command": (sys.executable, *program.command), "env": env}
+        ours = () if service and service.image else (sys.executable,)
+        values = program.values() | {"command": (*ours, *program.command), "env": env}
         url = f"http://{fleet.host}:{port}{_path(fleet, program)}"
         members.append(Member(**values, stage=stages.get(program.name, 0), cwd=cwd, url=url))
     return sorted(members, key=lambda member: member.stage)
@@ -74,8 +78,9 @@ def _path(fleet: ResolvedFleet, program: Program) -> str:
     """Return the path that people open."""
     if program.kind == "registry":
         return ""
-    model = program.kind == "service" and fleet.services[program.name].provides == "openai"
-    return "/v1" if model else names.MCP_PATH
+    if program.kind == "service":
+        return urlsplit(addresses.service_url(fleet, program.name, "local")).path
+    return names.MCP_PATH
 
 
 def _stages(fleet: ResolvedFleet) -> dict[str, int]:

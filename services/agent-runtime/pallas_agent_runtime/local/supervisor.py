@@ -32,7 +32,7 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, config_rules, load, publish_rules
+from pallas_contract.validate import access_rules, config_rules, graph_rules, load, publish_rules
 from pallas_contract.validate.code import files
 
 DONE = 0
@@ -79,6 +79,7 @@ def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source
     astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
     by_schema = config_rules.problems(declared.tree) if declared.tree else ()
     beside = [*notes, *by_schema, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]
+    beside += graph_rules.without_process(fleet, tree)
     warnings += refuse_errors(beside)
     return members(fleet, tree, config, environ), tree, warnings
 
