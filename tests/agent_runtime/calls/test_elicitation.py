@@ -249,7 +249,9 @@ async def test_a_turn_that_ended_by_itself_holds_no_slot_and_its_end_is_kept(mon
 
     async def hurried(elicit: Any, report: Any) -> str:
         question = asyncio.create_task(elicit(FORM))
-        await deadline.wait()
+        over = asyncio.create_task(deadline.wait())
+        await asyncio.wait([question, over], return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
         question.cancel()
         await asyncio.wait([question])
         return "no answer before the deadline"
