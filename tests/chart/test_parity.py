@@ -173,3 +173,15 @@ def test_a_closed_port_of_the_collector_is_seen(fleets) -> None:
             item["spec"]["egress"] = [rule for rule in item["spec"]["egress"] if "4318" not in str(rule)]
     found = verify.differences(chart.plan, helm.workloads(objects, chart.plan), "chart")
     assert [problem.where.field for problem in found] == ["top.collector"]
+
+
+@pytest.mark.helm
+def test_an_image_is_called_at_its_own_port_and_nowhere_else(fleets) -> None:
+    objects = fleets["images"][0].render().objects
+    policies = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "NetworkPolicy"}
+    services = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "Service"}
+    for host, port in {"model": 11434, "vectors": 6333, "weather": 8000}.items():
+        assert [entry["port"] for rule in policies[host]["ingress"] for entry in rule["ports"]] == [port]
+        assert [entry["port"] for entry in services[host]["ports"]] == [port]
+        (rule,) = [rule for rule in policies["scout"]["egress"] if f"'{host}'" in str(rule.get("to"))]
+        assert [entry["port"] for entry in rule["ports"]] == [port]
