@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.launch import addresses
 from pallas_contract.probe import http_client, probe
 
 PAUSE = 1.0
@@ -81,7 +80,7 @@ async def _wait_for_all(urls: Sequence[str], seconds: float, *, deep: bool) -> l
 def _explained(url: str, reason: str) -> str:
     """Return `reason` with what it means of the own container: its program listens elsewhere, or not yet."""
     parts = urlsplit(url)
-    if reason != "connection refused" or parts.hostname not in addresses.LOCAL_HOSTS:
+    if reason != "connection refused" or parts.hostname not in names.LOCAL_HOSTS:
         return reason
     return f"nobody listens on {parts.port or 80}; the program must listen on {names.ENV_BIND}"
 

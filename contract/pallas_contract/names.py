@@ -120,6 +120,9 @@ MAX_NAME = 40
 
 _NAME = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
 
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
+"""Hosts by which a URL means the machine, or the container, that it is used on."""
+
 
 def is_name(name: str) -> bool:
     """Return whether `name` becomes a DNS label once underscores are hyphens (RFC 1123)."""

@@ -10,7 +10,6 @@ from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import providers
 from pallas_contract.fleet.fastagent import VARIABLE, Config
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
-from pallas_contract.launch import addresses
 
 EXPLICIT = "`egress: true`"
 _NO_MODEL = frozenset({"a2a", "chain", "evaluator_optimizer", "maker", "parallel"})
@@ -63,7 +62,7 @@ def _servers(fleet: ResolvedFleet, config: Config, definitions: Definitions) -> 
 
 def _is_outside(fleet: ResolvedFleet, name: str, url: str) -> bool:
     host = _host(url)
-    return not fleet.is_member(name) and host not in addresses.LOCAL_HOSTS and host not in fleet.slugs
+    return not fleet.is_member(name) and host not in names.LOCAL_HOSTS and host not in fleet.slugs
 
 
 def _unclear(definitions: Definitions) -> str:

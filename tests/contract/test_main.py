@@ -106,3 +106,12 @@ async def test_waiting_is_bounded_and_pauses_between_attempts(monkeypatch, secon
     assert reason == "connection refused"
     assert attempts == [(DOWN, True)] * (pauses + 1)
     assert time.pauses == [command.PAUSE] * pauses
+
+
+async def test_a_check_costs_no_more_than_it_must() -> None:
+    """Each container runs one a second while it starts: pydantic alone would make it three times as dear."""
+    code = "import sys, pallas_contract.__main__; print(*sorted(sys.modules))"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", code, stdout=asyncio.subprocess.PIPE)
+    loaded = {name.partition(".")[0] for name in (await process.communicate())[0].decode().split()}
+    assert loaded.isdisjoint({"pydantic", "yaml", "httpx", "jinja2", "anyio", "mcp"})
+    assert "pallas_contract" in loaded

@@ -18,9 +18,6 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 Placement = Literal["container", "local"]
 
 LOOPBACK = "127.0.0.1"
-LOCAL_HOSTS = frozenset({"localhost", LOOPBACK, "::1", "0.0.0.0"})
-"""Hosts by which a URL means the machine, or the container, that it is used on."""
-
 MODELS_PATH = "/v1/models"
 """What an OpenAI-compatible service is asked to see whether it is up."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address
 
+from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem
 
 
@@ -16,7 +16,7 @@ def unreachable(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
     With `public_url` there is a proxy, which finds the fleet on this machine.
     """
-    if fleet.host in addresses.LOCAL_HOSTS or fleet.public_url:
+    if fleet.host in names.LOCAL_HOSTS or fleet.public_url:
         return
     published = [fleet.registry.publish, *(agent.publish for agent in fleet.agents.values())]
     if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in published):

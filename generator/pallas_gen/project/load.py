@@ -13,7 +13,7 @@ from pallas_contract.fleet import fastagent, fastagent_files, images, providers,
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import addresses, secret_files
+from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
@@ -227,7 +227,7 @@ def _servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
         if name in members:
             hint = "the fleet computes the URL of its own members; this line can go"
             yield Problem(where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning")
-        elif urlsplit(url).hostname in addresses.LOCAL_HOSTS:
+        elif urlsplit(url).hostname in names.LOCAL_HOSTS:
             hint = "use a host name, or bring the server along under `services`"
             yield Problem(where, "in a container localhost is the container itself", hint, "warning")
 
@@ -240,7 +240,7 @@ def _registering(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in addresses.LOCAL_HOSTS:
+    if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in names.LOCAL_HOSTS:
         hint = "name a collector that the containers reach; processes read $OTEL_EXPORTER_OTLP_ENDPOINT first"
         message = "in a container localhost is the container itself"
         yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, level="warning")
