@@ -15,7 +15,9 @@ from pallas_agent_runtime import log_levels
 
 
 @pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
+def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # a FastAgent that ran in this process keeps its lines to itself
+    monkeypatch.setattr(logging.getLogger("fast_agent"), "propagate", True)
     known = [logging.getLogger(name) for name in ("", "pallas_agent_runtime", "fast_agent", "opentelemetry")]
     before = [(logger, logger.level, logger.handlers[:]) for logger in known]
     yield
