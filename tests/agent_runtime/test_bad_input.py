@@ -312,7 +312,8 @@ def test_any_bytes(agent: Any, line: str, fields: list[str], content: bytes) -> 
     reply = b""
     with socket.create_connection(("127.0.0.1", agent.port("scout")), 30) as connection, suppress(ConnectionError):
         connection.sendall(head.encode("latin-1") + content)
-        connection.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # ENOTCONN is no ConnectionError: the agent has hung up already
+            connection.shutdown(socket.SHUT_WR)
         while piece := connection.recv(65536):
             reply += piece
     assert not reply or reply.startswith(b"HTTP/1.1 "), reply[:200]
