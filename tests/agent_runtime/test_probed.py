@@ -15,7 +15,7 @@ from pallas_contract.probe.probe import LEGACY, MODERN, Target
 pytestmark = pytest.mark.slow
 
 PROBES, WARM = 1000, 240
-FLAT = 4096
+FLAT = 2048
 """Bytes that a probe may leave in the agent, over all of them: a session that stays is 34 kB, and one that an SDK ended
 without forgetting it was 4.6 kB."""
 AT_ONCE = 8
