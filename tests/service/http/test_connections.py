@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -56,6 +58,7 @@ class Site:
         self.aborted, self.release, self.waiting = asyncio.Event(), asyncio.Event(), asyncio.Semaphore(0)
         self.port = 0
         self.peers: list[Peer] = []
+        self.connections: set[Any] = set()
 
     async def body(self, request: Request) -> Response:
         try:
@@ -91,6 +94,7 @@ async def serving(**numbers: Any) -> AsyncIterator[Site]:
     config.timeout_graceful_shutdown = 1
     config.timeout_keep_alive = connections.KEEP_ALIVE_SECONDS
     server = uvicorn.Server(config)
+    site.connections = server.server_state.connections
     running = asyncio.create_task(server._serve())
     while not server.started:
         await asyncio.sleep(0)
@@ -182,6 +186,20 @@ async def test_who_waits_longest_for_nothing_makes_room() -> None:
         assert await first.rest() == b""
         await second.send(b"host: x\r\n\r\n")
         assert await second.status() == 200
+
+
+async def test_nothing_is_kept_of_a_connection_that_was_reset() -> None:
+    async with serving() as site:
+        peer = await site.connect(GET % b"/livez")
+        assert await peer.status() == 200
+        [connection] = site.connections
+        timer = connection.timeout_keep_alive_task
+        peer.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.writer.transport.abort()
+        async with asyncio.timeout(DEADLINE):
+            while site.connections:
+                await asyncio.sleep(0)
+        assert timer.cancelled()
 
 
 async def test_of_idle_connections_the_one_idle_longest_makes_room() -> None:

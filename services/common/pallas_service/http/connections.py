@@ -114,6 +114,8 @@ class TimedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._look is not None:
             self._look.cancel()
+        # uvicorn leaves its timer to a connection that was reset, which would keep all of it for KEEP_ALIVE_SECONDS
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
