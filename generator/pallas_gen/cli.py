@@ -17,9 +17,9 @@ from pallas_contract.probe import probe
 from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
 from pallas_gen import verify as verification
-from pallas_gen.build_command import add_build
+from pallas_gen.commands.build import add_build
+from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
-from pallas_gen.target_commands import add_commands
 from pallas_gen.targets.table import TARGETS
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen import cli
-from pallas_gen.target_commands import add_commands
+from pallas_gen.commands.targets import add_commands
 from pallas_gen.targets.base import Target
 from pallas_gen.targets.table import TARGETS
 

@@ -20,8 +20,9 @@ from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.images import ResolvedImages
 from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_gen.commands import build_settings
 from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, read_plan
-from pallas_gen.images import docker, pip_settings, sources, steps
+from pallas_gen.images import docker, sources, steps
 from pallas_gen.images.docker import Build, Cluster
 from pallas_gen.plan import Plan
 from pallas_gen.targets import image
@@ -133,7 +134,7 @@ def _run(wanted: _Wanted, scratch: Path, *, push: bool, cluster: Cluster | None)
     # a user's code changes under one name
     missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item.image)]
     images = [item.image for item in builds]
-    options = _options(scratch) if missing else ()
+    options = build_settings.options(scratch) if missing else ()
     for step in steps.steps(missing, images, options=options, push=push, cluster=cluster):
         typer.echo(step.doing)
         quiet = None if sys.stdout.isatty() else subprocess.DEVNULL
@@ -146,24 +147,3 @@ def _run(wanted: _Wanted, scratch: Path, *, push: bool, cluster: Cluster | None)
 
 def _is_here(image: str) -> bool:
     return subprocess.run(docker.inspect(image), check=False, capture_output=True).returncode == 0  # noqa: S603
-
-
-def _options(folder: Path) -> tuple[str, ...]:
-    """Return the options by which pip inside a build reaches its index as the one of this machine does.
-
-    They are secrets of the build, written to `folder`: none of them is kept in an image.
-    """
-    settings = pip_settings.read()
-    certificates = pip_settings.certificates(settings, os.environ)
-    conf = folder / "pip.conf"
-    conf.write_text(pip_settings.pip_conf(settings, certificates=bool(certificates)))
-    options = ["--secret", f"id=pip,src={conf}"]
-    if certificates:
-        options += ["--secret", f"id=certificates,src={certificates}"]
-    npmrc = Path(os.environ.get("NPM_CONFIG_USERCONFIG") or Path.home() / ".npmrc")
-    if npmrc.is_file():
-        options += ["--secret", f"id=npm,src={npmrc}"]
-    for variable in docker.PROXIES:
-        if os.environ.get(variable):
-            options += ["--build-arg", variable]
-    return (*options, *([] if sys.stdout.isatty() else ["--quiet"]))
