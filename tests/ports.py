@@ -11,6 +11,8 @@ from functools import cache
 from ipaddress import IPv4Network
 from itertools import cycle
 
+_LANE = int(os.environ.get("PALLAS_TEST_LANE", "0"))
+"""Which of two runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
 _BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 32_000))
 """Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
 those of the examples, which a person may have running."""
@@ -28,7 +30,7 @@ def worker() -> tuple[int, int]:
 def _shuffled() -> Iterator[int]:
     """Return this worker's share again and again, so that no port comes twice within a few tests."""
     number, workers = worker()
-    share = _BELOW_EPHEMERAL[number::workers]
+    share = _BELOW_EPHEMERAL[_LANE::2][number::workers]
     return cycle(random.sample(share, len(share)))
 
 
@@ -52,4 +54,4 @@ def pool() -> IPv4Network:
     """
     number, _ = worker()
     shares = list(_POOL.subnets(new_prefix=20))
-    return shares[number % len(shares)]
+    return shares[(2 * number + _LANE) % len(shares)]

@@ -16,7 +16,7 @@ from mcp import Client
 
 from pallas_contract import names
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 NAMES = ("first", "second", "third")
 

@@ -27,7 +27,7 @@ def test_the_demo_shows_a_delegation_and_ends_by_itself(root, tmp_path):
     ports = [int(port) for port in re.findall(r"port: (\d+)", config.read_text())]
     assert len(ports) == 10
     assert f"http://127.0.0.1:{ports[0]}" in said
-    assert all(re.search(rf"\b{port}\s\(", said) for port in ports)
+    assert all(re.search(rf"\b{port}\s+\(", said) for port in ports)
     for port in ports:
         with socket.socket() as caller:
             assert caller.connect_ex(("127.0.0.1", port)) != 0, f"somebody still listens on {port}"

@@ -92,7 +92,7 @@ def test_elsewhere_what_is_missing_is_left_out_of_each_round_and_named(copy: Cop
     done = copy.run("tools/test")
     assert done.returncode == 0
     assert "NOT RUN (not browser and not conformance)" in done.stderr
-    assert len(copy.rounds) == 3
+    assert len(copy.rounds) == 4
     assert all(" and not browser and not conformance" in line for line in copy.rounds)
 
 
@@ -101,29 +101,32 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
     copy.run("tools/test", CI="1")
     expressions = [line.partition(" -q -m ")[2].partition(" --junitxml")[0] for line in copy.rounds]
     heavy = ("docker", "slow", "cluster", "browser", "prometheus")
-    for marks in [{}, *({mark} for mark in heavy), {"alone"}, {"slow", "alone"}, {"docker", "helm"}]:
-        names = {mark: mark in marks for mark in (*heavy, "alone", "helm", "root", "policy", "conformance", "versions")}
+    for marks in [{}, *({mark} for mark in heavy), {"alone"}, {"slow", "alone"}, {"docker", "helm"}, {"slow", "waits"}]:
+        names = {
+            mark: mark in marks
+            for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "versions")
+        }
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
 
 
 def test_no_round_waits_for_ever(copy: Copy) -> None:
     copy.run("tools/test", CI="1")
-    assert [" --timeout 600 " in f"{line} " for line in copy.rounds] == [True] * 3
+    assert [" --timeout 600 " in f"{line} " for line in copy.rounds] == [True] * 4
 
 
 def test_the_last_line_counts_all_rounds(copy: Copy) -> None:
     done = copy.run(".ci/run")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 passed, 0 failed")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "4 passed, 0 failed")
     assert "     1.5 s  tests.alone::test_it" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["quick", "together", "alone"])
+@pytest.mark.parametrize("name", ["quick", "together", "waiting", "alone"])
 @pytest.mark.parametrize("how", ["fail", "crash"])
 def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy, name: str, how: str) -> None:
     (copy.folder / f"{how}-{name}").touch()
     done = copy.run("tools/test")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "2 passed, 1 failed")
-    assert len(copy.rounds) == 3
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "3 passed, 1 failed")
+    assert len(copy.rounds) == 4
 
 
 def test_marks_make_the_rounds_and_nothing_else(copy: Copy) -> None:

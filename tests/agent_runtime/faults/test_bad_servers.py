@@ -14,7 +14,7 @@ from mcp import Client
 
 from pallas_contract import names
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 MODERN, LEGACY = ERAS = ["2026-07-28", "legacy"]
 MOODS = ["silent", "headers", "drip"]

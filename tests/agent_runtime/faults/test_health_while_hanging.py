@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 
 @pytest.fixture(scope="module")

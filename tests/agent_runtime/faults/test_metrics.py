@@ -12,7 +12,7 @@ from mcp import Client
 
 from pallas_contract import names
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 MODERN, LEGACY = ERAS = ["2026-07-28", "legacy"]
 SECONDS = "mcp_server_operation_duration_seconds"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 ERAS = ["2026-07-28", "legacy"]
 MODELS = {"openai": "openai.m", "anthropic": "anthropic.claude-none"}

@@ -12,7 +12,7 @@ from mcp import Client
 from pallas_contract.documents import health
 from tests.agent_runtime.pair.calls import DELEGATED, STATELESS, call, shown, text_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 
 async def test_a_providers_failure_is_an_error_result(fleet: Any, era: str, model: Any) -> None:

@@ -18,7 +18,7 @@ from tests.registry.faults import loopback_dns
 from tests.registry.faults import misbehaving as bad
 from tests.registry.faults.ground import REFUSED, Ground, asked, fleet, watched
 
-pytestmark = [pytest.mark.slow, pytest.mark.root]
+pytestmark = [pytest.mark.slow, pytest.mark.waits, pytest.mark.root]
 
 PERIOD = 1.0
 """Seconds between two looks, and between two probes."""

@@ -18,7 +18,7 @@ from tests.registry.faults import misbehaving as bad
 from tests.registry.faults.ground import CATALOGUE, Ground, addresses, fleet, watched
 from tests.registry.processes import DEADLINE, registry, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 RESTART = 2.0
 """Seconds from the start of the process to the bytes of before, or on a busy machine ..."""

@@ -16,7 +16,7 @@ from tests.registry.faults.ground import addresses, fleet, watched
 from tests.registry.processes import DEADLINE, until
 from tests.registry.registration_client import REGISTRATION, TOKENS, beat, register
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 STOPS = (20.0, 3.5, 3.5, 3.5, 3.5, 3.5)
 """Seconds: longer than any deadline."""

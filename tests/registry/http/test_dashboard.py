@@ -21,6 +21,7 @@ from tests.registry.processes import registry, until
 
 pytestmark = [
     pytest.mark.prometheus,
+    pytest.mark.waits,
     pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus: tools/prometheus"),
 ]
 
