@@ -73,7 +73,12 @@ ROWS = [
         "stopped because Plan completed successfully",
         (SONNET, "You are an expert", ""),
         (GPT, "You are an agent", "fetch__look filesystem__look"),
-        progress=("finder step 1 (llm)", "fetch/look: completed", "filesystem/look: completed"),
+        progress=(
+            *(f"orchestrate step {number} (llm)" for number in (1, 2, 3)),
+            "finder step 1 (llm)",
+            "fetch/look: completed",
+            "filesystem/look: completed",
+        ),
     ),
     row(
         "reliable_classifier",

@@ -60,10 +60,13 @@ class Progress:
         server, tool = self._calls.get(tool_call_id, ("", ""))
         if tool == _LOOP:
             step, _, kind = (message or "").partition(" (")
-            name = self._renamed.get(server, server)
-            await self._send(f"{name} {step} ({'llm' if kind.startswith('llm') else 'tool'})")
+            await self._send(f"{self._name(server)} {step} ({'llm' if kind.startswith('llm') else 'tool'})")
         else:
             await self.passed_on(progress, total, message)
+
+    async def step(self, agent: str, number: int) -> None:
+        """Send the line of a request to its model that fast-agent does not report."""
+        await self._send(f"{self._name(agent)} step {number} (llm)")
 
     async def passed_on(self, progress: float, total: float | None, message: str | None) -> None:
         """Send a line of the called agent; the numbers are this call's own, what is finished there is so here."""
@@ -90,6 +93,9 @@ class Progress:
         self, tool_use_id: str, tool_name: str, server_name: str, arguments: dict[str, Any] | None = None
     ) -> str:
         return tool_use_id
+
+    def _name(self, agent: str) -> str:
+        return self._renamed.get(agent, agent)
 
     def _label(self, server: str, tool: str) -> str:
         return f"{server}/{server}__{tool}" if server in self._subagents else f"{server}/{tool}"

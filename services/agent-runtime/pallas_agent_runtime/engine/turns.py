@@ -15,6 +15,7 @@ from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessag
 from fast_agent.core.exceptions import FastAgentError
 from mcp_types import ImageContent, PromptMessage, TextContent
 
+from pallas_agent_runtime.calls import planning
 from pallas_agent_runtime.calls.arguments import Question
 from pallas_agent_runtime.calls.elicitation import Elicit
 from pallas_agent_runtime.calls.progress import Progress, Report
@@ -189,6 +190,7 @@ class Engine:
                     _resume(agents[name], messages)
             before = len(agent.message_history)
             progress = self._progress(report)
+            await planning.follow(agents, self._loaded.target, progress)
             with human_input.of_turn(elicit) as questions:
                 async with self._forwarding.lent(agents, caller, progress):
                     reply = await instance.session.generate(_message(question), request_params=_params(progress))
