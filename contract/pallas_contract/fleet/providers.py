@@ -74,6 +74,8 @@ _UNCHECKED = frozenset(
     | {"groq", "hf", "metaai", "moonshot", "openresponses", "openrouter", "tensorzero", "xai", "zai"}
 )
 """Prefixes that fast-agent knows and that have no row: their keys and models are not checked."""
+IN_EXTRAS = frozenset({"bedrock"})
+"""Those whose client fast-agent leaves to an extra of its own, which has the same name."""
 PREFIXES = OFFLINE | _UNCHECKED | {prefix for provider in PROVIDERS for prefix in provider.prefixes}
 
 

@@ -38,6 +38,8 @@ def agent(path: Path, name: str) -> list[Problem]:
 
         fast.silence()
         loaded = fast.load(prepared.settings)
+        references = prepared.config.data.get("model_references")
+        fast.check_models(loaded, prepared.settings, prepared.default_model, references)
     configured = prepared.config.data["mcp"]["servers"].keys()
     keys = ("agents", name, "module" if prepared.settings.agent.module else "card")
     hint = f"add them to `depends_on` of `{name}`, or to `mcp: {{servers: ...}}` in fastagent.config.yaml"

@@ -92,7 +92,9 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     settings = prepared.settings
     fast.silence()
     loaded = fast.load(settings)
-    provider, model = fast.resolve_model(prepared.default_model, prepared.config.data.get("model_references"))
+    references = prepared.config.data.get("model_references")
+    fast.check_models(loaded, settings, prepared.default_model, references)
+    provider, model = fast.resolve_model(prepared.default_model, references)
     fast.register_model(replace(prepared.model, model=model), provider)
     checked = preflight.targets(prepared.config.data, provider, model, os.environ)
     used = loaded.servers | settings.peers.keys()

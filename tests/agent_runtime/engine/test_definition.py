@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from fast_agent.llm.provider_types import Provider
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml, settings
-from pallas_agent_runtime.engine import load, register_model, resolve_model
+from pallas_agent_runtime.engine import check_models, definition, load, register_model, resolve_model
 from pallas_agent_runtime.engine.definition import said
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import Capabilities
-from pallas_contract.fleet.providers import OFFLINE, PREFIXES
+from pallas_contract.fleet.providers import IN_EXTRAS, OFFLINE, PREFIXES
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load as validate_load
 
@@ -208,6 +209,39 @@ def test_an_alias_is_a_model_of_its_provider() -> None:
     provider, model = resolve_model("sonnet", None)
     assert provider == "anthropic"
     assert model.startswith("claude-sonnet")
+
+
+CARD = "---\ntype: agent\nname: jarvis\n{}---\nHello\n"
+
+
+@pytest.mark.parametrize(
+    ("own_model", "default"), [("bedrock.x", ""), ("", "bedrock.x"), ("$system.aws", "passthrough")]
+)
+def test_a_model_whose_client_is_not_installed_is_refused_with_what_to_install(
+    toolkit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_model: str, default: str
+) -> None:
+    toolkit.write_files(tmp_path, {"jarvis.md": CARD.format(f"model: {own_model}\n" if own_model else "")})
+    resolved = own(tmp_path, card="jarvis.md")
+    references = {"system": {"aws": "bedrock.x"}}
+    absent = ["boto3"]
+    monkeypatch.setattr(definition.extras, "missing", lambda *_, **__: absent)
+    with pytest.raises(Refused) as refused:
+        check_models(load(resolved), resolved, default, references)
+    (problem,) = refused.value.problems
+    assert "agents.jarvis.card: models of `bedrock` need what is not installed: boto3\n" in str(problem)
+    assert problem.hint == "pip install 'fast-agent-mcp[bedrock]'; for containers write boto3 into requirements.txt"
+    absent.clear()
+    check_models(load(resolved), resolved, default, references)
+
+
+def test_the_client_of_any_other_provider_is_there(toolkit: Any, tmp_path: Path) -> None:
+    toolkit.write_files(tmp_path, {"jarvis.md": CARD.format("model: groq.m\n")})
+    resolved = own(tmp_path, card="jarvis.md")
+    check_models(load(resolved), resolved, "passthrough", None)
+
+
+def test_an_extra_of_fast_agent_has_the_client_of_each_provider_that_needs_one() -> None:
+    assert "boto3" in set(definition.extras._packages(requires("fast-agent-mcp") or [], IN_EXTRAS))
 
 
 def test_the_contract_has_every_prefix_of_fast_agent() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +13,8 @@ from fast_agent import FastAgent
 from fast_agent.core.exceptions import ProviderKeyError
 from fast_agent.llm.provider_types import Provider
 
+from pallas_agent_runtime.conversations.store import Conversations, MemoryStore
+from pallas_agent_runtime.engine import Engine, EngineFailed, Forwarding, Loaded, Programs, weigh
 from pallas_agent_runtime.engine.patches import MissingKeys
 from pallas_contract.fleet import engine_table
 
@@ -49,6 +53,28 @@ async def test_an_instance_is_made_without_a_key(provider: Provider) -> None:
     with keys.tolerated():
         await make(NAMED.get(provider.value, f"{provider.value}.m"))
     assert keys.providers == (set() if provider in KEYLESS else {provider.value})
+
+
+async def test_a_package_that_is_missing_ends_the_start_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that nobody thought of; those that are known are named before (test_definition)."""
+    monkeypatch.setattr("fast_agent.llm.provider.bedrock.llm_bedrock._boto3", None)
+    app = FastAgent("keys", parse_cli_args=False, quiet=True)
+
+    @app.agent("scout", "Help.", model="bedrock.m")
+    async def scout() -> None: ...
+
+    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=True))
+    engine = Engine(
+        Loaded(app, "scout"),
+        settings,
+        Conversations(MemoryStore(weigh), weigh),
+        choose=list,
+        programs=Programs(frozenset(), lambda *_: None),
+        forwarding=Forwarding({}, lambda *_: False, lambda _: False),
+    )
+    with pytest.raises(EngineFailed, match=r"^ImportError: boto3 is required"):
+        async with engine.running():
+            raise AssertionError
 
 
 async def test_a_key_that_is_there_by_now_is_missing_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

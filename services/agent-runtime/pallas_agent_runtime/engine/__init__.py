@@ -18,7 +18,7 @@ which turn a request to a server is made (`human_input`).
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
 from pallas_agent_runtime.engine.connect import Programs
-from pallas_agent_runtime.engine.definition import Loaded, load, register_model, resolve_model
+from pallas_agent_runtime.engine.definition import Loaded, check_models, load, register_model, resolve_model
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
@@ -29,6 +29,7 @@ __all__ = [
     "Forwarding",
     "Loaded",
     "Programs",
+    "check_models",
     "from_json",
     "load",
     "register_model",

@@ -20,6 +20,9 @@ from pallas_agent_runtime.engine.patches import kit_configured
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_service import extras
+
+DISTRIBUTION = "fast-agent-mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,28 @@ def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None)
     except FastAgentError:
         return providers.split(text)
     return spec.provider.value, spec.model_name
+
+
+def check_models(
+    loaded: Loaded, settings: Settings, default_model: str, references: Mapping[str, Mapping[str, str]] | None
+) -> None:
+    """Check that the client of each model is installed; `default_model` is for the agents that name none.
+
+    Raises:
+        Refused: fast-agent leaves one to an extra of its own, which is not there.
+    """
+    models = {data["config"].model or default_model for data in loaded.app.agents.values()}
+    prefixes = sorted({resolve_model(model, references)[0] for model in models} & providers.IN_EXTRAS)
+    keys = ("agents", settings.name, "module" if settings.agent.module else "card")
+    problems = []
+    for prefix in prefixes:
+        if packages := extras.missing(prefix, distribution=DISTRIBUTION):
+            names = ", ".join(packages)
+            message = f"models of `{prefix}` need what is not installed: {names}"
+            hint = f"pip install '{DISTRIBUTION}[{prefix}]'; for containers write {names} into requirements.txt"
+            problems.append(settings.tree.problem(*keys, message=message, hint=hint))
+    if problems:
+        raise Refused(problems)
 
 
 def register_model(capabilities: Capabilities, provider: str) -> bool:

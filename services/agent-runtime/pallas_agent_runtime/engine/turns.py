@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from pallas_agent_runtime.calls.elicitation import Elicit
 from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
-from pallas_agent_runtime.engine import human_input, tool_policy
+from pallas_agent_runtime.engine import human_input, tool_policy, user_code
 from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
@@ -115,7 +115,12 @@ class Engine:
             if not self._settings.agent.shell:
                 await tool_policy.withhold_shell(self._loaded.app)
             with self._keys.tolerated():
-                async with self._loaded.app.harness() as self._harness, self._one_warm():
+                async with AsyncExitStack() as stack:
+                    try:
+                        self._harness = await stack.enter_async_context(self._loaded.app.harness())
+                        await stack.enter_async_context(self._one_warm())
+                    except ImportError as error:  # of a package that fast-agent imports where a model wants it
+                        raise EngineFailed(user_code.reason(error)) from None
                     yield
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
