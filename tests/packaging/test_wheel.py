@@ -113,10 +113,15 @@ def test_the_chart_that_pip_installed_is_the_committed_one(installed: Path, tmp_
         assert (chart / name).read_bytes() == (ROOT / "deploy" / "helm" / "pallas" / name).read_bytes()
 
 
-COMMANDS = ("pallas", "pallas-gen", "pallas-registry")
+COMMANDS = ("pallas", "pallas-gen", "pallas-registry", "pallas-testing")
 LACKING = {
-    "": {"pallas": "local", "pallas --agent a": "agent", "pallas-registry": "registry"},
-    "registry": {"pallas": "local", "pallas --agent a": "agent"},
+    "": {
+        "pallas": "local",
+        "pallas --agent a": "agent",
+        "pallas-registry": "registry",
+        "pallas-testing model a": "testing",
+    },
+    "registry": {"pallas": "local", "pallas --agent a": "agent", "pallas-testing model a": "testing"},
     "agent": {"pallas": "local", "pallas-registry": "registry"},
     "all": {},
 }

@@ -1,0 +1,68 @@
+"""The scripted model on a port: in a thread beside a test, or as the whole of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+
+from pallas_testing.model.scripted import ScriptedModel
+from pallas_testing.model.server import Backend, Scripted, create_app
+
+
+class Server(uvicorn.Server):
+    """A server whose end ends answers that hang or are slow, too."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._closing = asyncio.Event()
+        app = create_app(backend, self._closing)
+        # a cut answer is meant, and uvicorn calls it an error
+        super().__init__(uvicorn.Config(app, log_config=None, log_level="critical", ws="none", lifespan="off"))
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as the end, where uvicorn would raise them once more behind it."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop)
+        yield
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._closing.set()
+        await super().shutdown(sockets)
+        await self._backend.close()
+
+
+@contextlib.contextmanager
+def serving_backend(backend: Backend, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve a backend in a thread, on a free port if none is named; yield the URL, without `/v1`."""
+    server = Server(backend)
+    with socket.create_server((host, port)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="scripted-model")
+        thread.start()
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextlib.contextmanager
+def serving(model: ScriptedModel, host: str = "127.0.0.1", port: int = 0) -> Iterator[ScriptedModel]:
+    """Serve a scripted model in a thread; its `url` says where."""
+    with serving_backend(Scripted(model), host, port) as model.url:
+        yield model
