@@ -9,6 +9,7 @@ from pallas_contract import names
 from pallas_gen.plan import Plan
 
 WORLD = "the world"
+_BACK = "in compose it may ask the registry, on whose network it is; on Kubernetes not"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,17 +23,17 @@ class Connection:
 
 def connections(plan: Plan) -> Iterator[Connection]:
     """Every connection that the fleet file lets through, by caller."""
+    probed = plan.workload(names.REGISTRY).calls
     for caller, called in plan.edges:
         hard = called in plan.workload(caller).waits_for
         yield Connection(caller, called, "depends_on" if hard else "depends_on, not required")
     for workload in plan.workloads:
         if workload.kind == "agent":
             yield Connection(names.REGISTRY, workload.host, "the registry probes every agent")
-            yield Connection(
-                workload.host,
-                names.REGISTRY,
-                "in compose it may ask the registry, on whose network it is; on Kubernetes not",
-            )
+            yield Connection(workload.host, names.REGISTRY, _BACK)
+        elif workload.host in probed:
+            yield Connection(names.REGISTRY, workload.host, "the registry probes it as its `health` says")
+            yield Connection(workload.host, names.REGISTRY, _BACK)
         if workload.collector:
             at = f"{workload.collector.host}:{workload.collector.port}"
             network = ", in compose on the network `telemetry`" if workload.collector.beside and plan.isolated else ""

@@ -15,7 +15,7 @@ from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.model import Resources, Service
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
-from pallas_contract.launch import addresses
+from pallas_contract.launch import addresses, service_check
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.launch.secret_files import Secret
 from pallas_gen import egress
@@ -154,7 +154,7 @@ class Plan:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Pairs (caller, called) of who may call whom, sorted; the registry reaches every agent besides."""
+        """Pairs (caller, called) of who may call whom, sorted; the registry reaches what it probes besides."""
         callers = [workload for workload in self.workloads if workload.kind != "registry"]
         return sorted((caller.host, peer) for caller in callers for peer in caller.calls)
 
@@ -251,7 +251,7 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
     reach = tuple(registration.reach) if registration else ()
     return {
         "image": fleet.image.registry,
-        "calls": tuple(sorted(names.slug(name) for name in fleet.agents)),
+        "calls": tuple(sorted((*map(names.slug, fleet.agents), *service_check.checked_services(fleet)))),
         "published": (addresses.bind_address(publish), fleet.registry_port) if publish else None,
         "public_url": _public_url(fleet, names.REGISTRY, publish),
         "resources": fleet.registry.resources,

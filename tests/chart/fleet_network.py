@@ -93,7 +93,7 @@ class Promise:
     def declared(self) -> set[tuple[str, str]]:
         """Return (caller, called) of the graph, of the registry's probes and of the chart's test."""
         agents = {item.host for item in self.plan.workloads if item.kind == "agent"}
-        probes = {("registry", host) for host in agents}
+        probes = {("registry", host) for host in self.plan.workload("registry").calls}
         return {*self.plan.edges, *probes} | {(TEST, host) for host in agents | {"registry"}}
 
     def _member(self, endpoint: Endpoint) -> Workload | None:

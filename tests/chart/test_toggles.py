@@ -154,7 +154,8 @@ def test_monitoring(graph) -> None:
     made = graph.render({"serviceMonitor": on, "prometheusRule": on, "dashboard": {"enabled": True}})
     assert made.one("ServiceMonitor", "pallas")["spec"]["endpoints"][0]["path"] == "/metrics"
     rules = made.one("PrometheusRule", "pallas")["spec"]["groups"][0]["rules"]
-    assert [rule["alert"] for rule in rules] == ["PallasAgentDown", "PallasAgentDegraded", "PallasFleetFileBroken"]
+    alerts = ["PallasAgentDown", "PallasAgentDegraded", "PallasServiceDown", "PallasFleetFileBroken"]
+    assert [rule["alert"] for rule in rules] == alerts
     assert "{{ $labels.agent }}" in rules[0]["annotations"]["summary"]
     board = made.one("ConfigMap", "pallas-dashboard")
     assert board["metadata"]["labels"]["grafana_dashboard"] == "1"

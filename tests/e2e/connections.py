@@ -48,7 +48,7 @@ def declared(fleet: Release) -> Edges:
     """Return (caller, called) as agents.yaml has it; the registry calls each agent."""
     project = load.load(fleet.config, {})
     plan = build_plan(project.fleet, project.config, project.project)
-    return {*plan.edges, *(("registry", item.host) for item in plan.workloads if item.kind == "agent")}
+    return {*plan.edges, *(("registry", host) for host in plan.workload("registry").calls)}
 
 
 def addresses(fleet: Release) -> dict[str, str]:

@@ -20,9 +20,11 @@ TABLE = f"""\
 left-one   ->  registry   {BACK}
 left-one   ->  the world  `egress: true`
 registry   ->  left-one   the registry probes every agent
+registry   ->  tools      the registry probes it as its `health` says
 registry   ->  top        the registry probes every agent
 the world  ->  registry   published on port 24200, behind https://registry.example.com
 the world  ->  top        published on port 8101, behind https://top.example.com
+tools      ->  registry   {BACK}
 top        ->  left-one   depends_on
 top        ->  registry   {BACK}
 top        ->  tools      depends_on, not required

@@ -26,10 +26,11 @@ def test_edges_use_host_names_and_only_hard_ones_wait(plan) -> None:
     assert scout.env["PALLAS_PEERS"] == '{"tech_two":"http://tech-two:8080/mcp"}'
 
 
-def test_the_registry_waits_for_nobody_and_calls_every_agent(plan) -> None:
-    registry = plan(TWO).workload("registry")
+def test_the_registry_waits_for_nobody_and_calls_whom_it_probes(plan) -> None:
+    shy = "  shy: {image: shy, port: 8104, health: {command: [check]}}\n"
+    registry = plan(TWO + shy).workload("registry")
     assert registry.waits_for == ()
-    assert registry.calls == ("scout", "tech-two")
+    assert registry.calls == ("model", "scout", "tech-two")
     assert registry.secrets == ()
 
 

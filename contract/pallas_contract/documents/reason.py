@@ -15,6 +15,7 @@ Code = Literal[
     "Ok",
     # The registry looks for an agent.
     "NotProbedYet",
+    "NotProbed",
     "Starting",
     "InputRefused",
     "Exited",

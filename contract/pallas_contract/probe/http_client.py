@@ -86,17 +86,8 @@ class Client:
         request = _encode(method, self._parts, headers=headers or {}, body=body, last=last)
         try:
             return await self._exchange(request, is_complete)
-        except socket.gaierror as error:
-            # Two codes for one thing: no such name, and a name without an address.
-            missing = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-            raise Unreachable(NOT_FOUND if missing else UNRESOLVED) from None
-        except ConnectionRefusedError:
-            raise Unreachable(Reason("ConnectionRefused", "connection refused")) from None
-        except ConnectionError:
-            raise Unreachable(Reason("ConnectionReset", "connection reset")) from None
         except OSError as error:
-            code: Code = "TlsError" if isinstance(error, ssl.SSLError) else "ConnectionFailed"
-            raise Unreachable(Reason(code, (error.strerror or type(error).__name__).lower())) from None
+            raise unreachable(error) from None
 
     async def _exchange(self, request: bytes, is_complete: IsComplete | None) -> HttpResponse:
         # Taken out until its answer is read: a cancelled exchange must not leave half an answer to the next one.
@@ -139,6 +130,20 @@ class Client:
             server_hostname=self._parts.hostname,  # the certificate is for the name, whatever the address
         )
         return connection
+
+
+def unreachable(error: OSError) -> Unreachable:
+    """Return what an error of the network, or of a name's look-up, means for whoever asks."""
+    if isinstance(error, socket.gaierror):
+        # Two codes for one thing: no such name, and a name without an address.
+        missing = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+        return Unreachable(NOT_FOUND if missing else UNRESOLVED)
+    if isinstance(error, ConnectionRefusedError):
+        return Unreachable(Reason("ConnectionRefused", "connection refused"))
+    if isinstance(error, ConnectionError):
+        return Unreachable(Reason("ConnectionReset", "connection reset"))
+    code: Code = "TlsError" if isinstance(error, ssl.SSLError) else "ConnectionFailed"
+    return Unreachable(Reason(code, (error.strerror or type(error).__name__).lower()))
 
 
 @functools.lru_cache(maxsize=4096)

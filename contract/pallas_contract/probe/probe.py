@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import INPUT_REFUSED, OK, Reason, reported
-from pallas_contract.probe import http_client
+from pallas_contract.probe import http_client, plain
 from pallas_contract.probe.session import (
     ASIDE,
     CLIENT,
@@ -102,6 +102,8 @@ async def probe(
 ) -> Result:
     """Probe once; never raises for anything the server does. `era` is the one of an earlier result, tried first."""
     started = clock()
+    if target.plain:
+        return replace(await _probe_within(_plain(target), era, timeout, bound), latency=clock() - started)
     try:
         client = http_client.Client(target.url, target.address)
     except ValueError as error:
@@ -109,7 +111,8 @@ async def probe(
     async with client:
         session = Session(target, client)
         try:
-            result = replace(await _probe_within(session, era, timeout, bound), latency=clock() - started)
+            asking = _ask_or_read_page(session, era)
+            result = replace(await _probe_within(asking, era, timeout, bound), latency=clock() - started)
             if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
                 result = replace(result, tools=await _tools(session, result), listed=clock())
             return result
@@ -123,10 +126,10 @@ def patience(before: Result | None) -> float:
     return min(max(CONFIRM_TIMEOUT, SLOWER * usual), TIMEOUT)
 
 
-async def _probe_within(session: Session, era: str, timeout: float, bound: Bound) -> Result:
+async def _probe_within(asking: Awaitable[Result], era: str, timeout: float, bound: Bound) -> Result:
     try:
         async with bound(timeout):
-            return await _ask_or_read_page(session, era)
+            return await asking
     except ProbeEnded as ended:
         return Result(ended.state, ended.reason, era, status=ended.status, wait=ended.wait)
     except TimeoutError:
@@ -135,6 +138,11 @@ async def _probe_within(session: Session, era: str, timeout: float, bound: Bound
         return Result("error", error.reason, era)
     except ValueError as error:
         return Result("error", Reason("InvalidRequest", str(error)), era)
+
+
+async def _plain(target: Target) -> Result:
+    await plain.ask(target)
+    return Result("ok")
 
 
 async def _ask_or_read_page(session: Session, era: str) -> Result:

@@ -41,7 +41,8 @@ class Target:
 
     `deep` asks `get_health`; `tools` asks for the tools as well, which says nothing about the state. `ours` is an agent
     of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer. `sse` is a server
-    of the transport of 2024-11-05, which is asked for its stream of events and nothing else.
+    of the transport of 2024-11-05, which is asked for its stream of events and nothing else. `plain` is what speaks no
+    MCP: it is asked with GET, or whether it takes a connection (`tcp://host:port`).
     """
 
     url: str
@@ -51,6 +52,7 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
     ours: bool = False
     sse: bool = False
+    plain: Literal["", "get", "tcp"] = ""
 
 
 class ProbeEnded(Exception):
@@ -91,7 +93,7 @@ class Session:
         response = await self._client.request(
             "POST", headers=headers, body=body, is_complete=self._is_complete, last=last
         )
-        _raise_for_status(response)
+        raise_for_status(response)
         return response
 
     async def notify(self, method: str) -> None:
@@ -107,7 +109,7 @@ class Session:
         """
         headers = {**self._headers(), "accept": "text/event-stream"}
         response = await self._client.request("GET", headers=headers, is_complete=has_endpoint, last=True)
-        _raise_for_status(response)
+        raise_for_status(response)
         return response
 
     async def page(self, path: str) -> http_client.HttpResponse:
@@ -173,7 +175,12 @@ def _body(number: int, method: str, params: str, era: str) -> bytes:
     return json.dumps(message).encode()
 
 
-def _raise_for_status(response: http_client.HttpResponse) -> None:
+def raise_for_status(response: http_client.HttpResponse) -> None:
+    """Return where the status leaves something to read.
+
+    Raises:
+        ProbeEnded: it says that no other question will be answered either (401, 403, 421, 429, 3xx, 5xx).
+    """
     status = response.status
     if status in (401, 403):
         reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")

@@ -93,6 +93,15 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
         reason=_CODE,
     )
     yield _rule(
+        "PallasServiceDown",
+        f"pallas_service_health{of} < 1",
+        wait="2m",
+        severity="warning",
+        summary="Service {{ $labels.service }} is not well",
+        description="It does not answer as its health in the fleet file says. Agents that need it say so themselves.",
+        reason=_SERVICE_CODE,
+    )
+    yield _rule(
         "PallasAgentFlapping",
         f"sum by (fleet, agent) (increase(pallas_agent_state_changes_total{of}[15m])) > 6",
         wait="0m",
@@ -142,6 +151,7 @@ _CODE = (
     '{{ . | first | label "code" }}{{ end }}'
 )
 """The code of the reason at the moment of the alert (docs/registry.md); empty where the registry tells none."""
+_SERVICE_CODE = _CODE.replace("agent", "service")
 
 
 def _rule(

@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 class Dependencies:
     """Clocks, DNS, the prober and the store of registrations.
 
-    `discovery` and `resolve` None mean the ones that the settings ask for, and the system's. `most` is how many probes
+    `discovery`, `services` and `resolve` None mean those of the settings, and the system's. `most` is how many probes
     may go on at once. An agent that is not up yet is starting for `start_period` seconds, and the registry is ready
     after `patience` seconds at the latest. `stall_clock` has to be started for lost time to count.
     """
@@ -44,3 +44,4 @@ class Dependencies:
     start_period: float = 0.0
     patience: float = PATIENCE
     stall_clock: StallClock = field(default_factory=StallClock)
+    services: Discovery | None = None

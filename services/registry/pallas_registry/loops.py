@@ -65,7 +65,7 @@ async def discover(discovery: Discovery, monitor: Monitor, scheduler: Scheduler,
         with surviving("discovery"):
             await discovery.sweep(tuple(monitor.reading.fleet.agents), on_sighting)
             monitor.note_undeclared(discovery.undeclared)
-        await wait_for(monitor.agents_changed, monitor.pause(), sleep)
+        await wait_for(monitor.agents_changed, monitor.pause(monitor.agent_states), sleep)
 
 
 async def discover_registered(dependencies: Dependencies, monitor: Monitor, scheduler: Scheduler) -> None:
@@ -88,6 +88,23 @@ async def discover_registered(dependencies: Dependencies, monitor: Monitor, sche
             scheduler.retain(tuple(urls))
             await url_discovery.sweep(urls, registrar.reach, on_sighting)
         await wait_for(monitor.registrations_changed, monitor.reading.fleet.registry.probe_interval, sleep)
+
+
+async def discover_services(discovery: Discovery, monitor: Monitor, scheduler: Scheduler, *, sleep: Sleep) -> None:
+    """Look for the services of the file, as often as for its agents, and without delaying those."""
+
+    def on_sighting(service: str, sighting: Sighting) -> None:
+        if service in monitor.reading.fleet.services:  # the file may have changed during the sweep
+            monitor.service_states.set_sighting(service, sighting)
+            scheduler.follow(service, sighting.endpoints)
+
+    while True:
+        monitor.services_changed.clear()
+        with surviving("discovery of services"):
+            services = tuple(monitor.reading.fleet.services)
+            scheduler.retain(services)
+            await discovery.sweep(services, on_sighting)
+        await wait_for(monitor.services_changed, monitor.pause(monitor.service_states), sleep)
 
 
 async def watch_leases(registrar: Registrar, *, sleep: Sleep) -> None:

@@ -15,7 +15,7 @@ from pallas_registry.http.metrics import Metrics
 from pallas_registry.probing.recheck import Recheck
 from pallas_registry.registration.registrar import Registrar
 from pallas_registry.settings import Settings
-from pallas_registry.state.agents import AgentStates
+from pallas_registry.state.agents import AgentStates, MemberStates
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition
 from pallas_registry.status_page import overview
@@ -47,6 +47,8 @@ class Monitor:
         """Set when discovery has agents of the file to look for now."""
         self.registrations_changed = asyncio.Event()
         """The same for agents that registered."""
+        self.services_changed = asyncio.Event()
+        """The same for services of the file."""
         self.history = History()
         self._settings = settings
         self._watcher = watcher
@@ -62,6 +64,16 @@ class Monitor:
             on_update=updated.set,
             start_period=dependencies.start_period,
         )
+        self.service_states = AgentStates(
+            clock=self._clock,
+            now=self._now,
+            on_change=self._record,
+            on_update=updated.set,
+            start_period=dependencies.start_period,
+            kind="service",
+        )
+        """The services of the file. Apart: they are in no document about agents, and the registry waits for none."""
+        self.states = MemberStates(self.agent_states, self.service_states)
         self.registrar = Registrar(
             dependencies.store,
             self.agent_states,
@@ -72,7 +84,7 @@ class Monitor:
         )
         leases = self.registrar.leases
         self.metrics = Metrics(
-            self.agent_states,
+            self.states,
             config_ok=lambda: watcher.ok,
             lost=lambda: dependencies.stall_clock.lost,
             silences=lambda: {registration.agent: leases.silence(registration.agent) for registration in leases.all},
@@ -93,6 +105,8 @@ class Monitor:
         self.reading = reading
         self.registrar.use(reading.fleet)
         self._replica_count.retain(reading.fleet.agents)
+        self.service_states.expect(list(reading.fleet.services))
+        self.services_changed.set()
         self._expect()
         self.registrar.announce()
 
@@ -110,6 +124,11 @@ class Monitor:
         """Take the result of a probe."""
         self.metrics.observe(result.latency)
         self.agent_states.add_result(agent, endpoint, result)
+
+    def report_service(self, service: str, endpoint: Endpoint, result: Result) -> None:
+        """Take the result of a probe of a service."""
+        self.metrics.observe(result.latency)
+        self.service_states.add_result(service, endpoint, result)
 
     async def recheck(self, agent: str) -> Condition:
         """Look for the agent and probe it now.
@@ -136,17 +155,17 @@ class Monitor:
         total = len(self.reading.fleet.agents)
         return f"{len(unknown)} of {total} agents not probed yet" if unknown else f"{len(starting)} of {total} starting"
 
-    def pause(self) -> float:
-        """Return the seconds until discovery should look again."""
+    def pause(self, states: AgentStates) -> float:
+        """Return the seconds until discovery should look again for those in `states`."""
         interval = self.reading.fleet.registry.probe_interval
-        return min(QUICK, interval) if self.agent_states.waiting or self.agent_states.starting else interval
+        return min(QUICK, interval) if states.waiting or states.starting else interval
 
     def overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:
         """Return the state of the fleet at this moment, with `most` agents in the rows at most."""
         return overview.gather(
             self.reading,
             self._settings.placement,
-            self.agent_states,
+            self.states,
             self.history,
             now=self._now(),
             config_ok=self._watcher.ok,
@@ -162,17 +181,21 @@ class Monitor:
         """Tell the agent_states which agents there are, after some came or went, and have them looked for."""
         registered = [registration.agent for registration in self.registrar.leases.all]
         self.agent_states.expect([*self.reading.fleet.agents, *registered])
-        self.metrics.retain(self.agent_states.agents)
+        self.metrics.retain([*self.agent_states.agents, *self.service_states.agents])
         self.registrations_changed.set()
 
     def _record(self, change: Change) -> None:
         self.history.record(change)
         self.metrics.count(change)
         starting = change.old == "unknown" and self._clock() - self._started < STARTING
-        log = _log.info if change.new in ("ok", "starting") or starting else _log.warning
+        log = (
+            _log.info
+            if change.new in ("ok", "starting") or starting or change.reason.code == "NotProbed"
+            else _log.warning
+        )
         log(
-            "agent state changed",
-            agent=change.agent,
+            f"{change.kind} state changed",
+            **{change.kind: change.agent},
             old=change.old,
             new=change.new,
             code=change.reason.code,

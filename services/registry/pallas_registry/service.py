@@ -18,8 +18,9 @@ from pallas_registry.http.events import Streams
 from pallas_registry.mcp.registration import RegistrationMethods
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.monitor import Monitor
-from pallas_registry.probing.scheduler import Limits, Pace, Scheduler, Spawn
+from pallas_registry.probing.scheduler import Limits, Pace, Report, Scheduler, Spawn
 from pallas_registry.settings import Settings
+from pallas_registry.state.agents import AgentStates
 from pallas_registry.status_page.page import StatusPage, assets
 
 OUTSIDE = 16
@@ -39,7 +40,7 @@ class Service:
         self.monitor = Monitor(settings, reading, watcher, dependencies, updated=updated)
         self.publisher = Publisher(
             Catalogue(now=dependencies.now, placement=settings.placement),
-            self.monitor.agent_states,
+            self.monitor.states,
             self.monitor.history,
             updated=updated,
             static=assets(),
@@ -78,25 +79,34 @@ class Service:
             default=lambda agent: addresses.authority(monitor.reading.fleet, agent, "local"),
             bound=self._dependencies.stall_clock.timeout,
         )
+        services = self._dependencies.services or source.of_services(
+            self._settings, lambda: monitor.reading.fleet, sleep=sleep, bound=self._dependencies.stall_clock.timeout
+        )
         async with asyncio.TaskGroup() as group:
-            schedule = partial(self._scheduler, spawn=group.create_task)
+            schedule = partial(
+                self._scheduler, spawn=group.create_task, states=monitor.agent_states, report=monitor.report
+            )
             scheduler = schedule(limits=Limits(connections=self._dependencies.most))
             group.create_task(loops.follow_file(self._watcher, monitor, self.publisher, scheduler, sleep=sleep))
             group.create_task(loops.discover(discovery, monitor, scheduler, sleep=sleep))
             registered = schedule(limits=Limits(slots=OUTSIDE, connections=OUTSIDE))
             group.create_task(loops.discover_registered(self._dependencies, monitor, registered))
+            beside = self._scheduler(
+                spawn=group.create_task, limits=Limits(), states=monitor.service_states, report=monitor.report_service
+            )
+            group.create_task(loops.discover_services(services, monitor, beside, sleep=sleep))
             group.create_task(loops.watch_leases(monitor.registrar, sleep=sleep))
             group.create_task(self.publisher.run())
 
     def _hosts(self) -> Collection[str]:
         return self._settings.hosts or addresses.registry_hosts(self.monitor.reading.fleet)
 
-    def _scheduler(self, *, spawn: Spawn, limits: Limits) -> Scheduler:
+    def _scheduler(self, *, spawn: Spawn, limits: Limits, states: AgentStates, report: Report) -> Scheduler:
         monitor = self.monitor
         return Scheduler(
             self._dependencies.check,
-            monitor.report,
-            before=monitor.agent_states.result,
+            report,
+            before=states.result,
             spawn=spawn,
             pace=Pace(
                 interval=lambda: monitor.reading.fleet.registry.probe_interval,

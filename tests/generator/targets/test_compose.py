@@ -37,8 +37,8 @@ def test_who_shares_a_network_with_whom(plan) -> None:
         "top": ["agent.top", "call.top.left"],
         "left": ["agent.left", "call.left.tools", "call.top.left"],
         "right": ["agent.right"],
-        "tools": ["call.left.tools"],
-        "registry": ["agent.left", "agent.right", "agent.top", "registry"],
+        "tools": ["call.left.tools", "call.registry.tools"],
+        "registry": ["agent.left", "agent.right", "agent.top", "call.registry.tools", "registry"],
     }
 
 
@@ -64,6 +64,14 @@ def test_only_publishing_and_egress_open_a_network(plan) -> None:
         "agent.top",
         "registry",
     ]
+
+
+def test_the_registry_gets_no_egress_by_probing_a_service_that_has_it(plan) -> None:
+    made = document(plan(GRAPH.replace("port: 8104", "port: 8104, egress: true")))
+    shared = set(made["services"]["registry"]["networks"]) & set(made["services"]["tools"]["networks"])
+    assert shared == {"call.registry.tools"}
+    assert made["networks"]["call.registry.tools"]["internal"] is True
+    assert "internal" not in made["networks"]["service.tools"]
 
 
 def test_flat_networks_are_the_opt_out(plan) -> None:

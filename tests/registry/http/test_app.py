@@ -21,7 +21,7 @@ from pallas_registry.http.metrics import Metrics
 from pallas_registry.mcp import jsonrpc
 from pallas_registry.prebuilt.documents import Document, Prebuilt, matches, refusal
 from pallas_registry.probing.recheck import Busy
-from pallas_registry.state.agents import AgentStates
+from pallas_registry.state.agents import AgentStates, MemberStates
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition
 from tests.served import served
@@ -44,7 +44,11 @@ class World:
         self.agent_states = AgentStates(
             clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None
         )
-        self.metrics = Metrics(self.agent_states, config_ok=lambda: self.config_ok)
+        self.service_states = AgentStates(
+            clock=time.clock, now=time.now, on_change=self.changes.append, on_update=lambda: None, kind="service"
+        )
+        states = MemberStates(self.agent_states, self.service_states)
+        self.metrics = Metrics(states, config_ok=lambda: self.config_ok)
         self.history = History()
         self.streams = Streams(self.history, run="run", limit=2)
         self.busy = False
@@ -227,6 +231,7 @@ async def test_the_description_names_every_path(client) -> None:
         "/.well-known/ai-catalog.json",
         "/server-cards/{slug}",
         "/prometheus/targets",
+        "/services",
         "/v0.1/servers",
         "/v0.1/servers/{serverName}/versions",
         "/v0.1/servers/{serverName}/versions/{version}",

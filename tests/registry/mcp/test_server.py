@@ -26,7 +26,7 @@ from pallas_registry.mcp import server as mcp_server
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.service import Service
 from pallas_registry.settings import read
-from pallas_registry.state.agents import AgentStates
+from pallas_registry.state.agents import AgentStates, MemberStates
 from pallas_registry.state.history import History
 from pallas_registry.status_page import overview
 
@@ -116,9 +116,10 @@ def ask(folder: Path, time):
     loaded, history = fleet_file.load(folder / "agents.yaml"), History()
     agent_states = AgentStates(clock=time.clock, now=time.now, on_change=history.record, on_update=lambda: None)
     agent_states.expect(list(loaded.fleet.agents))
+    states = MemberStates(agent_states, agent_states)
 
     def look() -> overview.Overview:
-        return overview.gather(loaded, "container", agent_states, history, now=time.now(), config_ok=True)
+        return overview.gather(loaded, "container", states, history, now=time.now(), config_ok=True)
 
     def run(method: str, params: object = None, **headers: str) -> tuple[int, dict]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method} | ({"params": params} if params is not None else {})

@@ -14,7 +14,8 @@ from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import FleetReading
-from pallas_registry.state.agents import AgentStates
+from pallas_registry.mcp import tools
+from pallas_registry.state.agents import AgentStates, MemberStates
 from pallas_registry.state.history import History
 from pallas_registry.status_page import overview
 from pallas_registry.status_page import page as status_page_page
@@ -32,12 +33,15 @@ class World:
             clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None
         )
         self.agent_states.expect(list(loaded.fleet.agents))
+        self.service_states = AgentStates(
+            clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None, kind="service"
+        )
+        self.service_states.expect(list(loaded.fleet.services))
 
     def view(self) -> overview.Overview:
         now = self.time.now()
-        return overview.gather(
-            self.loaded, "container", self.agent_states, self.history, now=now, config_ok=self.config_ok
-        )
+        states = MemberStates(self.agent_states, self.service_states)
+        return overview.gather(self.loaded, "container", states, self.history, now=now, config_ok=self.config_ok)
 
     def text(self) -> str:
         """What a reader without JavaScript reads, spaces made equal."""
@@ -127,6 +131,54 @@ def test_a_service_that_is_named_is_marked(world: World) -> None:
     nodes = {node.name: node for node in world.view().nodes}
     assert (nodes["neo4j_cypher"].state, nodes["argos"].state) == ("suspect", "service")
     assert nodes["research"].root
+
+
+WEATHER = "services: {weather: {module: w, port: 8301}, vectors: {image: v, port: 6333, provides: other}}\n"
+AT_WEATHER = Endpoint("http://weather:8080/mcp", "10.0.0.9", "mcp")
+
+
+@pytest.fixture
+def served(folder: Path, time) -> World:
+    """Two agents that are well, and two services."""
+    path = folder / "agents.yaml"
+    path.write_text(path.read_text().replace("depends_on: [tech_research]", "depends_on: [weather]") + WEATHER)
+    world = World(fleet_file.load(path), time)
+    for agent, endpoint in (("harper", A), ("tech_research", R)):
+        world.agent_states.set_sighting(agent, Sighting((endpoint,)))
+        world.agent_states.add_result(agent, endpoint, Result("ok"))
+    world.service_states.set_sighting("weather", Sighting((AT_WEATHER,)))
+    world.service_states.add_result("weather", AT_WEATHER, Result("ok", name="another name is no trouble"))
+    not_asked = Reason("NotProbed", "not probed: it is shy")
+    world.service_states.set_sighting("vectors", Sighting(problem=not_asked, unsure=True))
+    return world
+
+
+def test_services_are_shown_with_the_reason_where_nobody_asks(served: World) -> None:
+    text = served.text()
+    assert "All well" in text
+    assert "Weather weather ● ok" in text
+    assert "Vectors vectors ○ unknown for 0 s not probed: it is shy" in text
+    assert {node.name: node.state for node in served.view().nodes}["weather"] == "ok"
+
+
+def test_a_service_that_is_down_is_the_headline_though_every_agent_is_well(served: World) -> None:
+    refused = Result("error", Reason("ConnectionRefused", "connection refused"))
+    served.service_states.add_result("weather", AT_WEATHER, refused)
+    assert "1 of 2 services down" in served.text()
+    assert tools.of_fleet(served.view()).message == "weather: connection refused"
+    blaming = Result("degraded", Reason("Unreachable", "Unreachable: weather", ("weather",)))
+    served.agent_states.add_result("harper", A, blaming)
+    text = served.text()
+    assert "1 of 2 degraded" in text
+    assert "harper degraded because weather: connection refused" in text
+    assert '<a href="#service-weather">weather</a>: connection refused' in status_page_page.render(served.view())
+
+
+def test_a_service_that_wants_credentials_is_there(served: World) -> None:
+    unauthorized = Reason("Unauthorized", "reachable, needs credentials (HTTP 401)")
+    served.service_states.add_result("weather", AT_WEATHER, Result("unauthenticated", unauthorized))
+    assert "All well" in served.text()
+    assert tools.of_fleet(served.view()).status == "ok"
 
 
 def test_nothing_becomes_html(world: World) -> None:

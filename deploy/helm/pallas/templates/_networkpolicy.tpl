@@ -21,7 +21,7 @@ spec:
         {{- range .callers }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: agent, app.kubernetes.io/name: {{ . | quote }}}}
         {{- end }}
-        {{- if eq .kind "agent" }}
+        {{- if or (eq .kind "agent") (has .host (.root.Values.registry.calls | default list)) }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: registry}}
         {{- end }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: test}}

@@ -203,7 +203,10 @@ def _caller_alias(host: str) -> str:
 
 
 def _members(plan: Plan) -> dict[str, list[str]]:
-    """Return network name -> hosts on it, the called one last: one per agent, for the registry, and one per call."""
+    """Return network name -> hosts on it, the called one last: one per agent, for the registry, and one per call.
+
+    A service has its egress on a network of its own, so that the registry, which asks it on another, gets none.
+    """
     # hosts have no dot in them, so no two pairs give the same name
     members = {names.REGISTRY: [names.REGISTRY]}
     for workload in plan.workloads:
@@ -213,7 +216,9 @@ def _members(plan: Plan) -> dict[str, list[str]]:
             members[f"service.{workload.host}"] = [workload.host]
     if traced := [workload.host for workload in plan.workloads if workload.collector and workload.collector.beside]:
         members[TELEMETRY] = traced
-    return members | {f"call.{caller}.{called}": [caller, called] for caller, called in plan.edges}
+    services = {workload.host for workload in plan.workloads if workload.kind == "service"}
+    probes = [(names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls if host in services]
+    return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*plan.edges, *probes)}
 
 
 def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:

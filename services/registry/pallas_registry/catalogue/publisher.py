@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from pallas_registry.catalogue import prometheus_sd
+from pallas_registry.catalogue import prometheus_sd, services
 from pallas_registry.catalogue.catalogue import Catalogue
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.prebuilt.documents import Document
 from pallas_registry.registration.leases import Registration
-from pallas_registry.state.agents import AgentStates
+from pallas_registry.state.agents import MemberStates
 from pallas_registry.state.history import History
 from pallas_registry.timing import surviving, wait_for
 
@@ -28,7 +28,7 @@ class Publisher:
     def __init__(
         self,
         catalogue: Catalogue,
-        agent_states: AgentStates,
+        states: MemberStates,
         history: History,
         *,
         updated: asyncio.Event,
@@ -40,8 +40,9 @@ class Publisher:
         """Take the parts. `updated` is set when documents would differ; `static` are those that never do, by path."""
         self.catalogue = catalogue
         self._updated = updated
-        self._agent_states = agent_states
+        self._agent_states = states.agents
         self._history = history
+        self._service_states = states.services
         self._documents = static
         self._reading = reading
         self._registrations = registrations
@@ -66,6 +67,10 @@ class Publisher:
         """Make the documents anew, then wake those who follow the changes."""
         reading = self._reading()
         self.catalogue.publish(reading, self._agent_states.condition, self._registrations())
+        services_document = services.document(reading.fleet, self._service_states)
+        # the same bytes keep their ETag
+        if services.PATH not in self._documents or self._documents[services.PATH].body != services_document.body:
+            self._documents[services.PATH] = services_document
         # targets are where agents are, not how they are: most changes leave them as they were
         if self._moves != self._agent_states.moves:
             self._moves = self._agent_states.moves

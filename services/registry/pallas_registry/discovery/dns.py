@@ -30,8 +30,14 @@ _BROADCAST = IPv4Address("255.255.255.255")
 NOT_ALLOWED = Reason("AddressNotAllowed", "resolves only to addresses that are never asked")
 
 Address = IPv4Address | IPv6Address
+EndpointOf = Callable[[str], Endpoint]
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
 """Raises NotFound or Unresolved."""
+
+
+def agent_endpoint(agent: str) -> Endpoint:
+    """Return the endpoint of an agent in a container of its own, without its address."""
+    return Endpoint(f"http://{names.slug(agent)}:{names.CONTAINER_PORT}{names.MCP_PATH}")
 
 
 class DnsDiscovery:
@@ -49,12 +55,17 @@ class DnsDiscovery:
         *,
         domain: str = "",
         control: str = names.REGISTRY,
+        endpoint: EndpointOf = agent_endpoint,
         sleep: Sleep = asyncio.sleep,
         bound: Bound = asyncio.timeout,
     ) -> None:
-        """`domain` holds a record per replica under each agent's host name; without it the name itself has them."""
+        """`domain` holds a record per replica under each agent's host name; without it the name itself has them.
+
+        `endpoint` gives what is asked of a member, still without the address.
+        """
         self._resolve = resolve
         self._control = control
+        self._endpoint = endpoint
         self._sleep = sleep
         self._bound = bound
         self._suffix = f".{domain}" if domain else ""
@@ -122,10 +133,16 @@ class DnsDiscovery:
         """Look an agent up. Losing one that was there takes confirmations: one lost packet flips nothing."""
         for _ in range(CONFIRMATIONS if agent in self._last else 0):
             try:
-                return _sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
+                return self._sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
             except (NotFound, Unresolved):
                 await self._sleep(PAUSE)
-        return _sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
+        return self._sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
+
+    def _sighting(self, agent: str, addresses: Iterable[str]) -> Sighting:
+        endpoint = self._endpoint(agent)
+        usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
+        endpoints = tuple(endpoint._replace(ip=ip) for ip in usable)
+        return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)
 
     async def _resolve_once(self, host: str) -> frozenset[str]:
         try:
@@ -163,10 +180,3 @@ def forbidden(address: Address) -> bool:
     address = carried(address) or address
     special = address.is_multicast or address.is_unspecified or address == _BROADCAST
     return special or any(address in network for network in _METADATA)
-
-
-def _sighting(agent: str, addresses: Iterable[str]) -> Sighting:
-    url = f"http://{names.slug(agent)}:{names.CONTAINER_PORT}{names.MCP_PATH}"
-    usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
-    endpoints = tuple(Endpoint(url, ip) for ip in usable)
-    return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from pallas_contract.documents.reason import OK, Reason
@@ -12,11 +12,16 @@ from pallas_contract.documents.reason import OK, Reason
 STALE = Reason("NameUnresolved", "name resolution fails, using the last known addresses")
 
 
+EndpointKind = Literal["agent", "mcp", "sse", "get", "tcp"]
+"""An agent, asked for its own health; or a service, asked by one of the questions of `launch.service_check`."""
+
+
 class Endpoint(NamedTuple):
     """One replica: the URL to ask, and the IP to connect to where the URL's host stands for several."""
 
     url: str
     ip: str | None = None
+    kind: EndpointKind = "agent"
 
     @property
     def label(self) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.launch.addresses import Placement
 from pallas_contract.probe.probe import Bound
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.resolver import Resolver
+from pallas_registry.discovery.services import ServiceDiscovery
 from pallas_registry.discovery.sighting import Discovery
 from pallas_registry.discovery.static import StaticDiscovery
 from pallas_registry.settings import Settings
+from pallas_registry.timing import Sleep
 
 
 def from_settings(settings: Settings, *, default: Callable[[str], str], bound: Bound) -> Discovery:
@@ -20,3 +24,9 @@ def from_settings(settings: Settings, *, default: Callable[[str], str], bound: B
     if settings.addresses is None:
         return DnsDiscovery(Resolver(), domain=settings.domain, bound=bound)
     return StaticDiscovery(settings.addresses, default, settings.absences)
+
+
+def of_services(settings: Settings, fleet: Callable[[], ResolvedFleet], *, sleep: Sleep, bound: Bound) -> Discovery:
+    """Return where the services of `fleet` are: where DNS finds the agents, it finds them too."""
+    placement: Placement = "container" if settings.addresses is None else "local"
+    return ServiceDiscovery(fleet, placement, Resolver(), absences=settings.absences, sleep=sleep, bound=bound)

@@ -27,15 +27,16 @@ class StaticDiscovery:
         self._absences = absences
 
     async def sweep(self, agents: Sequence[str], on_sighting: OnSighting) -> None:
-        absences = self._read()
+        absences = read_absences(self._absences)
         for agent in agents:
             authority = self._addresses.get(agent) or self._default(agent)
             endpoint = Endpoint(f"http://{authority}{names.MCP_PATH}")
             on_sighting(agent, Sighting((endpoint,), absence=absences.get(agent, OK)))
 
-    def _read(self) -> Mapping[str, Reason]:
-        """Return the supervisor's words; none where there is no such file, or none that can be read."""
-        try:
-            return absence.parse(self._absences.read_text("utf-8")) if self._absences else {}
-        except (OSError, ValueError):
-            return {}
+
+def read_absences(path: Path | None) -> Mapping[str, Reason]:
+    """Return the supervisor's words; none where there is no such file, or none that can be read."""
+    try:
+        return absence.parse(path.read_text("utf-8")) if path else {}
+    except (OSError, ValueError):
+        return {}

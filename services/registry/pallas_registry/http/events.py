@@ -1,6 +1,7 @@
 """`/events`: the changes of state as server-sent events, resumable, for the status page and for whoever listens.
 
-Events are `change` (with an id; data as in the log) and `update` (something else that the page shows is different).
+Events are `change` of an agent and `service` of a service (with an id; data as in the log), and
+`update` (something else that the page shows is different).
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from pallas_registry.state.history import History, News
+from pallas_registry.state.history import History, MemberKind, News
 
 PATH = "/events"
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a comment is sent, so that proxies keep the connection."""
+_EVENTS: dict[MemberKind, str] = {"agent": "change", "service": "service"}
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no", "access-control-allow-origin": "*"}
 LIMIT = 512
 """Most streams at once. One address has at most as many as it leaves to all others: half of them where it is alone, as
@@ -70,7 +72,7 @@ class Streams:
     def _events(self, news: News) -> list[bytes]:
         missed = [b'event: missed\ndata: {"message":"older changes are no longer kept"}\n\n'] if news.missed else []
         return missed + [
-            f"id: {self._run}-{number}\nevent: change\ndata: {_json(change.as_dict())}\n\n".encode()
+            f"id: {self._run}-{number}\nevent: {_EVENTS[change.kind]}\ndata: {_json(change.as_dict())}\n\n".encode()
             for number, change in news.changes
         ]
 

@@ -13,12 +13,17 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import GAUGE, State
-from pallas_registry.state.agents import AgentStates
-from pallas_registry.state.history import Change
+from pallas_registry.state.agents import AgentStates, MemberStates
+from pallas_registry.state.history import Change, MemberKind
 
 _BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 """Seconds; a probe ends after 3, and says goodbye to a session in one more."""
 
+
+_CHANGES: dict[MemberKind, str] = {
+    "agent": "Changes of an agent's state.",
+    "service": "Changes of a service's state.",
+}
 
 MANY = 1000
 """Agents up to whose number the exposition is written at once."""
@@ -40,14 +45,15 @@ class Metrics:
 
     def __init__(
         self,
-        agent_states: AgentStates,
+        states: MemberStates,
         *,
         config_ok: Callable[[], bool],
         lost: Callable[[], float] = float,
         silences: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """`silences` has the seconds since each registered agent was last heard of; `lost` is `StallClock.lost`."""
-        self._agent_states = agent_states
+        self._agent_states = states.agents
+        self._service_states = states.services
         self._config_ok = config_ok
         self._lost = lost
         self._silences = silences
@@ -94,8 +100,10 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Yield everything as it is now."""
         yield from self._agents()
+        yield from self._services()
         yield self._states()
-        yield self._counted()
+        yield self._counted("agent", self._agent_states)
+        yield self._counted("service", self._service_states)
         yield from self._registered()
         config_ok = GaugeMetricFamily(
             "pallas_registry_config_ok", "1 when the files on disk are the ones in use, 0 when they are broken."
@@ -158,12 +166,28 @@ class Metrics:
         count.add_metric([], len(silences))
         yield from (age, count)
 
-    def _counted(self) -> Metric:
-        family = CounterMetricFamily(
-            "pallas_agent_state_changes", "Changes of an agent's state.", labels=["agent", "old", "new"]
+    def _services(self) -> Iterator[Metric]:
+        health = GaugeMetricFamily(
+            "pallas_service_health",
+            "As pallas_agent_health, of a service that is probed. In need of credentials is 1: it is there.",
+            labels=["service"],
         )
-        # the series of an agent that is gone would be exposed for ever
-        present = set(self._agent_states.agents)
+        reason = GaugeMetricFamily(
+            "pallas_service_reason",
+            "1; the label tells the code of the reason for the state.",
+            labels=["service", "code"],
+        )
+        for service in self._service_states.agents:
+            condition = self._service_states.condition(service)
+            reason.add_metric([service, condition.reason.code], 1)
+            if condition.reason.code != "NotProbed":
+                health.add_metric([service], 1.0 if condition.state == "unauthenticated" else GAUGE[condition.state])
+        yield from (health, reason)
+
+    def _counted(self, kind: MemberKind, states: AgentStates) -> Metric:
+        family = CounterMetricFamily(f"pallas_{kind}_state_changes", _CHANGES[kind], labels=[kind, "old", "new"])
+        # the series of a member that is gone would be exposed for ever
+        present = set(states.agents)
         for (agent, old, new), count in sorted(self._changes.items()):
             if agent in present:
                 family.add_metric([agent, old, new], count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pallas_contract.documents import server_card
-from pallas_registry.catalogue import catalogue, prometheus_sd, registry_api
+from pallas_registry.catalogue import catalogue, prometheus_sd, registry_api, services
 
 PATH = "/openapi.json"
 
@@ -66,6 +66,7 @@ def paths() -> dict[str, Any]:
             missing=True,
         ),
         prometheus_sd.PATH: _get("probes", "Prometheus HTTP service discovery", groups),
+        services.PATH: _get("catalogue", "Services that the fleet brings along, and how they are", anything),
         registry_api.PATH: _get("registry API", "List servers", _LIST, parameters=_FILTERS, bad=True),
         f"{registry_api.PATH}/{{serverName}}/versions": _get(
             "registry API", "All versions of a server", _LIST, parameters=[_NAME, _DELETED], bad=True, missing=True

@@ -92,7 +92,8 @@ def of_fleet(view: Overview) -> Health:
     total = sum(view.counts.values())
     lost = view.counts["error"]
     well = view.counts["ok"]
-    status: Status = "ok" if well == total else "error" if lost == total else "degraded"
+    # the agents decide; of a service it says that it may be missed
+    status: Status = "error" if lost == total else "ok" if well == total and not view.down else "degraded"
     causes = [f"{root.agent}: {root.reason.message}" for root in islice(view.troubles, _NAMED)]
     if len(view.troubles) > _NAMED:
         causes.append(f"and {len(view.troubles) - _NAMED} more")

@@ -73,7 +73,7 @@ class Prober:
     async def _confirmed(self, endpoint: Endpoint, before: Result | None) -> Result:
         listed = before.listed if before else None
         due = listed is None or self._clock() - listed >= TOOLS_EVERY
-        target = Target(endpoint.url, endpoint.ip, deep=True, tools=due, ours=True)
+        target = _target(endpoint, tools=due)
         era = before.era if before else ""
         first = await self._once(target, era, probe.TIMEOUT)
         if first.state != "error" or (before is not None and before.state == "error"):
@@ -93,9 +93,18 @@ class Prober:
             _log.exception("a probe failed by itself", url=target.url, address=target.address)
             reason = Reason("ProbeFailed", f"the probe failed by itself: {type(error).__name__}")
             return Result("error", reason, era)
-        if result.name == names.REGISTRY_SERVER:  # ours would tell us what we say of it, and we that
+        if target.ours and result.name == names.REGISTRY_SERVER:  # ours would tell us what we say of it, and we that
             return Result("error", Reason("NotAnAgent", "a registry answers there, not an agent"), result.era)
         return result
+
+
+def _target(endpoint: Endpoint, *, tools: bool) -> Target:
+    """Return what is asked: an agent for its own word and `tools`, a service only what the fleet file says."""
+    if endpoint.kind == "agent":
+        return Target(endpoint.url, endpoint.ip, deep=True, tools=tools, ours=True)
+    if endpoint.kind in ("get", "tcp"):
+        return Target(endpoint.url, endpoint.ip, plain=endpoint.kind)
+    return Target(endpoint.url, endpoint.ip, sse=endpoint.kind == "sse")
 
 
 Check = Callable[[Endpoint, Result | None], Awaitable[Result]]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from pallas_contract.documents.reason import INPUT_REFUSED, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
-from pallas_registry.state.history import Change
+from pallas_registry.state.history import Change, MemberKind
 from pallas_registry.state.status import NOT_PROBED, Condition, is_absent, judge, not_up_yet, together
 
 
@@ -60,17 +61,19 @@ class AgentStates:
         on_change: Callable[[Change], None],
         on_update: Callable[[], None],
         start_period: float = 0.0,
+        kind: MemberKind = "agent",
     ) -> None:
         """`clock` is monotonic seconds, `start_period` those for which an agent of the file may not be up at first.
 
         `on_change` hears each change of state, `on_update` whatever else is different: a condition (a reason, say) or
-        where the replicas are, not the finding of each probe.
+        where the replicas are, not the finding of each probe. A service (`kind`) may answer by any name.
         """
         self._clock = clock
         self._now = now
         self._on_change = on_change
         self._on_update = on_update
         self._start_period = start_period
+        self._kind: MemberKind = kind
         self._entries: dict[str, _Entry] = {}
         self.agents: tuple[str, ...] = ()
         """The agents in the order of the file, then those that registered."""
@@ -166,7 +169,9 @@ class AgentStates:
         self.agents = tuple(self._entries)
         self.moves += 1
         if entry is not None and entry.condition.state != "unknown":
-            self._on_change(Change(agent, old=entry.condition.state, new="unknown", reason=reason, at=self._now()))
+            self._on_change(
+                Change(agent, old=entry.condition.state, new="unknown", reason=reason, at=self._now(), kind=self._kind)
+            )
         self._on_update()
 
     def set_undeclared(self, addresses: tuple[str, ...]) -> None:
@@ -204,12 +209,22 @@ class AgentStates:
         new = entry.reported
         if entry.sighting is not None:
             # a container that comes back elsewhere keeps its state until it has answered
-            entry.probes = judge(None if entry.reported else agent, entry.sighting, entry.results) or entry.probes
+            name = agent if self._kind == "agent" and not entry.reported else None
+            entry.probes = judge(name, entry.sighting, entry.results) or entry.probes
             new = together(entry.reported, entry.probes) if entry.reported is not None else self._probed(entry)
         if new is None or new == old:
             return
         entry.condition = new
         if new.state != old.state:
             entry.since = self._now()
-            self._on_change(Change(agent, old=old.state, new=new.state, reason=new.reason, at=entry.since))
+            self._on_change(
+                Change(agent, old=old.state, new=new.state, reason=new.reason, at=entry.since, kind=self._kind)
+            )
         self._on_update()
+
+
+class MemberStates(NamedTuple):
+    """The agents and the services of a fleet, apart: services are in no document about agents."""
+
+    agents: AgentStates
+    services: AgentStates

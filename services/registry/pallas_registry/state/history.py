@@ -6,26 +6,29 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from pallas_contract.documents.health import State, timestamp
 from pallas_contract.documents.reason import Reason
 
+MemberKind = Literal["agent", "service"]
 KEEP = 1000
 """Changes kept in memory; about 300 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of state, as it is logged, counted, streamed and shown."""
+    """A change of state, as it is logged, counted, streamed and shown; `agent` is a service where `kind` says so."""
 
     agent: str
     old: State
     new: State
     reason: Reason
     at: datetime
+    kind: MemberKind = "agent"
 
     def as_dict(self) -> dict[str, str]:
-        event = {"time": timestamp(self.at), "agent": self.agent, "old": self.old, "new": self.new}
+        event = {"time": timestamp(self.at), self.kind: self.agent, "old": self.old, "new": self.new}
         return event | {"reason": self.reason.message, "code": self.reason.code}
 
 

@@ -35,20 +35,21 @@ def roots(agent: str, depends: Mapping[str, Collection[str]], conditions: Mappin
         if other in conditions and conditions[other].state not in _WELL and concerns(condition.reason, other)
     ]
     if not blamed:
-        return (_root(agent, condition),)
+        return (root_of(agent, condition),)
     # one that is starting is no trouble by itself, only to those who need it
     return tuple(
         sorted(
             {
                 root
                 for other in blamed
-                for root in roots(other, depends, conditions) or (_root(other, conditions[other]),)
+                for root in roots(other, depends, conditions) or (root_of(other, conditions[other]),)
             }
         )
     )
 
 
-def _root(agent: str, condition: Condition) -> Root:
+def root_of(agent: str, condition: Condition) -> Root:
+    """Return `agent`, in this condition, as a root cause."""
     return Root(agent, replace(condition.reason, message=condition.reason.message or condition.state))
 
 

@@ -14,14 +14,15 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.launch import addresses
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Leases, Registration
-from pallas_registry.state.agents import AgentStates, Replica
+from pallas_registry.state.agents import AgentStates, MemberStates, Replica
 from pallas_registry.state.history import Change, History
-from pallas_registry.state.root_cause import Root, concerns, roots
+from pallas_registry.state.root_cause import Root, concerns, root_of, roots
 from pallas_registry.state.status import WORST_FIRST, Condition
 
 MOST_ROWS = 500
 """Agents on the page."""
 CHANGES = 20
+_TROUBLE: frozenset[State] = frozenset({"error", "degraded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceRow:
+    """One service. `probed` is None where nobody can ask it, or nobody has yet; the reason says which."""
+
+    name: str
+    title: str
+    provides: str
+    state: State
+    reason: Reason
+    since: datetime
+    probed: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """A box of the graph: an agent, or a companion service, which is not probed but may be named as the trouble."""
+    """A box of the graph: an agent, or a service; one that is not probed may still be named as the trouble."""
 
     name: str
     title: str
@@ -91,12 +105,18 @@ class Overview:
     nodes: tuple[Node, ...]
     edges: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
+    services: tuple[ServiceRow, ...] = ()
+
+    @property
+    def down(self) -> tuple[ServiceRow, ...]:
+        """The services that are in trouble themselves; one that wants credentials has those who have them."""
+        return tuple(row for row in self.services if row.state in _TROUBLE)
 
 
 def gather(
     loaded: FleetReading,
     placement: addresses.Placement,
-    agent_states: AgentStates,
+    states: MemberStates,
     history: History,
     *,
     now: datetime,
@@ -106,12 +126,18 @@ def gather(
 ) -> Overview:
     """Return the overview. Agents that are unwell come first, then the order of the file; `most` bounds the rows."""
     fleet = loaded.fleet
+    agent_states = states.agents
     registered = {registration.agent: registration for registration in (leases.all if leases else ())}
     agents = [agent for agent in (*fleet.agents, *registered) if agent in agent_states]
     conditions = {agent: agent_states.condition(agent) for agent in agents}
     depends = {agent: tuple(fleet.agents[agent].depends_on) for agent in agents if agent in fleet.agents}
-    causes = {agent: roots(agent, depends, conditions) for agent in agents}
+    services = _service_rows(loaded, states.services)
+    probed = {row.name: Condition(row.state, row.reason) for row in services if row.state != "unknown"}
+    causes = {agent: roots(agent, depends, conditions | probed) for agent in agents}
     troubles: dict[Root, list[str]] = {}
+    for service in services:
+        if service.state in _TROUBLE:
+            troubles[root_of(service.name, probed[service.name])] = []
     for agent in agents:
         for root in causes[agent]:
             troubles.setdefault(root, []).append(agent)
@@ -125,7 +151,7 @@ def gather(
         return _row(loaded, placement, agent_states, agent=agent, causes=causes[agent])
 
     rows = tuple(map(row, ranked[:most]))
-    nodes, edges = _graph(loaded, conditions, depends, {root.agent for root in troubles})
+    nodes, edges = _graph(loaded, conditions, depends, {root.agent for root in troubles}, probed=probed)
     # over all agents, also those that `most` leaves out of the rows
     counted = Counter(condition.state for condition in conditions.values())
     return Overview(
@@ -134,7 +160,7 @@ def gather(
         model=loaded.capabilities.model if loaded.capabilities else "",
         now=now,
         config_ok=config_ok,
-        states={agent: condition.state for agent, condition in conditions.items()},
+        states={name: condition.state for name, condition in (probed | conditions).items()},
         counts={state: counted[state] for state in get_args(State)},
         rows=rows,
         hidden=len(agents) - len(rows),
@@ -143,6 +169,24 @@ def gather(
         nodes=nodes,
         edges=edges,
         changes=tuple(history.last(CHANGES)),
+        services=services,
+    )
+
+
+def _service_rows(loaded: FleetReading, states: AgentStates) -> tuple[ServiceRow, ...]:
+    """Return the services in the order of the file."""
+    return tuple(
+        ServiceRow(
+            name=name,
+            title=names.title(name),
+            provides=loaded.fleet.services[name].provides,
+            state=states.condition(name).state,
+            reason=states.condition(name).reason,
+            since=states.since(name),
+            probed=max((replica.probed for replica in states.replicas(name) if replica.probed), default=None),
+        )
+        for name in loaded.fleet.services
+        if name in states
     )
 
 
@@ -197,7 +241,12 @@ def _live_fields(agent_states: AgentStates, agent: str) -> dict[str, Any]:
 
 
 def _graph(
-    loaded: FleetReading, conditions: Mapping[str, Condition], depends: Mapping[str, tuple[str, ...]], causes: set[str]
+    loaded: FleetReading,
+    conditions: Mapping[str, Condition],
+    depends: Mapping[str, tuple[str, ...]],
+    causes: set[str],
+    *,
+    probed: Mapping[str, Condition],
 ) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
     fleet = loaded.fleet
     agents = [
@@ -205,22 +254,26 @@ def _graph(
         for agent, condition in conditions.items()
         if agent in fleet.agents
     ]
-    # a companion service is not probed, so it has no condition
     edges = tuple(
         (agent, other)
         for agent, others in depends.items()
         for other in others
         if other in conditions or other in fleet.services
     )
-    # a companion service that nobody depends on would be a box without a line
+    # a service that nobody depends on would be a box without a line
     used = {other for _, other in edges}
     suspects = {
         other
         for agent, other in edges
-        if other in fleet.services and agent in causes and concerns(conditions[agent].reason, other)
+        if other in fleet.services
+        and other not in probed
+        and agent in causes
+        and concerns(conditions[agent].reason, other)
     }
     services = [
-        Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
+        Node(name, names.title(name), probed[name].state, name in causes)
+        if name in probed
+        else Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
         for name in fleet.services
         if name in used
     ]

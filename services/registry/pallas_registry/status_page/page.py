@@ -96,6 +96,7 @@ def render(view: Overview) -> str:
         width=graph_layout.WIDTH,
         height=graph_layout.HEIGHT,
         symbols=SYMBOLS,
+        service_names={row.name for row in view.services},
         kit=__version__,
     )
 
@@ -120,7 +121,9 @@ def _environment() -> Environment:
 
 
 def _worst(view: Overview) -> State:
-    return next((state for state in _WORST_FIRST if view.counts[state]), "ok")
+    """Return the worst state of the agents; where all of them are well, that of the services in trouble."""
+    states = {state for state, count in view.counts.items() if count} - {"ok"} or {row.state for row in view.down}
+    return next((state for state in _WORST_FIRST if state in states), "ok")
 
 
 def _headline(view: Overview) -> str:
@@ -129,7 +132,6 @@ def _headline(view: Overview) -> str:
     worst = _worst(view)
     if worst == "ok":
         return "All well" if total != 1 else "Well"
-    count = view.counts[worst]
     words = {
         "error": "down",
         "degraded": "degraded",
@@ -137,7 +139,10 @@ def _headline(view: Overview) -> str:
         "starting": "starting",
         "unknown": "not known yet",
     }
-    return f"{count} of {total} {words[worst]}"
+    if count := view.counts[worst]:
+        return f"{count} of {total} {words[worst]}"
+    count = sum(row.state == worst for row in view.down)
+    return f"{count} of {len(view.services)} services {words[worst]}"
 
 
 @pass_context

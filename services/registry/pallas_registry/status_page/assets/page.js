@@ -1,7 +1,7 @@
 // Keeps the page up to date; without it the page is the same, only as of when it was loaded.
 "use strict";
 
-const PARTS = ["headline", "counts", "banner", "troubles", "agents", "graph", "changes"];
+const PARTS = ["headline", "counts", "banner", "troubles", "agents", "services", "graph", "changes"];
 const QUIET_REFRESH = 15000; // milliseconds: ages and latencies, when nothing else happens
 const live = document.getElementById("live");
 
@@ -112,5 +112,10 @@ stream.addEventListener("update", refresh);
 stream.addEventListener("change", (event) => {
   const change = JSON.parse(event.data);
   live.textContent = `${change.agent} is ${change.new}`;
+  refresh();
+});
+stream.addEventListener("service", (event) => {
+  const change = JSON.parse(event.data);
+  live.textContent = `${change.service} is ${change.new}`;
   refresh();
 });

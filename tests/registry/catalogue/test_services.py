@@ -1,0 +1,84 @@
+"""The services of the file in the registry's own document, its metrics and its log, over the parts as they run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from pallas_contract.documents.reason import Reason
+from pallas_contract.probe.probe import Result
+from pallas_registry.catalogue import services
+from pallas_registry.service import Service
+from tests.registry.fake_fleet import Fake, running
+
+pytestmark = pytest.mark.usefixtures("no_threads")
+
+SERVICES = "services:\n  weather: {module: tools.weather, port: 8301}\n"
+REFUSED = Result("error", Reason("ConnectionRefused", "connection refused"))
+
+
+@pytest.fixture
+def served(folder: Path, fake: Fake) -> Path:
+    """The fleet with a service, which answers."""
+    (folder / "agents.yaml").write_text((folder / "agents.yaml").read_text() + SERVICES)
+    fake.put("weather", "10.0.0.9")
+    return folder
+
+
+def documented(service: Service) -> list[tuple[str, str, str]]:
+    document = service.publisher.ready(services.PATH)
+    assert document
+    entries = json.loads(document.body)["services"]
+    return [(entry["name"], entry["status"], entry.get("reason", "")) for entry in entries]
+
+
+async def test_a_service_is_followed_beside_the_agents(served: Path, time, fake: Fake) -> None:
+    async with running(served, time, fake, fake, services=fake) as service:
+        assert documented(service) == [("weather", "unknown", "NotProbedYet")]
+        await time.advance(10)
+        assert documented(service) == [("weather", "ok", "")]
+        first = service.publisher.ready(services.PATH)
+        with capture_logs() as logs:
+            fake.put("weather", "10.0.0.9", REFUSED)
+            await time.advance(5)
+        assert documented(service) == [("weather", "error", "ConnectionRefused")]
+        assert service.publisher.ready(services.PATH) is not first
+        (logged,) = [entry for entry in logs if entry["event"] == "service state changed"]
+        assert (logged["service"], logged["new"], logged["log_level"]) == ("weather", "error", "warning")
+        exposition = (await service.monitor.metrics.scrape(""))[0].decode()
+        for line in (
+            'pallas_service_health{service="weather"} 0.0',
+            'pallas_service_reason{code="ConnectionRefused",service="weather"} 1.0',
+            'pallas_service_state_changes_total{new="error",old="ok",service="weather"} 1.0',
+        ):
+            assert line in exposition
+        assert 'agent="weather"' not in exposition
+
+
+async def test_a_service_that_leaves_the_file_is_forgotten_and_asked_no_more(served: Path, time, fake: Fake) -> None:
+    async with running(served, time, fake, fake, services=fake) as service:
+        await time.advance(10)
+        path = served / "agents.yaml"
+        path.write_text(path.read_text().replace(SERVICES, ""))
+        await time.advance(3)
+        assert documented(service) == []
+        (endpoint,) = fake.where["weather"]
+        del fake.answers[endpoint]  # to be asked now fails the test
+        await time.advance(10)
+        assert "pallas_service_health{" not in (await service.monitor.metrics.scrape(""))[0].decode()
+
+
+async def test_what_cannot_be_asked_is_no_metric_and_no_warning(served: Path, time, fake: Fake) -> None:
+    path = served / "agents.yaml"
+    path.write_text(path.read_text() + "  shy: {image: shy, port: 8302, health: {command: [check]}}\n")
+    with capture_logs() as logs:
+        async with running(served, time, fake, fake) as service:
+            await time.advance(1)
+            assert ("shy", "unknown", "NotProbed") in documented(service)
+            exposition = (await service.monitor.metrics.scrape(""))[0].decode()
+    assert 'pallas_service_reason{code="NotProbed",service="shy"} 1.0' in exposition
+    assert 'pallas_service_health{service="shy"}' not in exposition
+    assert not [entry for entry in logs if entry.get("service") == "shy" and entry["log_level"] != "info"]
