@@ -18,6 +18,7 @@ from pallas_contract.problems import Refused
 from pallas_gen import explain, schema
 from pallas_gen import verify as verification
 from pallas_gen.commands.build import add_build
+from pallas_gen.commands.lock import add_lock
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.targets.table import TARGETS
@@ -38,6 +39,7 @@ _BY_NAME = {target.name: target for target in TARGETS}
 
 add_commands(app, TARGETS)
 add_build(app)
+add_lock(app)
 
 
 @app.command()

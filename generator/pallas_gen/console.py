@@ -29,16 +29,18 @@ AllowPlainSecrets = Annotated[
 ]
 
 
-def read_plan(file: Path, *, mounted: bool = True, allow_plain_secrets: bool = False) -> tuple[load.Loaded, Plan]:
+def read_plan(
+    file: Path, *, mounted: bool = True, allow_plain_secrets: bool = False, relock: bool = False
+) -> tuple[load.Loaded, Plan]:
     """Read the project of a fleet file, print its warnings and decide its plan.
 
     `mounted`: containers see the files themselves, so that it matters who may read them. `allow_plain_secrets` makes
-    warnings of secrets in plain text.
+    warnings of secrets in plain text, and `relock` lets a lock of servers be out of date.
 
     Raises:
         Refused: with every error in the fleet file and beside it.
     """
-    loaded = load.load(file, os.environ, allow_plain_secrets=allow_plain_secrets)
+    loaded = load.load(file, os.environ, allow_plain_secrets=allow_plain_secrets, relock=relock)
     report([*loaded.warnings, *(loaded.unreadable if mounted else ())])
     return loaded, build_plan(loaded.fleet, loaded.config, loaded.project)
 

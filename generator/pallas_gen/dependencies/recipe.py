@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pallas_contract import __version__
 from pallas_contract.definitions.definition import Definitions
@@ -30,15 +30,19 @@ class Recipe:
     """Whether Node is needed: for such a package, or for a program of the project."""
     packages: tuple[str, ...] = ()
     """Debian packages."""
+    locks: tuple[tuple[str, str], ...] = ()
+    """Of `servers` those that are locked, by key: `server_locks.Locks`."""
 
     def __bool__(self) -> bool:
         return self != Recipe()
 
     def server_list(self) -> str:
         """Return the JSON that `bake` reads."""
+        locks = dict(self.locks)
         entries = [
             {"key": package.key, "kind": package.kind, "specifier": package.specifier, "program": package.program}
             | {"extra": list(package.extra), "name": launch.package_name(package)}
+            | ({"lock": json.loads(locks[package.key])} if package.key in locks else {})
             for package in self.servers
         ]
         return json.dumps({"node": self.node, "packages": entries}, indent=1) + "\n"
@@ -59,6 +63,8 @@ class Needs:
     """Files of the project by ``""``, and those that agents name, by path."""
     definitions: Mapping[str, Definitions]
     """What the code of each agent defines."""
+    server_locks: Mapping[str, str] = field(default_factory=dict)
+    """What is locked of the servers on stdio: `server_locks.Locks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +111,24 @@ def command_problem(command: Command) -> str:
     return "a variable stands in the name of its package" if any("${" in word for word in words) else ""
 
 
+def package_of(command: Command) -> Package | None:
+    """Return the package that a server's program is started from; None where an image cannot have one."""
+    parsed = None if command_problem(command) else launch.parse(command.program, command.arguments)
+    return parsed[0] if parsed else None
+
+
 def _own(needs: Needs, name: str) -> Recipe:
     """Return what one agent needs: of the servers those its code names, all where that cannot be read."""
     definitions = needs.definitions.get(name, Definitions())
     clear = definitions.agents and not definitions.unclear
     written = needs.config.commands
     commands = [written[server] for server in written if not clear or server in definitions.servers]
-    packages = {
-        parsed[0]
-        for command in commands
-        if not command_problem(command) and (parsed := launch.parse(command.program, command.arguments))
-    }
+    packages = {package for command in commands if (package := package_of(command))}
+    locks = needs.server_locks
     return replace(
         _code(needs, needs.fleet.agents[name].requirements or ""),
         servers=tuple(sorted(packages, key=lambda package: package.key)),
+        locks=tuple(sorted((package.key, locks[package.key]) for package in packages if package.key in locks)),
         node=any(package.kind == "npm" for package in packages) or any(c.program == "node" for c in commands),
     )
 
@@ -137,6 +147,7 @@ def _union(recipes: Iterable[Recipe]) -> Recipe:
         servers=tuple(sorted(servers, key=lambda package: package.key)),
         node=any(recipe.node for recipe in parts),
         packages=tuple(sorted({package for recipe in parts for package in recipe.packages})),
+        locks=tuple(sorted({lock for recipe in parts for lock in recipe.locks})),
     )
 
 

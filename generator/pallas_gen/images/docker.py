@@ -29,6 +29,12 @@ def build(image: Build, options: tuple[str, ...] = ()) -> list[str]:
     return [*command, "--build-arg", argument, *options, image.folder]
 
 
+def export(dockerfile: str, folder: str, output: str, options: tuple[str, ...] = ()) -> list[str]:
+    """Return the command that builds anew in `folder` and writes the files of the result to the folder `output`."""
+    command = ["docker", "buildx", "build", "--no-cache", "--file", dockerfile, "--output", f"type=local,dest={output}"]
+    return [*command, *options, folder]
+
+
 def push(image: str) -> list[str]:
     """Return the command that pushes an image to the registry in its name."""
     return ["docker", "push", "--quiet", image]

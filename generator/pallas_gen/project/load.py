@@ -18,7 +18,8 @@ from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import access_rules, config_rules, plain_secrets, publish_rules
 from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import files, rules, shell
-from pallas_gen.dependencies import requirements
+from pallas_gen.dependencies import requirements, server_locks
+from pallas_gen.dependencies.server_locks import Locks
 from pallas_gen.plan import Project
 from pallas_gen.project import code, declared, dotenv_file, mounts, needed, skills, stdio_servers
 from pallas_gen.project.needed import Needs
@@ -41,10 +42,11 @@ class Loaded:
     unreadable: list[Problem]
 
 
-def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> Loaded:
+def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False, relock: bool = False) -> Loaded:
     """Read agents.yaml at `path` and the files beside it.
 
-    `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text. `relock`: the lock of the servers is
+    about to be written, and may be out of date.
 
     Raises:
         Refused: with every error found in any of them.
@@ -86,6 +88,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         files={name: need.paths for name, need in needs.items()},
         definitions=definitions,
         requirements=_requirements(fleet, folder, problems),
+        server_locks=_server_locks(folder, config, problems, relock=relock),
     )
     delivered = sorted({*present, *(path for need in needs.values() for path in need.paths)})
     custom_image = fleet.written.image.agent is not None  # it may bring its own modules along
@@ -128,6 +131,18 @@ def _requirements(fleet: ResolvedFleet, folder: Path, problems: list[Problem]) -
     paths = sorted({agent.requirements for agent in fleet.agents.values() if agent.requirements})
     files = {path: requirements.find(text_of, path, problems) for path in paths}
     return files | {"": requirements.find(text_of, None, problems)}
+
+
+def _server_locks(folder: Path, config: Config, problems: list[Problem], *, relock: bool) -> Locks:
+    """Return what is locked of the servers; a lock that lacks some, or cannot be read, is a problem but to `relock`."""
+    path = folder / server_locks.FILE
+    if not path.is_file():
+        return {}
+    flaws: list[Problem] = []
+    locks = server_locks.parse(path.read_text("utf-8", errors="replace"), flaws)
+    if not relock:
+        problems += flaws or server_locks.missing(locks, config.commands)
+    return locks
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

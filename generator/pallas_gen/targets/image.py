@@ -12,20 +12,22 @@ from pathlib import PurePosixPath
 import jinja2
 
 from pallas_contract import names
+from pallas_gen.dependencies import requirements
 from pallas_gen.dependencies.recipe import Recipe
 from pallas_gen.plan import Plan
 from pallas_gen.targets.base import RenderContext, Target
 
 FILE = PurePosixPath("Dockerfile.fleet")
 
-_MOUNTS = (
-    "type=bind,from=inputs,target=/build",
+_SETTINGS = (
     "type=secret,id=pip,target=/etc/pip.conf",
     "type=secret,id=npm,target=/root/.npmrc",
     "type=secret,id=certificates",
     "type=cache,target=/var/cache/pip",
     "type=cache,target=/var/cache/npm",
 )
+SETTINGS = " ".join(f"--mount={mount}" for mount in _SETTINGS)
+"""Options of RUN for a step that fetches packages: the settings of pip and npm on this machine, and their caches."""
 # the agent image has no pip: that of the image it is made from is lent to the build
 _PIP = "--mount=type=bind,from=python:3.13-slim,source=/usr/local/lib/python3.13,target=/opt/pip"
 
@@ -59,7 +61,7 @@ def dockerfile(base: str, recipe: Recipe, comment: str, copies: Sequence[str] = 
         # a uv.lock is read together with its pyproject.toml
         "requirements": "." if len(names_of_files) > 1 else next(iter(names_of_files), ""),
         "packages": " ".join(recipe.packages),
-        "mounts": " ".join(f"--mount={mount}" for mount in _MOUNTS),
+        "mounts": f"--mount=type=bind,from=inputs,target=/build {SETTINGS}",
         "pip": _PIP,
         "copies": copies,
     }
@@ -71,7 +73,8 @@ def _inputs(recipe: Recipe) -> Iterator[tuple[str, str]]:
     if not recipe.requirements and not recipe.servers and not recipe.node:
         return
     folder = resources.files("pallas_gen.dependencies")
-    for name in ("bake.py", "launch.py"):
+    tools = recipe.servers or recipe.node or requirements.UV_LOCK in dict(recipe.requirements)
+    for name in ("bake.py", "launch.py", *(["tools.lock"] if tools else [])):
         yield f"/{name}", (folder / name).read_text("utf-8")
     yield "/servers.json", recipe.server_list()
     for name, text in recipe.requirements:

@@ -134,6 +134,20 @@ def test_the_image_of_a_fleet_is_built_on_the_kits_own(make, run, docker: Path) 
     assert (docker / "log").read_text().splitlines()[0] == f"buildx build tag {name}"
 
 
+def test_servers_without_a_lock_are_named_in_a_line_before_the_build(make, run, docker: Path) -> None:
+    for image in (AGENT, REGISTRY):
+        (docker / image.rpartition("/")[2]).touch()
+    config = "mcp: {servers: {f: {command: uvx, args: [fetch]}}}\n"
+    path = make(ONE, fastagent__config__yaml=config)
+    advice, building, *_ = run("build", "-f", str(path))[1].splitlines()
+    name = building.removeprefix("building ")
+    what = "no servers.lock.json, so its MCP servers get the newest packages of today; `pallas-gen lock` pins them"
+    assert advice == f"{name}: {what}"
+    entry = '{"python fetch": {"requirements": ["fetch==1 --hash=sha256:aa"]}}'
+    (path.parent / "servers.lock.json").write_text(f'{{"version": 1, "servers": {entry}}}')
+    assert run("build", "-f", str(path))[1].startswith("building ")
+
+
 def test_an_image_with_the_code_in_it_is_built_each_time(make, run, docker: Path, tmp_path: Path) -> None:
     path = make(ONE.replace("image: {names: 'r.example/{name}'}", "image: mine:1"))
     for image in ("mine:1", AGENT.rpartition("/")[2], REGISTRY.rpartition("/")[2]):

@@ -11,5 +11,11 @@ def test_every_cluster_of_the_option_is_in_the_list() -> None:
     assert get_args(docker.Cluster) == docker.CLUSTERS
 
 
+def test_a_lock_is_never_taken_from_the_cache() -> None:
+    command = docker.export("d/Dockerfile.lock", "d", "out", ("--secret", "id=pip,src=x"))
+    assert {"--no-cache", "type=local,dest=out", "id=pip,src=x"} <= set(command)
+    assert command[-1] == "d"
+
+
 def test_the_question_for_an_image_names_it_last() -> None:
     assert docker.inspect("a:1")[-1] == "a:1"
