@@ -78,6 +78,7 @@ ELSEWHERE = {
         "generator/output/yaml": "tests/generator/test_golden.py",
         "generator/project/configmaps": "tests/generator/targets/test_helm.py",
         "generator/project/load": "tests/generator/test_invalid.py",
+        "generator/project/misfits": "tests/generator/test_invalid.py",
         "generator/project/mounts": "tests/generator/test_plan.py",
         "generator/commands/build_settings": "tests/generator/commands/test_build.py",
         "generator/commands/targets": "tests/generator/targets/test_table.py",

@@ -46,6 +46,14 @@ def find(text_of: TextOf, path: str | None, problems: list[Problem]) -> Files:
     return {}
 
 
+def packages(files: Files) -> frozenset[str]:
+    """Return the names of the packages that are installed by `files`, as they are written."""
+    if UV_LOCK in files:
+        return frozenset(package["name"] for package in _tables(tomllib.loads(files[UV_LOCK]), "package"))
+    matches = (_NAME.match(line) for line in files.get(REQUIREMENTS, "").splitlines())
+    return frozenset(match[0] for match in matches if match)
+
+
 def _read(text_of: TextOf, path: str, problems: list[Problem]) -> Files:
     text = text_of(path)
     if text is None:
@@ -79,10 +87,14 @@ def _toml(text_of: TextOf, path: str, text: str, problems: list[Problem]) -> Fil
 
 def _pyproject(path: str, data: Mapping[str, Any], problems: list[Problem]) -> list[str]:
     project = data.get("project", {})
+    listed = project.get("dependencies", []) if isinstance(project, Mapping) else None
+    if not isinstance(listed, list) or not all(isinstance(line, str) for line in listed):
+        problems.append(Problem(Where(path), "`project.dependencies` must be a list of requirements"))
+        return []
     if "dependencies" in project.get("dynamic", []):
         hint = f"write them into {REQUIREMENTS}, or lock them: uv lock"
         problems.append(Problem(Where(path), "its dependencies are dynamic and cannot be read", hint))
-    return [line for line in project.get("dependencies", []) if _plain(line) not in _PRESENT]
+    return [line for line in listed if _plain(line) not in _PRESENT]
 
 
 def _pylock(path: str, data: Mapping[str, Any], problems: list[Problem]) -> list[str]:
@@ -138,6 +150,13 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         if joined := " ".join(filter(None, pending)):
             yield start, joined
         pending = []
+
+
+def _tables(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the tables of a list of packages, each with a name; none where there is anything else."""
+    listed = data.get(key)
+    tables = listed if isinstance(listed, list) else []
+    return [table for table in tables if isinstance(table, Mapping) and isinstance(table.get("name"), str)]
 
 
 def _files(lines: list[str]) -> Files:

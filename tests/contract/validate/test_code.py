@@ -66,7 +66,7 @@ def test_modules_that_start_or_may(text: str) -> None:
 def test_an_application_that_is_made_elsewhere() -> None:
     imported = {"planner.py": "from base import app\n", "base.py": "def make(): ...\napp = make()\n"}
     assert said(MODULE, imported) == []
-    assert said(MODULE, {"planner.py": "from pack import app\n"}, distributions=["pack"]) == []
+    assert said(MODULE, {"planner.py": "from pack import app\n"}, distributions={"": frozenset({"pack"})}) == []
     assert said(MODULE, {"planner.py": "from base import app\n"}) == [
         'planner.py: has no FastAgent\n    define it: fast = FastAgent("name")'
     ]
@@ -216,3 +216,13 @@ def test_agents_that_nothing_gives_a_model(text: str, around, places: list[str])
     assert [warning.partition(": ")[2].partition(": names no model")[0] for warning in warnings] == places
     for warning in warnings:
         assert "it will not start\n    write `default_model: PROVIDER.MODEL` in fastagent.config.yaml" in warning
+
+
+def test_each_agent_imports_what_its_own_image_has() -> None:
+    own = "module: planner, requirements: own.txt"
+    files = {"planner.py": f"import pandas\n{AGENT % ''}"}
+    missing = "planner.py:1:1: imports `pandas`, which the agent image does not have"
+    assert any(missing in problem for problem in said(own, files, distributions={"": frozenset({"pandas"})}))
+    assert said(own, files, distributions={"own.txt": frozenset({"pandas"})}) == []
+    assert said("module: planner, image: 'mine:1'", files) == []
+    assert said(own, files, distributions=None) == []

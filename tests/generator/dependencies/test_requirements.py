@@ -107,3 +107,32 @@ def test_a_file_that_an_agent_names() -> None:
     assert found("other.txt", other__txt="six\n", requirements__txt="idna\n")[0] == {"requirements.txt": "six\n"}
     assert found("other.txt")[1][0].startswith("other.txt: no such file\n")
     assert found("pyproject.toml", pyproject__toml="[")[1][0].startswith("pyproject.toml: cannot be read as TOML: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["project = 1\n", '[project]\ndependencies = "six"\n', "[project]\ndependencies = [1]\n"]
+)
+def test_dependencies_that_are_no_list_are_refused(text: str) -> None:
+    assert found(pyproject__toml=text)[1] == ["pyproject.toml: `project.dependencies` must be a list of requirements"]
+
+
+UV_LOCK = 'version = 1\n[[package]]\nname = "six"\n[[package]]\nname = "idna"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "packages"),
+    [
+        ({}, set()),
+        (
+            {"requirements__txt": "# tools\npandas==2.2 \\\n    --hash=sha256:0\n--pre\n\nMy.Lib[x]>=1\n"},
+            {"pandas", "My.Lib"},
+        ),
+        ({"requirements__txt": "six\n", "pyproject__toml": PYPROJECT % '"idna"'}, {"six"}),
+        ({"pyproject__toml": PYPROJECT % '"httpx>=0.28", "yarl"'}, {"httpx", "yarl"}),
+        ({"pylock__toml": PYLOCK}, {"six"}),
+        ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": UV_LOCK}, {"six", "idna"}),
+        ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": "package = 1\n"}, set()),
+    ],
+)
+def test_the_names_of_what_is_installed(files: dict[str, str], packages: set[str]) -> None:
+    assert requirements.packages(found(**files)[0]) == packages

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pallas_contract.definitions import read
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.read import TextOf
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate import secret_shapes
@@ -26,10 +26,17 @@ class Surroundings:
     text_of: TextOf
     variables: Collection[str] = ()
     """Environment variables that every agent has: of this process, and of `.env`."""
-    distributions: Collection[str] | None = ()
-    """Packages that the project declares, to be installed into its image; None: the image is the user's own."""
-    checked: set[str] = field(default_factory=set)
-    """Paths of the files that were looked through for one agent, and need not be for the next."""
+    distributions: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
+    """Packages that are installed into images, by the requirements file that an agent names, and by ``""`` for all that
+    name none; None: the image is the user's own."""
+    checked: set[tuple[str, frozenset[str] | None]] = field(default_factory=set)
+    """Paths of the files that were looked through for one agent, and need not be for the next with these packages."""
+
+    def installed(self, agent: ResolvedAgent | None) -> frozenset[str] | None:
+        """Return the packages in the image of an agent, or of services; None where nobody knows them."""
+        if self.distributions is None or (agent and agent.image):
+            return None
+        return self.distributions.get((agent and agent.requirements) or "", frozenset())
 
 
 def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterator[Problem]:
@@ -47,7 +54,7 @@ def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterat
         yield from models.without_key(fleet, name, config, around.variables)
     for service in fleet.services.values():
         if service.module:
-            yield from _files(service.module, around)
+            yield from _files(service.module, around, around.installed(None))
     yield from listening.problems(fleet, tree, around.text_of)
 
 
@@ -73,7 +80,7 @@ def _module(
     fleet: ResolvedFleet, name: str, around: Surroundings, *, names: servers.Servers, suggestions: Suggestions
 ) -> Iterator[Problem]:
     module = fleet.agents[name].module or ""
-    refused = list(_files(module, around))
+    refused = list(_files(module, around, around.installed(fleet.agents[name])))
     yield from refused
     if any(problem.level == "error" for problem in refused):
         return
@@ -96,7 +103,7 @@ def _model(
         yield from models.without_model(definition, around.config, {*around.variables, *agent.env, *agent.secrets})
 
 
-def _files(module: str, around: Surroundings) -> Iterator[Problem]:
+def _files(module: str, around: Surroundings, installed: frozenset[str] | None) -> Iterator[Problem]:
     """Yield the problems of a module, and of those it imports from the project, as files."""
     try:
         files = read.module_files(module, around.text_of)
@@ -104,12 +111,12 @@ def _files(module: str, around: Surroundings) -> Iterator[Problem]:
         yield from refused.problems
         return
     for path, entry in files.items():
-        if path in around.checked:
+        if (path, installed) in around.checked:
             continue
-        around.checked.add(path)
+        around.checked.add((path, installed))
         yield from _plain(path, around.text_of(path) or "")
-        if around.distributions is not None:
-            yield from imports.problems(entry, around.text_of, around.distributions)
+        if installed is not None:
+            yield from imports.problems(entry, around.text_of, installed)
 
 
 def _plain(path: str, text: str) -> Iterator[Problem]:
