@@ -6,6 +6,7 @@ caller's business.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 import httpx
 
+from tests.documentation import blocks
 from tests.ports import free_port
 
 from . import scenario
@@ -196,6 +198,15 @@ async def an_agent_in_error_blocks_chat_and_a_degraded_one_warns(daedalus: Daeda
         assert await daedalus.gauge(agent) == 1.0
 
 
+async def the_example_of_its_page_gets_an_answer(daedalus: Daedalus) -> None:
+    """Daedalus as a library, as docs/daedalus.md shows it."""
+    (example,) = blocks.of("daedalus")
+    text = example.text.replace("http://127.0.0.1:24100", daedalus.registry)
+    names: dict[str, Any] = {}
+    await eval(compile(text, str(example), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    assert "Research, asking from " in names["text"]
+
+
 Sentence = Callable[[Daedalus], Awaitable[None]]
 SENTENCES: list[Sentence] = [
     an_instance_is_registered_by_its_url_and_its_agents_are_shown,
@@ -203,4 +214,5 @@ SENTENCES: list[Sentence] = [
     health_is_polled_cached_and_exposed_as_status_and_gauge,
     progress_is_one_line_that_is_replaced_until_the_answer,
     an_agent_in_error_blocks_chat_and_a_degraded_one_warns,
+    the_example_of_its_page_gets_an_answer,
 ]

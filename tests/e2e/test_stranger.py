@@ -1,6 +1,7 @@
-"""The first fleet of the README, by somebody who has the wheel, an empty folder and Docker: no file of this repository.
+"""The first fleet of the README and the page of a first agent, by somebody who has the wheel, a folder and Docker.
 
-The blocks of the README are run as they stand there, but for ports, names and the wheel in the place of the index.
+No file of this repository is there. The blocks of both are run as they stand, but for ports, names and the wheel in the
+place of the index.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from tests.documentation import blocks
 from tests.installed import ROOT, build_wheel, installed_with
 from tests.ports import free_ports, pool
 
@@ -50,12 +53,11 @@ class Readme:
     @classmethod
     def read(cls, ports: list[int]) -> Readme:
         """Read them; `ports` are those of the agent and of the registry."""
-        text = (ROOT / "README.md").read_text().partition("## Your first fleet\n")[2].partition("\n## ")[0]
+        texts = [block.text for block in blocks.of("first-fleet")]
         head = f"name: stranger-{os.getpid()}\nregistry_port: {ports[1]}\nnetworks: {{pool: {pool()}}}\nagents:\n"
-        assert text.count("name: hello\nagents:\n") == 1
-        text = text.replace("name: hello\nagents:\n", head)
-        text = text.replace("24201", str(ports[0])).replace("24200", str(ports[1]))
-        return cls(*re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        assert texts[0].count("name: hello\nagents:\n") == 1
+        texts[0] = texts[0].replace("name: hello\nagents:\n", head)
+        return cls(*(text.replace("24201", str(ports[0])).replace("24200", str(ports[1])) for text in texts))
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,26 @@ class Stranger:
         paths = [path for path in os.environ["PATH"].split(os.pathsep) if not Path(path).is_relative_to(ROOT)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(HANDED_DOWN)}
         return {**kept, "PATH": os.pathsep.join([str(self.binaries), *paths]), "PALLAS_IMAGES": IMAGES}
+
+    @contextmanager
+    def pallas(self, command: str, folder: Path) -> Iterator[None]:
+        """Run a fleet as processes, from when all are up to Ctrl-C."""
+        with subprocess.Popen(
+            command.split(),
+            cwd=folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert any("all up; Ctrl-C stops all" in line for line in iter(process.stdout.readline, ""))
+            try:
+                yield
+            finally:
+                process.send_signal(signal.SIGINT)
+                rest = process.stdout.read()
+        assert process.returncode == 0, rest
 
     def end(self, commands: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run commands in a shell, by default in the project."""
@@ -121,22 +143,29 @@ def test_no_module_comes_from_the_repository(stranger: Stranger) -> None:
 
 
 def test_as_processes(stranger: Stranger) -> None:
-    with subprocess.Popen(
-        stranger.readme.start.split(),
-        cwd=stranger.project,
-        env=stranger.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        assert any("all up; Ctrl-C stops all" in line for line in lines)
+    with stranger.pallas(stranger.readme.start, stranger.project):
         answer = stranger.end(stranger.readme.call)
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read()
-    assert process.returncode == 0, rest
     assert "text='Good morning'" in answer.stdout, answer.stderr
+
+
+def test_a_first_agent_in_full(stranger: Stranger) -> None:
+    """The page, with the commands alone on PATH, as `uv tool install` and `pipx install` leave them."""
+    ports = dict(zip(("24500", "24501", "24502", "24503"), map(str, free_ports(4)), strict=True))
+    folder = stranger.folder / "desk"
+    for name, text in blocks.files("first-agent").items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(re.sub(r"2450\d", lambda match: ports[match[0]], text))
+    validate, start, call, printed = (block.text for block in blocks.of("first-agent") if not block.file)
+    assert "agents.yaml: 2 agents, no errors\n" in stranger.run(validate, folder)
+    commands = folder / "bin"
+    commands.mkdir()
+    for name in ("pallas", "pallas-gen"):
+        (commands / name).symlink_to(stranger.binaries / name)
+    tool = replace(stranger, binaries=commands)
+    with tool.pallas(start, folder):
+        answer = tool.end(call, folder)
+    assert answer.stdout == printed, answer.stderr
 
 
 def test_in_containers(stranger: Stranger, images: None) -> None:

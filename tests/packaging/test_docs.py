@@ -12,6 +12,7 @@ from mcp.server import MCPServer
 from typer.main import get_command
 
 from pallas_gen import cli, schema
+from tests.documentation import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
@@ -35,12 +36,18 @@ def test_every_verb_and_command_exists(page: Path) -> None:
     assert set(re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE)) <= verbs
     commands = set(get_command(cli.app).commands)  # type: ignore[attr-defined]
     assert set(re.findall(r"pallas-gen ([a-z]+)", text)) - {"writes", "never"} <= commands
-    scripts = re.findall(r"`(tools/[a-z_]+)", text)
-    assert [script for script in set(scripts) - {"tools/call"} if not list(ROOT.glob(f"{script}*"))] == []
+    scripts = set(re.findall(r"`(tools/[a-z_]+)", text)) - {"tools/call", "tools/weather"}  # a method, a user's module
+    assert [script for script in scripts if not list(ROOT.glob(f"{script}*"))] == []
 
 
 def test_the_readme_names_every_command() -> None:
     assert set(get_command(cli.app).commands) - {"schema"} <= set(re.findall(r"`pallas-gen ([a-z]+)", README))  # type: ignore[attr-defined]
+
+
+def test_every_page_is_in_the_list_of_pages() -> None:
+    listed = set(re.findall(r"\]\(([a-z-]+[.]md)\)", (ROOT / "docs" / "README.md").read_text()))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert "](docs/README.md)" in README
 
 
 def test_keys_in_the_readme_are_keys_of_the_fleet_file() -> None:
@@ -60,10 +67,10 @@ def test_no_page_names_a_registry_by_its_host_or_a_path_of_one_machine() -> None
 
 
 def test_the_server_of_the_page_listens_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = (ROOT / "docs" / "services.md").read_text().partition("```python\n")[2].partition("```")[0]
+    (server,) = blocks.of("own-server")
     started: dict[str, object] = {}
     monkeypatch.setattr(MCPServer, "run", lambda _, transport, **options: started.update(options, transport=transport))
     monkeypatch.setenv("PALLAS_BIND", "127.0.0.2:8110")
     monkeypatch.setenv("PALLAS_ALLOWED_HOSTS", "weather,weather:*")
-    exec(code, {})
+    exec(server.text, {})
     assert (started["transport"], started["host"], started["port"]) == ("streamable-http", "127.0.0.2", 8110)

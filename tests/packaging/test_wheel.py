@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from pallas_contract import __version__
+from pallas_service import extras
+from tests.documentation import blocks
 from tests.installed import ROOT, build_wheel, end, installed_with, run
 
 ROOMS = {
@@ -126,6 +128,12 @@ LACKING = {
     "all": {},
 }
 """By what was installed: the extra that each command asks for."""
+
+
+def test_the_page_shows_what_a_command_says_that_lacks_its_extra() -> None:
+    """docs/install.md; the test below holds the line itself."""
+    (shown,) = blocks.of("missing-extra")
+    assert shown.text == extras.advice("pallas", "local", ["fast-agent-mcp", "..."])
 
 
 def test_the_commands_are_those_of_the_distribution() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from pallas_registry.http.app import create_app
+from tests.documentation import blocks, commands
 from tests.examples import FUZZING, examples
 from tests.registry.registration_client import CAPABILITIES, SEED, TOKENS, Open, admit, beat, leave, opened, register
 
@@ -44,6 +45,18 @@ async def test_the_seeds_messages_are_answered_in_the_seeds_form(desk: Open) -> 
         {"method": "agent.heartbeat", "params": {"agent_id": "feature_extractor", "status": "active"}}
     )
     assert (reply.status, reply.message["result"]["status"]) == (200, "ok")
+
+
+async def test_the_messages_of_the_page_are_answered_as_it_says(desk: Open) -> None:
+    """docs/registration.md: register, beat, leave, each a `curl -d`; the one answer it shows is that of the first."""
+    page = blocks.of("registration")
+    bodies = [
+        command[command.index("-d") + 1] for block in page for command in commands.simple(block.text) if "-d" in command
+    ]
+    replies = [await desk.ask(body.encode()) for body in bodies]
+    assert [reply.status for reply in replies] == [200, 200, 200]
+    (shown,) = [json.loads(block.text) for block in page if block.language == "json"]
+    assert replies[0].message == shown
 
 
 async def test_json_rpc_is_answered_in_json_rpc(desk: Open) -> None:
