@@ -1,0 +1,164 @@
+"""`Fleet`: one running fleet as one test has it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from pallas_testing.answers.answer import Answer
+from pallas_testing.fleet import waiting
+from pallas_testing.fleet.agent import Agent
+from pallas_testing.fleet.faults import Faults
+from pallas_testing.fleet.registry import TIMEOUT, Registry
+from pallas_testing.fleet.start import PATIENCE, Running
+from pallas_testing.project.fleet_file import REGISTRY, slug
+
+if TYPE_CHECKING:
+    from pallas_testing.daedalus.health import Health
+
+_GAUGES = ("pallas_sessions", "pallas_calls_in_flight")
+"""Metrics of an agent that are 0 while nobody uses it."""
+
+
+class Fleet:
+    """A running fleet from the point of view of one test. Members are called by their names in agents.yaml."""
+
+    def __init__(self, running: Running) -> None:
+        self._target = running.target
+        self._expected = running.expected
+        self.registry = Registry(self._target.url(REGISTRY), running.events)
+        self.faults = Faults(self._target)
+        self.answers: list[Answer] = []
+        """The answers that this test has got, oldest first."""
+
+    @property
+    def target(self) -> str:
+        """Name of the target: `processes`, `compose` or `cluster`."""
+        return self._target.name
+
+    @property
+    def folder(self) -> Path:
+        """The copy of the project that runs, with what was generated from it."""
+        return self._target.file.path.parent
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents in agents.yaml."""
+        return tuple(self._target.file.agents)
+
+    def agent(self, name: str) -> Agent:
+        """Return an agent, to be asked.
+
+        Raises:
+            KeyError: agents.yaml has no agent of this name.
+        """
+        if name not in self._target.file.agents:
+            raise KeyError(f"agents.yaml has no agent {name}: {', '.join(self.agents)}")
+        return Agent(name, f"{self.url(name)}/mcp", self._target.file.calls, self.answers.append)
+
+    def url(self, member: str) -> str:
+        """Return `http://host:port` at which this machine reaches an agent, or `registry`."""
+        return self._target.url(member)
+
+    def health(self, agent: str) -> Health:
+        """Return what an agent says of itself (`get_health`, seed 000 section 2); `error` where it does not answer."""
+        from pallas_testing.daedalus import health  # noqa: PLC0415 - imports the SDK, which takes a second
+
+        checking = health.check(f"{self.url(agent)}/mcp")
+        with ThreadPoolExecutor(1) as executor:  # the caller's thread may have a loop of its own
+            return executor.submit(asyncio.run, checking).result()
+
+    def logs(self, member: str) -> str:
+        """Return all that a member has printed so far."""
+        return self._target.logs(member)
+
+    def wait_for(self, condition: Callable[[], object] | Mapping[str, str], *, within: float = 60.0) -> None:
+        """Wait until a function returns something true, or the registry has these agents in these states.
+
+        Raises:
+            AssertionError: not within `within` seconds; it says what was seen, and when.
+        """
+        __tracebackhide__ = True
+        if callable(condition):
+            name = getattr(condition, "__qualname__", repr(condition))
+            waiting.until(condition, bool, what=name, within=within)
+            return
+        expected = {slug(agent): status for agent, status in condition.items()}
+
+        def different() -> dict[str, str]:
+            states = self.registry.states()
+            return {
+                agent: str(states.get(agent, "unlisted"))
+                for agent, status in expected.items()
+                if agent not in states or states[agent].status != status
+            }
+
+        waiting.until(different, lambda states: not states, what=_states(expected), within=within)
+
+    def ended(self) -> str:
+        """Return why the fleet as a whole has ended, empty while it runs."""
+        return self._target.ended()
+
+    def restore(self) -> None:
+        """Undo what this test has done to the fleet, and wait until it is up again.
+
+        Raises:
+            AssertionError: it does not come up again.
+        """
+        self.faults.undo()
+        if self.faults.done:
+            self.wait_for(self._expected, within=PATIENCE)
+
+    def no_sessions_left(self, *, within: float = 10.0) -> bool:
+        """Return True once no agent has a session open or a call under way.
+
+        Raises:
+            AssertionError: some have, after `within` seconds; it says which.
+        """
+        __tracebackhide__ = True
+        waiting.until(self._used, lambda gauges: not gauges, what="agents that nobody uses", within=within)
+        return True
+
+    def no_secret(self, canary: str) -> bool:
+        """Return True where a planted secret is in no log, no document of the registry and no answer of this test.
+
+        Raises:
+            AssertionError: it is; it says where, and never repeats it.
+        """
+        __tracebackhide__ = True
+        places = list(self._places(canary))
+        if places:
+            raise AssertionError("\n".join(["the secret is in", *places]))
+        return True
+
+    def _used(self) -> dict[str, float]:
+        gauges = {}
+        for agent in self.agents:
+            text = httpx.get(f"{self.url(agent)}/metrics", timeout=TIMEOUT, trust_env=False).raise_for_status().text
+            for gauge in _GAUGES:
+                match = re.search(rf"^{gauge} (\S+)$", text, re.MULTILINE)
+                if match and float(match[1]):
+                    gauges[f"{gauge} of {agent}"] = float(match[1])
+        return gauges
+
+    def _places(self, canary: str) -> Iterator[str]:
+        for member in self._target.file.members:
+            for number, line in enumerate(self.logs(member).splitlines(), 1):
+                if canary in line:
+                    yield f"the log of {member}, line {number}"
+        for path in ("/.well-known/mcp/server.json", "/v0.1/servers", "/", "/metrics"):
+            if canary in self.registry.get(path).text:
+                yield f"{path} of the registry"
+        for number, answer in enumerate(self.answers, 1):
+            if canary in answer.text or any(canary in message for message in answer.messages):
+                yield f"answer {number} of {answer.call.server}"
+
+
+def _states(states: Mapping[str, str]) -> str:
+    return ", ".join(f"{agent} {status}" for agent, status in states.items())

@@ -1,0 +1,118 @@
+"""The fleet's registry: its documents, the changes it tells of, and what a test can demand of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from pallas_testing.fleet.events import Change, Events
+from pallas_testing.project.fleet_file import slug
+
+DOCUMENT = "/.well-known/mcp/server.json"
+_HEALTH = "io.pallas-kit/health"
+TIMEOUT = 10.0
+"""Seconds for one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of an agent as the registry last found it, and why: a message for people and a code."""
+
+    status: str
+    message: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}" if self.message else self.status
+
+
+class Registry:
+    """The registry at `url`; its changes count from now on."""
+
+    def __init__(self, url: str, events: Events) -> None:
+        self.url = url
+        self._events = events
+        self._mark = len(events.since())
+        self._first: Mapping[str, State] = self.states()
+
+    @property
+    def events(self) -> list[Change]:
+        """The changes of state since this test began."""
+        return self._events.since(self._mark)
+
+    def get(self, path: str) -> httpx.Response:
+        """Return the answer to `GET path`, whatever its status.
+
+        Raises:
+            httpx.HTTPError: there is none.
+        """
+        return httpx.get(self.url + path, timeout=TIMEOUT, trust_env=False)
+
+    def document(self) -> dict[str, Any]:
+        """Return the catalogue (seed 000 section 1).
+
+        Raises:
+            httpx.HTTPError: the registry does not answer, or not with 200.
+        """
+        document: dict[str, Any] = self.get(DOCUMENT).raise_for_status().json()
+        return document
+
+    def states(self) -> dict[str, State]:
+        """Return the agents that are listed, by their names in the registry, with their states."""
+        return states(self.document())
+
+    def state(self, agent: str) -> State:
+        """Return the state of an agent, `unlisted` for one that is not in the catalogue."""
+        return self.states().get(slug(agent), State("unlisted"))
+
+    def saw(self, agent: str, *statuses: str, within: float = 20.0) -> bool:
+        """Return True once the agent was in these states in this order since the test began, others between them.
+
+        The first may be the one in which the test found it. Waits `within` seconds at most.
+
+        Raises:
+            AssertionError: it was not; it shows the states that were seen, and which one never came.
+        """
+        __tracebackhide__ = True
+        end = time.monotonic() + within
+        while True:
+            count = len(self._events.since())
+            history = self._sequence(agent)
+            lacking = _lacking(statuses, history)
+            remaining = end - time.monotonic()
+            if not lacking:
+                return True
+            if remaining <= 0:
+                break
+            self._events.wait(count, remaining)
+        expected = " -> ".join(statuses)
+        reasons = [str(change) for change in self.events if slug(change.agent) == slug(agent)]
+        lines = [f"{agent} was not seen {expected} within {within:g} s", f"seen: {' -> '.join(history)}"]
+        raise AssertionError("\n".join([*lines, f"not any more: {' -> '.join(lacking)}", *reasons]))
+
+    def _sequence(self, agent: str) -> list[str]:
+        first = self._first.get(slug(agent), State("unlisted")).status
+        return [first, *(change.new for change in self.events if slug(change.agent) == slug(agent))]
+
+
+def states(document: Mapping[str, Any]) -> dict[str, State]:
+    """Return the states in a catalogue of the kit's registry, by the last part of the agents' names."""
+    by_name = {}
+    for entry in document["servers"]:
+        health = entry["_meta"].get(_HEALTH, {})
+        state = State(health.get("status", "unknown"), health.get("message", ""), health.get("reason", ""))
+        by_name[entry["server"]["name"].rpartition("/")[2]] = state
+    return by_name
+
+
+def _lacking(expected: Sequence[str], history: Sequence[str]) -> Sequence[str]:
+    """Return what is left of `expected` when `history` has been gone through once."""
+    number = 0
+    for status in history:
+        if number < len(expected) and status == expected[number]:
+            number += 1
+    return expected[number:]

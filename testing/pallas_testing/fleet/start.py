@@ -1,0 +1,87 @@
+"""From agents.yaml to a fleet whose registry says that all is well, and back to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+
+from pallas_testing.fleet import registry, report, waiting
+from pallas_testing.fleet.events import Events
+from pallas_testing.fleet.registry import State
+from pallas_testing.project import fleet_file
+from pallas_testing.project.claims import NothingFree
+from pallas_testing.project.fleet_file import NoFleetFile, slug
+from pallas_testing.targets import table
+from pallas_testing.targets.base import CannotStart, Order, Target
+
+PATIENCE = 300.0
+"""Seconds until every agent has to be up: about 10 for four agents on two cores, far more where these are shared."""
+
+_CATCHING_UP = 5.0
+"""Seconds for the changes of the start, so that they are not taken for those of the first test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A fleet that is up, and what its registry tells."""
+
+    target: Target
+    events: Events
+    expected: Mapping[str, str]
+    """The state in which each agent came up, by its name in the registry."""
+
+
+class _Ended(Exception):
+    """The fleet has ended before it was up."""
+
+
+@contextmanager
+def running(name: str, order: Order, expected: Mapping[str, str], *, patience: float = PATIENCE) -> Iterator[Running]:
+    """Yield the fleet of an agents.yaml on the target called `name`, up; nothing of it is left afterwards.
+
+    It is up when the registry says `ok` of every agent, or the status that `expected` has for it.
+
+    Raises:
+        CannotStart: it does not come up; the text says why, with the logs of those that are not well.
+    """
+    target = table.target(name, order)
+    try:
+        try:
+            target.start()
+        except (NoFleetFile, NothingFree) as error:
+            raise CannotStart(str(error)) from None
+        expected_states = {slug(agent): expected.get(agent, "ok") for agent in target.file.agents}
+        _until_up(target, expected_states, patience)
+        events = Events(target.url(fleet_file.REGISTRY))
+        try:
+            events.catch_up(expected_states, _CATCHING_UP)
+            yield Running(target, events, expected_states)
+        finally:
+            events.close()
+    finally:
+        target.stop()
+
+
+def _until_up(target: Target, expected_states: Mapping[str, str], patience: float) -> None:
+    states: dict[str, State] = {}
+
+    def look() -> str:
+        nonlocal states
+        if reason := target.ended():
+            raise _Ended(reason)
+        url = target.url(fleet_file.REGISTRY) + registry.DOCUMENT
+        document = httpx.get(url, timeout=registry.TIMEOUT, trust_env=False).raise_for_status().json()
+        states = registry.states(document)
+        different = [
+            agent for agent, status in expected_states.items() if states.get(agent, State("")).status != status
+        ]
+        return "; ".join(f"{agent} {states.get(agent, 'unlisted')}" for agent in different)
+
+    try:
+        waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=_Ended)
+    except (waiting.NotYet, _Ended) as error:
+        logs = [f"--- {title}\n{text}" for title, text in report.unwell(target.file.agents, states, target.logs)]
+        raise CannotStart("\n".join([str(error), *([] if isinstance(error, _Ended) else logs)])) from None

@@ -1,0 +1,93 @@
+"""The fleet as processes of this machine: what `pallas` runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+
+from pallas_testing.project import copies
+from pallas_testing.targets.base import CannotDisturb, Order, Target
+from pallas_testing.targets.leash import Leash
+from pallas_testing.targets.listeners import listener
+
+GRACE = 30.0
+"""Seconds from the interrupt until the fleet is killed; `pallas` itself gives its members 10."""
+_TAIL = 40
+"""Last lines of the output that an error repeats."""
+
+
+class Processes(Target):
+    """A `pallas` with ports of its own, on a leash."""
+
+    name = "processes"
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._leash: Leash | None = None
+        self._output = order.folder / "pallas.log"
+
+    def start(self) -> None:
+        self.file = copies.copy(self.order.file, self.order.folder / "project", self.claims)
+        command = [sys.executable, "-P", "-m", "pallas_agent_runtime", "--config", str(self.file.path)]
+        self._leash = Leash(
+            {"run": command, "clean": [], "grace": GRACE},
+            cwd=self.file.path.parent,
+            env=self.order.environ,
+            output=self._output,
+        )
+
+    def stop(self) -> None:
+        if self._leash:
+            self._leash.end()
+        self.claims.close()
+
+    def url(self, member: str) -> str:
+        return f"http://127.0.0.1:{self.file.port(member)}"
+
+    def logs(self, member: str) -> str:
+        """Return the member's lines, and those of the supervisor about it."""
+        line = re.compile(rf"{re.escape(member)} *( [|:] )(.*)")
+        matches = map(line.fullmatch, self._printed().splitlines())
+        return "\n".join(match[2] if match[1] == " | " else f"pallas: {match[2]}" for match in matches if match)
+
+    def ended(self) -> str:
+        code = self._leash.code if self._leash else None
+        if code is None:
+            return ""
+        tail = "\n".join(self._printed().splitlines()[-_TAIL:])
+        return f"`pallas` has ended with exit code {code}:\n{tail}"
+
+    def kill(self, agent: str) -> None:
+        os.kill(self._pid(agent), signal.SIGKILL)
+
+    def restore(self, agent: str) -> None:
+        """Leave it to `pallas`, which starts again what has crashed."""
+
+    def pause(self, agent: str) -> None:
+        os.kill(self._pid(agent), signal.SIGSTOP)
+
+    def resume(self, agent: str) -> None:
+        with suppress(LookupError):  # it has ended since, and another one runs
+            os.kill(self._pid(agent), signal.SIGCONT)
+
+    def _printed(self) -> str:
+        return self._output.read_text("utf-8", "replace") if self._output.exists() else ""
+
+    def _pid(self, agent: str) -> int:
+        """Return the process of an agent.
+
+        Raises:
+            LookupError: it runs none now.
+            CannotDisturb: the system does not tell.
+        """
+        if sys.platform != "linux":
+            raise CannotDisturb(
+                "faults of processes need Linux, whose /proc tells them apart; compose has them anywhere"
+            )
+        pid = listener(self.file.port(agent) or 0)
+        if pid is None:
+            raise LookupError(f"{agent} has no process now")
+        return pid

@@ -1,0 +1,106 @@
+"""A registry and agents that a test makes up: documents, changes and metrics over HTTP, as a target."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pallas_testing.project import fleet_file
+from pallas_testing.targets.base import Order, Target
+
+HEALTH = "io.pallas-kit/health"
+
+
+class Stub(Target):
+    """A fleet of the user's agents.yaml that consists of what `states`, `changes` and `metrics` say."""
+
+    name = "stub"
+    last: Stub
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        Stub.last = self
+        self.states: dict[str, str] = {}
+        self.changes: list[dict[str, str]] = []
+        self.metrics = "pallas_sessions 0.0\npallas_calls_in_flight 0.0\n"
+        self.end = ""
+        self.done: list[str] = []
+        self._bell = threading.Condition()
+        self._server: ThreadingHTTPServer | None = None
+
+    def start(self) -> None:
+        self.file = fleet_file.read(self.order.file)
+        for agent in self.file.agents:
+            self.change(agent, "ok")
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self.done.append("stop")
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def url(self, member: str) -> str:
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def logs(self, member: str) -> str:
+        return f"first line of {member}\nkey={member}-canary\n"
+
+    def ended(self) -> str:
+        return self.end
+
+    def kill(self, agent: str) -> None:
+        self.done.append(f"kill {agent}")
+        self.change(agent, "error", "connection refused")
+
+    def restore(self, agent: str) -> None:
+        self.done.append(f"restore {agent}")
+        self.change(agent, "ok")
+
+    def change(self, agent: str, status: str, reason: str = "") -> None:
+        """Let an agent be in another state."""
+        with self._bell:
+            old = self.states.get(agent, "unknown")
+            self.states[agent] = status
+            self.changes.append({"agent": agent, "old": old, "new": status, "reason": reason, "code": "Ok"})
+            self._bell.notify_all()
+
+    def _document(self) -> dict[str, Any]:
+        entries = [
+            {"server": {"name": f"test/{fleet_file.slug(agent)}"}, "_meta": {HEALTH: {"status": status}}}
+            for agent, status in self.states.items()
+        ]
+        return {"servers": entries}
+
+    def _handler(stub) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - the handler below has a self of its own
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+                if self.path == "/events":
+                    self._stream()
+                elif self.path == "/metrics":
+                    self.wfile.write(stub.metrics.encode())
+                else:
+                    self.wfile.write(json.dumps(stub._document()).encode())
+
+            def _stream(self) -> None:
+                number = 0
+                while True:
+                    with stub._bell:
+                        while len(stub.changes) == number:
+                            stub._bell.wait()
+                        changes = stub.changes[number:]
+                    for change in changes:
+                        number += 1
+                        self.wfile.write(f"id: x-{number}\nevent: change\ndata: {json.dumps(change)}\n\n".encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,183 @@
+"""A fleet as a test has it, over a registry that is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pallas_testing.answers.answer import Answer
+from pallas_testing.answers.calls import Call
+from pallas_testing.fleet import report, start
+from pallas_testing.fleet.face import Fleet
+from pallas_testing.fleet.start import Running
+from pallas_testing.targets import table
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order
+
+from .registry_stub import Stub
+
+FILE = """\
+name: made-up
+agents:
+  harper: {module: a, port: 1, depends_on: [tech_research]}
+  tech_research: {module: b, port: 2}
+"""
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Order:
+    monkeypatch.setitem(table.TARGETS, "stub", f"{Stub.__module__}:Stub")
+    (tmp_path / "agents.yaml").write_text(FILE)
+    return Order(tmp_path / "agents.yaml", tmp_path)
+
+
+@pytest.fixture
+def running(order: Order, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr(table, "target", lambda _, order: Stub(order))
+    with start.running("stub", order, {}) as running:
+        yield running
+
+
+@pytest.fixture
+def stub(running: Running) -> Stub:
+    assert isinstance(running.target, Stub)
+    return running.target
+
+
+@pytest.fixture
+def fleet(running: Running) -> Fleet:
+    return Fleet(running)
+
+
+def test_it_saw_the_states_since_the_test_began(fleet: Fleet, stub: Stub) -> None:
+    stub.change("tech_research", "error")
+    stub.change("tech_research", "starting")
+    stub.change("tech_research", "ok")
+    assert fleet.registry.saw("tech_research", "ok", "error", "ok")
+    assert [change.new for change in fleet.registry.events] == ["error", "starting", "ok"]
+
+
+def test_it_did_not_see_what_was_before_or_in_another_order(running: Running, stub: Stub) -> None:
+    stub.change("tech_research", "error")
+    stub.change("harper", "degraded", "Unreachable: tech_research")
+    running.events.catch_up({"harper": "degraded"}, 10)
+    fleet = Fleet(running)
+    stub.change("tech_research", "ok", "back")
+    running.events.catch_up({"tech-research": "ok"}, 10)
+    with pytest.raises(AssertionError) as failure:
+        fleet.registry.saw("tech_research", "ok", "error", within=0)
+    assert str(failure.value).splitlines() == [
+        "tech_research was not seen ok -> error within 0 s",
+        "seen: error -> ok",
+        "not any more: error",
+        "tech_research: error -> ok, back",
+    ]
+
+
+def test_what_it_waits_for_comes_or_it_says_what_it_saw(fleet: Fleet, stub: Stub) -> None:
+    fleet.wait_for({"harper": "ok", "tech_research": "ok"}, within=0)
+    stub.change("harper", "degraded")
+    with pytest.raises(AssertionError) as failure:
+        fleet.wait_for({"harper": "ok", "tech_research": "ok"}, within=0)
+    first, second = str(failure.value).splitlines()
+    assert first == "waited 0 s in vain for harper ok, tech-research ok; seen:"
+    assert second.endswith("s  {'harper': 'degraded'}")
+
+
+def test_it_waits_for_a_function_whatever_that_raises(fleet: Fleet) -> None:
+    answers = iter([0, 1])
+    fleet.wait_for(lambda: next(answers), within=60)
+    with pytest.raises(AssertionError, match=r"in vain for dict.clear; seen:\n +\S+ s  None"):
+        fleet.wait_for({}.clear, within=0)
+    with pytest.raises(AssertionError, match="ValueError: invalid literal for int"):
+        fleet.wait_for(lambda: int("x"), within=0)
+
+
+def test_sessions_that_are_left_are_named(fleet: Fleet, stub: Stub) -> None:
+    assert fleet.no_sessions_left()
+    stub.metrics = "pallas_sessions 2.0\npallas_calls_in_flight 0.0\n"
+    with pytest.raises(AssertionError, match=r"'pallas_sessions of harper': 2\.0"):
+        fleet.no_sessions_left(within=0)
+
+
+def test_a_secret_that_got_out_is_told_by_its_place_only(fleet: Fleet, stub: Stub) -> None:
+    assert fleet.no_secret("never-planted")
+    fleet.answers.append(Answer("it is harper-canary", (), Call("harper", "harper__harper", 0.0)))
+    with pytest.raises(AssertionError) as failure:
+        fleet.no_secret("harper-canary")
+    assert str(failure.value).splitlines() == ["the secret is in", "the log of harper, line 2", "answer 1 of harper"]
+
+
+def test_a_fault_is_undone_and_waited_for(fleet: Fleet, stub: Stub) -> None:
+    fleet.faults.kill("harper")
+    fleet.wait_for({"harper": "error"})
+    fleet.restore()
+    assert stub.done == ["kill harper", "restore harper"]
+    assert fleet.registry.state("harper").status == "ok"
+
+
+def test_a_fault_that_the_target_has_not_is_refused_by_name(fleet: Fleet) -> None:
+    with pytest.raises(CannotDisturb, match="pause: not on stub"):
+        fleet.faults.pause("harper")
+    assert fleet.faults.done == []
+
+
+def test_an_agent_that_is_not_in_the_file_is_no_agent(fleet: Fleet) -> None:
+    with pytest.raises(KeyError, match="no agent research: harper, tech_research"):
+        fleet.agent("research")
+
+
+def test_the_report_shows_who_is_unwell_and_what_was_called(fleet: Fleet, stub: Stub, running: Running) -> None:
+    fleet.faults.kill("tech_research")
+    running.events.catch_up({"tech-research": "error"}, 10)
+    fleet.answers.append(Answer("", (), Call("harper", "harper__harper", 0.0, 1.5)))
+    sections = dict(report.sections(fleet))
+    assert sections == {
+        "fleet on stub: registry": "harper: ok\ntech-research: error\n"
+        "(change) tech_research: ok -> error, connection refused\nkill tech_research",
+        "fleet: calls behind the last answer": "harper (1.50 s)",
+        "fleet: log of tech_research (error)": "first line of tech_research\nkey=tech_research-canary",
+    }
+
+
+def test_a_report_survives_a_registry_that_is_gone(fleet: Fleet, stub: Stub) -> None:
+    stub.end = "`stub` has ended"
+    stub.url = lambda _: "http://127.0.0.1:1"  # type: ignore[method-assign]
+    fleet.registry.url = "http://127.0.0.1:1"
+    text = dict(report.sections(fleet))["fleet on stub: registry"]
+    assert text.startswith("the registry does not answer: ")
+    assert text.endswith("\n`stub` has ended")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("end", "`stub` has ended with exit code 2", "`stub` has ended with exit code 2"),
+        ("states", {"harper": "starting", "tech_research": "ok"}, "log of harper (starting)\nfirst line of harper"),
+    ],
+)
+def test_a_fleet_that_does_not_come_up_says_why_and_is_stopped(
+    order: Order, monkeypatch: pytest.MonkeyPatch, attribute: str, value: object, message: str
+) -> None:
+    class Broken(Stub):
+        def start(self) -> None:
+            super().start()
+            setattr(self, attribute, value)
+
+    monkeypatch.setattr(table, "target", lambda _, order: Broken(order))
+    with pytest.raises(CannotStart) as failure, start.running("stub", order, {}, patience=0):
+        raise AssertionError("it is not up")
+    assert message in str(failure.value)
+    assert Stub.last.done == ["stop"]
+
+
+def test_a_fleet_may_be_expected_to_come_up_unwell(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unwell(Stub):
+        def start(self) -> None:
+            super().start()
+            self.change("harper", "degraded")
+
+    monkeypatch.setattr(table, "target", lambda _, order: Unwell(order))
+    with start.running("stub", order, {"harper": "degraded"}, patience=0) as running:
+        assert running.expected == {"harper": "degraded", "tech-research": "ok"}

@@ -1,0 +1,49 @@
+"""The fleet as processes: what of one output is whose, and which process answers at a port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from pallas_testing.targets import table
+from pallas_testing.targets.base import Order
+from pallas_testing.targets.listeners import listener
+
+OUTPUT = """\
+pallas        : starting 2 agents, 2 at a time
+research      | {"event": "ready"}
+tech_research | research | not research's
+research      : was ended by SIGKILL; starting it again in 0.5 s
+"""
+CHILD = "import sys; print(flush=True); sys.stdin.read()"
+
+
+def test_a_log_has_the_lines_of_its_member_and_those_about_it(tmp_path: Path) -> None:
+    fleet = table.target("processes", Order(tmp_path / "agents.yaml", tmp_path))
+    assert fleet.logs("research") == ""
+    (tmp_path / "pallas.log").write_text(OUTPUT)
+    assert fleet.logs("research").splitlines() == [
+        '{"event": "ready"}',
+        "pallas: was ended by SIGKILL; starting it again in 0.5 s",
+    ]
+    assert fleet.logs("tech_research") == "research | not research's"
+
+
+def test_of_a_socket_that_is_shared_the_child_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert listener(port) == os.getpid()
+        with subprocess.Popen(
+            [sys.executable, "-I", "-c", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[server.fileno()],
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            assert listener(port) == child.pid
+            child.communicate()
+    assert listener(port) is None
