@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: help setup demo test lint check fuzz format images schema golden bench lock wheel clean
+.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench lock wheel clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,10 @@ schema: setup ## rewrite schema/ and the chart's schema, values and reference fr
 
 golden: setup ## rewrite tests/golden, deploy/compose and the messages in tests/invalid
 	$(PY) -m pytest -q tests/generator/test_golden.py tests/generator/test_invalid.py --rewrite
+
+pictures: setup ## take the pictures in docs/pictures anew, by Chromium of a fleet that runs
+	@tools/chromium
+	@$(PY) tools/pictures.py $(ARGS)
 
 bench: setup ## run the benchmarks, each beside its peer, on a quiet machine; ARGS=NAME picks
 	@tools/bench $(ARGS)

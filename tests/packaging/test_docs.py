@@ -50,6 +50,15 @@ def test_every_page_is_in_the_list_of_pages() -> None:
     assert "](docs/README.md)" in README
 
 
+def test_the_pictures_are_small_and_say_what_they_show() -> None:
+    pictures = re.findall(r"!\[([^]]*)\]\(([^)]+)\)", README)
+    assert pictures
+    for text, path in pictures:
+        assert len(text) > 40
+        assert (ROOT / path).read_bytes().startswith(b"\x89PNG")
+        assert (ROOT / path).stat().st_size < 150_000
+
+
 def test_keys_in_the_readme_are_keys_of_the_fleet_file() -> None:
     document = json.loads(schema.agents_schema())
     known = set(document["properties"]) | {key for model in document["$defs"].values() for key in model["properties"]}

@@ -9,6 +9,8 @@ import asyncio
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -158,6 +160,16 @@ async def test_live_from_well_to_the_root_cause(url: str, fleet: Fleet) -> None:
         await expect(page.locator("#replicas-research")).to_have_attribute("open", "")
         await expect(page).to_have_title("1 of 5 down · pallas")
         await shoot(page, "trouble")
+
+
+async def test_the_picture_for_the_readme(url: str, tmp_path: Path) -> None:
+    """`make pictures`, of a registry that runs already."""
+    picture = tmp_path / "pictures" / "page.png"
+    program = [sys.executable, "tools/pictures.py", "--url", url, "--output", str(picture)]
+    process = await asyncio.create_subprocess_exec(*program, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE)
+    printed, _ = await process.communicate()
+    assert (process.returncode, printed.decode()) == (0, f"wrote {picture}\n")
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 async def test_dark(url: str, fleet: Fleet) -> None:
