@@ -259,16 +259,20 @@ async def test_a_turn_that_ended_by_itself_holds_no_slot_and_its_end_is_kept(mon
     async def ended_turn() -> Any:
         asked: Any = await paused.begin(context_of(), PARAMS, hurried)
         deadline.set()
-        await paused._paused[asked.request_state].task
+        turn = paused._paused[asked.request_state]
+        timers.append(turn.timer)
+        await turn.task
         deadline.clear()
         return asked
 
+    timers: list[asyncio.TimerHandle] = []
     deadline = asyncio.Event()
     monkeypatch.setattr(elicitation, "caller", lambda request: None)
     paused = PausedTurns(most=1)
     ended = [await ended_turn() for _ in range(3)]
     waiting = await paused.begin(context_of(), PARAMS, patient)
     assert len(paused._paused) == 2  # of those that ended as many are kept as may wait
+    assert [timer.cancelled() for timer in timers] == [True, True, False]
     with pytest.raises(CannotAsk, match="1 calls wait"):
         await paused.begin(context_of(), PARAMS, patient)
     with pytest.raises(NotOpen):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import io
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -41,3 +43,25 @@ def test_a_reader_who_leaves_does_not_stop_the_fleet(error):
     screen = Screen(LastingConsole(file=Gone()), ["harper"])
     screen.output("harper", "one")
     screen.output("harper", "two")
+
+
+def progress(*, terminal: bool, term: str) -> tuple[bool, str]:
+    """Whether there are live lines, and what is written when they go away after one round."""
+    out = io.StringIO()
+    screen = Screen(Console(file=out, force_terminal=terminal, width=40, _environ={"TERM": term}), ["tech"])
+    tech: Any = SimpleNamespace(
+        member=SimpleNamespace(name="tech"), state="ready", start_seconds=1.0, absence=SimpleNamespace(message="")
+    )
+    with screen.progress([tech]) as show:
+        if show:
+            show()
+        out.seek(0)
+        out.truncate()
+    return show is not None, out.getvalue()
+
+
+def test_live_lines_are_for_a_terminal_that_can_move_its_cursor():
+    assert progress(terminal=False, term="xterm") == progress(terminal=True, term="dumb") == (False, "")
+    live, end = progress(terminal=True, term="xterm")
+    assert live
+    assert end.endswith("\x1b[1A\x1b[2K")  # one up, and the line is gone
