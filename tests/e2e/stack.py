@@ -19,6 +19,8 @@ from testcontainers.compose import DockerCompose
 
 from pallas_contract import __version__, names
 
+from . import leftovers
+
 
 class Stack:
     """A running compose project; agents are called by their names in agents.yaml."""
@@ -77,7 +79,7 @@ class Stack:
             f"pallas-agent:{__version__}",
             ["-c", code],
             detach=True,
-            labels={"io.pallas-kit.test": self.project},
+            labels={leftovers.LABEL: self.project},
             network=f"{self.project}_{network}",
             networking_config={f"{self.project}_{network}": EndpointConfig(DEFAULT_DOCKER_API_VERSION, aliases=[name])},
         )
@@ -137,13 +139,14 @@ def running(config: Path) -> Iterator[Stack]:
     engine = docker.from_env()
     compose = DockerCompose(config.parent, compose_file_name="compose.yaml", pull=False, wait=True, keep_volumes=False)
     stack = Stack(compose, config, engine)
-    try:
-        compose.start()
-        yield stack
-    except subprocess.CalledProcessError as error:
-        error.add_note(error.stderr.decode("utf-8", "replace") if error.stderr else "")
-        error.add_note(stack.logs())
-        raise
-    finally:
-        compose.stop(down=True)
-        engine.close()
+    with leftovers.owned(stack.project):
+        try:
+            compose.start()
+            yield stack
+        except subprocess.CalledProcessError as error:
+            error.add_note(error.stderr.decode("utf-8", "replace") if error.stderr else "")
+            error.add_note(stack.logs())
+            raise
+        finally:
+            compose.stop(down=True)
+            engine.close()
