@@ -25,6 +25,7 @@ LONGEST = (
     "agent_runtime/test_bad_input.py",
     "agent_runtime/test_probed.py",
     "registry/status_page/test_browser.py",
+    "e2e/test_upstream.py",
     "e2e/test_registration.py",
     "e2e/test_access.py",
     "e2e/test_demo.py",
