@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -139,9 +139,14 @@ class Plan:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Return everything of the project folder that any workload gets, sorted; none of it within another one."""
-        paths = {*self.config, *(path for workload in self.workloads for path in workload.files)}
-        return tuple(sorted(path for path in paths if not any(path != top and is_in(path, top) for top in paths)))
+        """Return everything of the project folder that programs of the kit get, sorted; none within another one."""
+        files = (path for workload in self.workloads if not workload.foreign for path in workload.files)
+        return _outermost({*self.config, *files})
+
+    @property
+    def foreign_entries(self) -> tuple[str, ...]:
+        """Return the same of images that are not the kit's, without the configuration: they cannot be baked."""
+        return _outermost({path for workload in self.workloads if workload.foreign for path in workload.files})
 
     def workload(self, host: str) -> Workload:
         """Return the workload at `host`.
@@ -232,7 +237,8 @@ def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
         "port": addresses.container_port(fleet, name),
         "foreign": _foreign(service) if service.image else None,
         "resources": service.resources,
-        "needs_code": fleet.image.code == "mounted" and not service.image,
+        # an image that is not the kit's has nothing baked into it
+        "needs_code": bool(service.files) if service.image else fleet.image.code == "mounted",
         "egress": (egress.EXPLICIT,) if service.egress else (),
     }
 
@@ -273,6 +279,10 @@ def _collector(fleet: ResolvedFleet) -> Collector | None:
         return None
     url = urlsplit(fleet.telemetry.otlp_endpoint)
     return Collector(url.hostname or "", url.port or (443 if url.scheme == "https" else 80))
+
+
+def _outermost(paths: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(path for path in paths if not any(path != top and is_in(path, top) for top in paths)))
 
 
 def is_in(path: str, entry: str) -> bool:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pallas_testing import model_fixture
+from pallas_testing.model_fixture import scripted_model  # noqa: F401 - pytest finds fixtures by their names here
+
 if TYPE_CHECKING:
     from pallas_testing.fleet.face import Fleet
     from pallas_testing.fleet.start import Running
-    from pallas_testing.model.scripted import ScriptedModel
     from pallas_testing.targets.base import Order
 
 Scope = Literal["session", "package", "module", "class", "function"]
@@ -23,10 +25,7 @@ Scope = Literal["session", "package", "module", "class", "function"]
 SCOPES: tuple[Scope, ...] = ("session", "package", "module", "class", "function")
 _FACE = "pallas_testing.fleet.face"
 TARGETS = ("processes", "compose", "cluster")
-_MARKERS = (
-    "fleet(target): the target, or targets, on which the fixture `fleet` of this test runs",
-    "scripted_model(path): the script that the fixture `scripted_model` follows, relative to the test's folder",
-)
+_MARKER = "fleet(target): the target, or targets, on which the fixture `fleet` of this test runs"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,8 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell pytest of the markers."""
-    for marker in _MARKERS:
-        config.addinivalue_line("markers", marker)
+    config.addinivalue_line("markers", _MARKER)
+    config.addinivalue_line("markers", model_fixture.MARKER)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -146,14 +145,6 @@ def fleet(running_fleet: Running) -> Iterator[Fleet]:
     face = Fleet(running_fleet)
     yield face
     face.restore()
-
-
-@pytest.fixture
-def scripted_model(request: pytest.FixtureRequest) -> Iterator[ScriptedModel]:
-    """Yield a model on a free port of this machine, following the script that the marker of the same name names."""
-    from pallas_testing.model.fixture import model_of  # noqa: PLC0415 - only where there is a model
-
-    yield from model_of(request)
 
 
 @pytest.hookimpl(wrapper=True)

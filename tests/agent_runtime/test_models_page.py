@@ -18,7 +18,8 @@ from mcp import Client
 
 from pallas_gen.plan import build_plan
 from pallas_gen.project import load
-from tests.agent_runtime.upstream.scripted_model import APIS, Reply
+from pallas_testing.model import Reply
+from pallas_testing.model.wire import APIS
 from tests.documentation import blocks
 from tests.ports import free_port
 
@@ -72,12 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self._note(body)
-        read, events = APIS[self.path.partition("?")[0]]
-        lines = []
-        for number, (kind, data) in enumerate(events(read(body).model, Reply(ANSWER))):
-            typed = {"type": kind, "sequence_number": number, **data} if kind else data
-            lines.append((f"event: {kind}\n" if kind else "") + f"data: {json.dumps(typed)}\n\n")
-        self._send("text/event-stream", "".join(lines) + "data: [DONE]\n\n" * ("/chat/" in self.path))
+        api = APIS[self.path.partition("?")[0]]
+        events = api.events(api.read(body, ""), Reply(ANSWER))
+        self._send("text/event-stream", "".join(event.encode().decode() for event in events))
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)

@@ -153,6 +153,24 @@ def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:
     assert {mount["name"] for mount in made.main("registry")["volumeMounts"]} == {"tmp", "project"}
 
 
+@pytest.mark.parametrize("baked", [False, True])
+def test_an_image_of_somebody_else_gets_its_files_without_a_copy(compiled, baked: bool) -> None:
+    image = "image: ghcr.io/acme/fleet:1\n" if baked else ""
+    db = "services:\n  db: {image: acme/db:1, port: 5432, provides: other, files: [tuning.conf]}\n"
+    agents = "agents:\n  a: {module: agents.scout, port: 8101}\n"
+    made = compiled(f"name: x\n{image}{agents}{db}", tuning__conf="cache = 1\n").render()
+    pod = made.pod("db")
+    assert "initContainers" not in pod
+    assert {"name": "code", "mountPath": "/project", "readOnly": True} in made.main("db")["volumeMounts"]
+    (volume,) = [volume for volume in pod["volumes"] if volume["name"] == "code"]
+    (entry,) = volume["configMap"]["items"]
+    assert entry["path"] == "tuning.conf"
+    code = made.one("ConfigMap", "pallas-code")["data"]
+    assert code[entry["key"]] == "cache = 1\n"
+    assert ("agents.scout.py" in code) is not baked
+    assert made.main("a")["volumeMounts"] != made.main("db")["volumeMounts"]
+
+
 def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     text = "|".join(HARD)
     quoted = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6).strip()

@@ -20,6 +20,7 @@ from typer.main import get_command
 
 from pallas_agent_runtime import cli as runtime
 from pallas_gen import cli as generator
+from pallas_testing import cli as testing
 from tests.documentation.blocks import ROOT
 
 _HEREDOC = re.compile(r"<<'(?P<word>\w+)'(?P<rest>[^\n]*)\n(?P<body>.*?)^(?P=word)$", re.MULTILINE | re.DOTALL)
@@ -69,6 +70,8 @@ def problems(command: Sequence[str]) -> Iterator[str]:
         yield from _typer(get_command(generator.app), arguments, name)
     elif name == "pallas":
         yield from _argparse(runtime._parser(), arguments)
+    elif name == "pallas-testing":
+        yield from _argparse(testing.parser(), arguments)
     elif name == "python":
         yield from _python(arguments)
     elif name == "make":

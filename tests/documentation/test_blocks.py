@@ -21,6 +21,7 @@ RUN = {
     "registration": "tests/registry/mcp/test_registration.py",
     "daedalus": "tests/e2e/daedalus.py",
     "fleet-test": "tests/testing/test_plugin.py",
+    "scripted-model": "tests/testing/model/test_docs.py",
     "missing-extra": "tests/packaging/test_wheel.py",
 }
 """Scenarios whose blocks are run as they stand, by where."""
@@ -28,6 +29,7 @@ READ = {
     "commands": "programs, verbs and options are there; such commands are run by the end-to-end tests",
     "fleet": "a fleet file, or a part of one: read as `pallas-gen validate` does",
     "config": "a configuration of fast-agent: read in the same way",
+    "code": "a piece of Python with gaps for the reader to fill: compiled, and what it imports is there",
     "override": "changes to compose.yaml: merged by compose",
 }
 """Scenarios whose blocks are checked in this module, and how."""
@@ -99,7 +101,7 @@ def test_options_of_other_programs_are_in_their_help(program: str) -> None:
 def test_every_program_has_somebody_who_looks_at_its_options() -> None:
     programs = {commands.program(command) for block in SHELL for command in commands.simple(block.text)}
     plain = {"cat", "cut", "grep", "head", "mkdir", "printf", *commands.BUILT_IN}
-    assert programs - plain == {"pallas", "pallas-gen", "python", "make", *ASKED, *NOT_ASKED}
+    assert programs - plain == {"pallas", "pallas-gen", "pallas-testing", "python", "make", *ASKED, *NOT_ASKED}
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)

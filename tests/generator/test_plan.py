@@ -191,6 +191,20 @@ services: {db: {image: acme/db:1, port: 5432, provides: other, user: 999, writab
 """
 
 
+@pytest.mark.parametrize("code", ["mounted", "baked"])
+def test_an_image_of_somebody_else_gets_its_files_and_no_image_of_the_kit_does(plan, code: str) -> None:
+    text = FOREIGN.replace("mounted", code).replace("user: 999", "files: [tuning.conf]")
+    made = plan(text, tuning__conf="cache = 1\n")
+    database = made.workload("db")
+    assert (database.needs_code, database.files, made.foreign_entries) == (True, ("tuning.conf",), ("tuning.conf",))
+    assert made.entries == ("agents.yaml", "agents/scout.py")
+
+
+def test_a_file_for_an_image_of_somebody_else_has_to_be_there_also_where_code_is_baked(plan) -> None:
+    with pytest.raises(Refused, match=r"there is no file tuning\.conf that a container may get"):
+        plan(FOREIGN.replace("mounted", "baked").replace("user: 999", "files: [tuning.conf]"))
+
+
 def test_an_image_of_somebody_else_is_taken_as_it_is_and_gets_nothing_of_the_project(plan) -> None:
     made = plan(FOREIGN)
     database = made.workload("db")

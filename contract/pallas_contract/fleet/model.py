@@ -263,7 +263,7 @@ class Service(_Written):
     resources: Resources = Resources()
     """Limits of the container."""
     files: list[Pattern] = []
-    """Files and folders of the project that the container gets besides the code it imports and the files it names."""
+    """Files and folders of the project that the container gets in /project, besides the code that a module imports."""
     user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 10001
     """User and group of an image's processes; never root."""
     writable: list[ContainerPath] = []

@@ -155,9 +155,6 @@ def _of_module(name: str, service: Service, tree: Source) -> Iterator[Problem]:
 
 
 def _of_image(name: str, service: Service, tree: Source) -> Iterator[Problem]:
-    if service.files:
-        hint = "remove it; put them into an image made from this one"
-        yield tree.problem("services", name, "files", message="an image gets no files of the project", hint=hint)
     if service.command and service.url:
         hint = "keep `command` to have it started, `url` where it runs already"
         yield tree.problem("services", name, message="has both `command` and `url`", hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,14 +31,15 @@ class Delivery:
 
 
 def read(folder: Path, plan: Plan) -> Delivery:
-    """Read the files of the project; its code only where the plan mounts it.
+    """Read the files of the project; its code only where the plan mounts it, and what images of others get.
 
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
     config = {name: folder / name for name in plan.config}
-    mounted = any(workload.needs_code for workload in plan.workloads if workload.kind != "registry")
-    code = {path: folder / path for path in _code(folder, plan)} if mounted else {}
+    mounted = any(workload.needs_code for workload in plan.workloads if workload.kind == "agent")
+    entries = (*(plan.entries if mounted else ()), *plan.foreign_entries)
+    code = {path: folder / path for path in _code(folder, plan, entries)}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
@@ -51,9 +52,9 @@ def read(folder: Path, plan: Plan) -> Delivery:
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
 
 
-def _code(folder: Path, plan: Plan) -> Iterator[str]:
+def _code(folder: Path, plan: Plan, entries: Sequence[str]) -> Iterator[str]:
     """Yield the files that the plan hands over, of a folder those that hold code."""
-    for entry in plan.entries:
+    for entry in entries:
         if entry.endswith("/"):
             yield from (path for path in mounts.below(folder, entry) if path not in plan.hidden)
         elif entry not in plan.config:

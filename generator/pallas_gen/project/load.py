@@ -120,9 +120,9 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     problems += _of_members(written, delivery)
     problems += misfits.missing_secrets(folder, delivery.mounted)
     problems += misfits.secrets_in_code(delivery.delivered, delivery.secret_locations, delivery.secrets)
-    if fleet.image.code == "mounted":
-        problems += misfits.links(folder, delivery.delivered, delivery.needs)
-        problems += [*misfits.unmatched(fleet, written.tree, delivery.needs), *misfits.missed(delivery.needs)]
+    mounted = _mounted(fleet, delivery)
+    problems += misfits.links(folder, delivery.delivered if mounted else (), mounted)
+    problems += [*misfits.unmatched(fleet, written.tree, mounted), *misfits.missed(mounted)]
     return Loaded(
         fleet=fleet,
         config=written.config,
@@ -200,6 +200,13 @@ def _delivery(written: _Written) -> _Delivery:
         skill_folders=skill_folders,
         needs=needs,
     )
+
+
+def _mounted(fleet: ResolvedFleet, delivery: _Delivery) -> dict[str, Needs]:
+    """Return the needs that are met when a container starts: nothing is baked into an image that is not the kit's."""
+    everyone = fleet.image.code == "mounted"
+    images = {name for name, service in fleet.services.items() if service.image and service.files}
+    return {name: need for name, need in delivery.needs.items() if everyone or name in images}
 
 
 def _of_code(written: _Written, project: Project) -> list[Problem]:

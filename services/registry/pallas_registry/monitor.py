@@ -195,7 +195,7 @@ class Monitor:
         )
         log(
             f"{change.kind} state changed",
-            **{change.kind: change.agent},
+            **{"agent" if change.kind == "agent" else "name": change.agent},  # `service` is who writes the line
             old=change.old,
             new=change.new,
             code=change.reason.code,

@@ -14,8 +14,8 @@ from typing import Any
 import fast_agent
 import pytest
 
+from pallas_testing.model import ScriptedModel, serving
 from tests.agent_runtime.upstream import script
-from tests.agent_runtime.upstream.scripted_model import ScriptedModel, serving
 
 RESOURCES = Path(fast_agent.__file__).parent / "resources"
 SEVERAL = Path(__file__).with_name("several.py")
@@ -75,7 +75,7 @@ def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         program = programs / name
         program.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("stdio_server.py").read_text())
         program.chmod(0o755)
-    with serving(ScriptedModel(script.answer)) as model, ExitStack() as stack:
+    with serving(ScriptedModel(function=script.answer)) as model, ExitStack() as stack:
         agents = {}
         for path, definitions in PROJECTS.items():
             project = shutil.copytree(RESOURCES / path, folder / path.replace("/", "-"))
@@ -85,7 +85,7 @@ def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             fleet = {"name": "upstream", "registry_port": toolkit.free_port(), "agents": written}
             files = {"agents.yaml": fleet}
             if not (project / "fast-agent.yaml").exists():  # no variable leads to a model of Hugging Face's
-                files["fast-agent.yaml"] = {"hf": {"base_url": f"{model.address}/v1", "api_key": "${HF_TOKEN}"}}
+                files["fast-agent.yaml"] = {"hf": {"base_url": f"{model.url}/v1", "api_key": "${HF_TOKEN}"}}
             toolkit.write_files(project, files)
             environ = {
                 **model.environ(),

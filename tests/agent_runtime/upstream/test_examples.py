@@ -162,15 +162,26 @@ async def test_an_example_runs_as_it_is(examples: Any, expected: Row) -> None:
     requests = examples.model.requests
     assert (result.is_error, expected.answer in answer) == (False, True), answer
     assert {
-        (request.model, " ".join(request.system.split()[:4]), " ".join(sorted(request.tools))) for request in requests
+        (request.model, " ".join(request.instruction.split()[:4]), " ".join(sorted(request.tools)))
+        for request in requests
     } == expected.asked
     for line in expected.progress:
         assert lines.count(line) >= expected.progress.count(line), lines
 
 
+@pytest.mark.parametrize(
+    ("agent", "api"), [("cover_letter_writer", "responses"), ("example", "chat"), ("tensorzero", "messages")]
+)
+async def test_each_api_of_the_scripted_model_has_a_real_client_here(examples: Any, agent: str, api: str) -> None:
+    examples.model.requests.clear()
+    async with Client(examples.url(agent)) as client:
+        await client.call_tool("send_message", {"message": "Review the code, please."})
+    assert {request.api for request in examples.model.requests} == {api}
+
+
 def test_the_files_of_the_examples_have_what_they_ask_for(examples: Any) -> None:
     """`{{env}}` and the like, in the instruction that `fast-agent setup` writes."""
-    systems = [request.system for request in examples.model.requests if "helpful AI Agent" in request.system]
+    systems = [request.instruction for request in examples.model.requests if "helpful AI Agent" in request.instruction]
     assert systems
     assert not any("{{" in system for system in systems)
     assert all("The current date is" in system and "Environment:" in system for system in systems)

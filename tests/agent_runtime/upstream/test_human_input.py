@@ -55,7 +55,7 @@ async def test_a_caller_without_a_human_is_told_so_at_once(examples: Any, era: s
     examples.model.requests.clear()
     await call(examples, "asking", "A pizza, please.", era)
     _, after = examples.model.requests
-    assert after.last == ("tool", NOBODY)
+    assert (after.messages[-1].role, after.messages[-1].text) == ("tool", NOBODY)
     assert list(after.tools) == ["human_input"]
 
 

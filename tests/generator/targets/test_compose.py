@@ -74,6 +74,15 @@ def test_the_registry_gets_no_egress_by_probing_a_service_that_has_it(plan) -> N
     assert "internal" not in made["networks"]["service.tools"]
 
 
+def test_an_image_of_somebody_else_gets_its_files_and_no_configuration(plan) -> None:
+    db = "  db: {image: acme/db:1, port: 5432, provides: other, files: [tuning.conf]}\n"
+    made = document(plan(GRAPH + db, tuning__conf="cache = 1\n"))["services"]
+    (volume,) = made["db"]["volumes"]
+    assert (volume["source"], volume["target"]) == ("tuning.conf", "/project/tuning.conf")
+    assert volume["read_only"] is True
+    assert "working_dir" not in made["db"]
+
+
 def test_flat_networks_are_the_opt_out(plan) -> None:
     made = document(plan(GRAPH + "networks: flat\n"))
     assert "networks" not in made

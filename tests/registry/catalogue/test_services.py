@@ -47,7 +47,7 @@ async def test_a_service_is_followed_beside_the_agents(served: Path, time, fake:
         assert documented(service) == [("weather", "error", "ConnectionRefused")]
         assert service.publisher.ready(services.PATH) is not first
         (logged,) = [entry for entry in logs if entry["event"] == "service state changed"]
-        assert (logged["service"], logged["new"], logged["log_level"]) == ("weather", "error", "warning")
+        assert (logged["name"], logged["new"], logged["log_level"]) == ("weather", "error", "warning")
         exposition = (await service.monitor.metrics.scrape(""))[0].decode()
         for line in (
             'pallas_service_health{service="weather"} 0.0',
@@ -81,4 +81,4 @@ async def test_what_cannot_be_asked_is_no_metric_and_no_warning(served: Path, ti
             exposition = (await service.monitor.metrics.scrape(""))[0].decode()
     assert 'pallas_service_reason{code="NotProbed",service="shy"} 1.0' in exposition
     assert 'pallas_service_health{service="shy"}' not in exposition
-    assert not [entry for entry in logs if entry.get("service") == "shy" and entry["log_level"] != "info"]
+    assert not [entry for entry in logs if entry.get("name") == "shy" and entry["log_level"] != "info"]

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from pallas_testing.model import ScriptedModel
-from pallas_testing.model.fixture import scripted_model  # noqa: F401 - the fixture
+from pallas_testing.model_fixture import scripted_model  # noqa: F401 - the fixture
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

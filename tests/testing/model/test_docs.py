@@ -7,13 +7,14 @@ from pathlib import Path
 
 from pallas_testing.model import Rule, Script
 from pallas_testing.model.reader import parse
+from tests.documentation import blocks
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scripted-model.md").read_text()
 
 
 def test_the_script_of_the_page_is_one() -> None:
-    text = PAGE.partition("```yaml\n")[2].partition("```")[0]
-    script = parse(text, "script.yaml").check(Script)
+    (block,) = blocks.of("scripted-model")
+    script = parse(block.text, "script.yaml").check(Script)
     assert len(script.agents["harper"].rules) == 3
 
 

@@ -8,6 +8,9 @@
 {{- if or (eq .kind "registry") (include "pallas.copies" .) }}
 - {name: project, mountPath: /project, readOnly: true}
 {{- end }}
+{{- if and .it.foreign .it.files }}
+- {name: code, mountPath: /project, readOnly: true}
+{{- end }}
 {{- if .it.secrets }}
 - {name: secrets, mountPath: /run/secrets, readOnly: true}
 {{- end }}
@@ -67,6 +70,15 @@ spec:
       - {key: {{ include "pallas.key" . | quote }}, path: {{ include "pallas.key" . | quote }}}
       {{- end }}
 {{- end }}
+{{- end }}
+{{- if and .it.foreign .it.files }}{{/* no Python of ours is there to place a copy: the ConfigMap is its folder */}}
+- name: code
+  configMap:
+    name: pallas-code
+    items:
+      {{- range .it.files }}
+      - {key: {{ include "pallas.key" . | quote }}, path: {{ . | quote }}}
+      {{- end }}
 {{- end }}
 {{- if .it.secrets }}
 - name: secrets

@@ -153,7 +153,9 @@ def _limits(resources: Resources) -> Tree:
 def _volumes(workload: Workload, config: tuple[str, ...], project: PurePosixPath) -> list[Tree]:
     mounts: list[Tree] = []
     if workload.needs_code:
-        paths = sorted(path.rstrip("/") for path in (*config, *workload.files))
+        # agents.yaml is no business of somebody else's program
+        handed = workload.files if workload.foreign else (*config, *workload.files)
+        paths = sorted(path.rstrip("/") for path in handed)
         mounts = [_bind(str(project / path), f"{names.PROJECT_DIR}/{path}") for path in paths]
     if workload.state:
         mounts.append({"type": "volume", "source": _state_name(workload), "target": names.STATE_DIR})
