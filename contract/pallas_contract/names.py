@@ -63,6 +63,8 @@ ENV_ADDRESSES = "PALLAS_ADDRESSES"
 """JSON object `{agent: "address:port"}` handed to the registry where agents are processes, not DNS names."""
 ENV_ABSENCES = "PALLAS_ABSENCES"
 """Path of the file in which `pallas` tells the registry why agents are not up (documents.absence)."""
+ENV_WARM_PARENT = "PALLAS_WARM_PARENT"
+"""`0` has `pallas` start each agent by its command, also where it could fork it from one that has imported the same."""
 ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
 """DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
 the host name alone stands for all replicas at once."""

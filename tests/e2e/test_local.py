@@ -157,7 +157,9 @@ async def test_a_second_fleet_on_these_ports_is_refused_before_it_starts_anythin
     assert re.search(
         rf"research cannot listen on \S+: address already in use by .*\(pid {pid}: `research` of ", second.stderr
     )
-    assert second.stderr.count("address already in use") == len(up.children()) - 1  # all but the guardian
+    assert (
+        second.stderr.count("address already in use") == len(up.children()) - 2
+    )  # all but the guardian and the warm parent
 
 
 async def test_a_crashed_agent_is_shown_restarted_and_used_again(up):
@@ -179,7 +181,8 @@ async def test_daedalus(up, sentence):
 
 async def test_one_interrupt_stops_all(up):
     children = list(up.children())
-    assert len(children) == 11  # ten members, and the guardian that ends what they leave
+    # Ten members, the guardian that ends what they leave, and the process that agents are forked from.
+    assert len(children) == 12
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(timeout=60) == 0, up.said
     assert all_gone(children)

@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pallas_contract import __version__, names
@@ -20,8 +20,11 @@ _EXTRAS = {"agent": ("agent",), "local": ("agent", "registry")}
 """Extras by the one to ask for: a fleet of processes has a registry besides its agents."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0."""
+def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = lambda: None) -> int:
+    """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0.
+
+    `settle` is called once the environment of an agent is complete, before its engine is imported.
+    """
     options = _parser().parse_args(arguments)
     extra = "local" if options.agent is None else "agent"
     if absent := extras.missing(*_EXTRAS[extra]):
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             return _check(path, options.agent)
         if options.agent is not None:
-            return _agent(path, options.agent)
+            return _agent(path, options.agent, settle)
         from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
         return int(supervisor.main(path))
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _agent(path: Path, name: str) -> int:
+def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
@@ -57,6 +60,7 @@ def _agent(path: Path, name: str) -> int:
     from pallas_service.http import sockets  # noqa: PLC0415 - `pallas --help` needs none of it
 
     prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    settle()
     log_levels.configure(prepared.settings.fleet.name, name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
     _print(prepared.warnings)
     for note in prepared.config.notes:

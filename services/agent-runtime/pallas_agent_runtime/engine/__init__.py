@@ -18,7 +18,14 @@ which turn a request to a server is made (`human_input`).
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
 from pallas_agent_runtime.engine.connect import Programs
-from pallas_agent_runtime.engine.definition import Loaded, check_models, load, register_model, resolve_model
+from pallas_agent_runtime.engine.definition import (
+    Loaded,
+    check_models,
+    load,
+    preload,
+    register_model,
+    resolve_model,
+)
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
@@ -32,6 +39,7 @@ __all__ = [
     "check_models",
     "from_json",
     "load",
+    "preload",
     "register_model",
     "resolve_model",
     "silence",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,40 @@ class Loaded:
     def servers(self) -> frozenset[str]:
         """Names of the MCP servers that any agent of the application uses."""
         return frozenset(server for data in self.app.agents.values() for server in data["config"].servers)
+
+
+_LATER = (
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "fast_agent.core.agent_card_loader",
+    "fast_agent.core.environment_lifecycle",
+    "fast_agent.history.compaction",
+    "fast_agent.hooks.compaction",
+    "fast_agent.llm.internal.passthrough",
+    "fast_agent.llm.model_info",
+    "fast_agent.plugins.post_user_turn",
+    "fast_agent.tools.attach_media",
+    "fast_agent.tools.composite_filesystem_runtime",
+    "fast_agent.tools.environment_filesystem_runtime",
+    "fast_agent.tools.local_filesystem_runtime",
+    "fastmcp.server.context",
+    "fastmcp.server.server",
+    "fastmcp.server.sessions",
+    "httpcore",
+)
+_CLIENTS = {
+    "anthropic": "fast_agent.llm.provider.anthropic.llm_anthropic",
+    "google": "fast_agent.llm.provider.google.llm_google_native",
+    "openai": "fast_agent.llm.provider.openai.llm_openai",
+}
+"""Modules that are imported with the first agent; and with the first that runs on a provider, by its name."""
+
+
+def preload(provider: str) -> None:
+    """Import what is otherwise imported with the first agent, on a model of `provider` where that is known."""
+    for module in (*_LATER, *filter(None, [_CLIENTS.get(provider)])):
+        with contextlib.suppress(ImportError):  # then the agent does without as well, or says so
+            importlib.import_module(module)
 
 
 def load(settings: Settings) -> Loaded:

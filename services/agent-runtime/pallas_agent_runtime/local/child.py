@@ -45,7 +45,47 @@ Spawn = Callable[[Member, OnLine, int | None], Awaitable[Child]]
 """Starts a member, which inherits the socket of that file descriptor (names.ENV_LISTEN_FD)."""
 
 
-async def spawn(member: Member, on_line: OnLine, fd: int | None = None) -> Child:
+class Started(Protocol):
+    """A process as it was started; `asyncio.subprocess.Process` is one."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+
+    async def wait(self) -> int:
+        """Return the exit code once it has ended, whatever it has left behind."""
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM)."""
+
+
+async def execute(member: Member, output: int, fd: int | None) -> Started:
+    """Start the command of `member` in a process group of its own; it writes to `output` and has the socket `fd`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return await asyncio.create_subprocess_exec(
+        *member.command,
+        cwd=member.cwd,
+        env=member.env if fd is None else {**member.env, names.ENV_LISTEN_FD: str(fd)},
+        pass_fds=() if fd is None else (fd,),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
+        process_group=0,
+        preexec_fn=dies_with(os.getpid(), signal.SIGKILL),
+    )
+
+
+Start = Callable[[Member, int, int | None], Awaitable[Started]]
+"""Starts a member as `execute` does."""
+
+
+async def spawn(member: Member, on_line: OnLine, fd: int | None = None, start: Start = execute) -> Child:
     """Start `member` in a process group of its own, with the socket `fd` where there is one.
 
     Raises:
@@ -55,17 +95,7 @@ async def spawn(member: Member, on_line: OnLine, fd: int | None = None) -> Child
     read, write = os.pipe()
     output = os.fdopen(read, "rb", buffering=0)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *member.command,
-            cwd=member.cwd,
-            env=member.env if fd is None else {**member.env, names.ENV_LISTEN_FD: str(fd)},
-            pass_fds=() if fd is None else (fd,),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=write,
-            stderr=asyncio.subprocess.STDOUT,
-            process_group=0,
-            preexec_fn=dies_with(os.getpid(), signal.SIGKILL),
-        )
+        process = await start(member, write, fd)
     except BaseException:
         output.close()
         raise
@@ -76,9 +106,9 @@ async def spawn(member: Member, on_line: OnLine, fd: int | None = None) -> Child
 
 
 class _Process:
-    """`Child` over an asyncio process and the task that reads its output."""
+    """`Child` over a process and the task that reads its output."""
 
-    def __init__(self, process: asyncio.subprocess.Process, listening: asyncio.Task[None], mark: str) -> None:
+    def __init__(self, process: Started, listening: asyncio.Task[None], mark: str) -> None:
         """`mark` is what the processes it starts are known by, wherever they go (guardian)."""
         self._process = process
         self._listening = listening

@@ -20,11 +20,12 @@ from typing import Any
 
 from pallas_agent_runtime.local import guardian, ports
 from pallas_agent_runtime.local.absences import AbsenceFile
-from pallas_agent_runtime.local.child import Spawn, spawn
+from pallas_agent_runtime.local.child import Spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
+from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
 from pallas_contract.__main__ import check as answers
 from pallas_contract.documents.reason import OK, Reason
@@ -87,17 +88,18 @@ def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source
 def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile) -> int:
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members])
+    warm_parent = WarmParent(fleet_members, screen)
     supervisor = Supervisor(
         fleet_members,
         ports=held,
-        spawn=spawn,
+        spawn=warm_parent.spawn,
         check=answers,
         screen=screen,
         cores=os.process_cpu_count() or 1,
         timing=Timing(),
         publish=publish,
     )
-    return asyncio.run(_until_signalled(supervisor))
+    return asyncio.run(_until_signalled(supervisor, warm_parent))
 
 
 def installed(module: str) -> bool:
@@ -118,14 +120,15 @@ def _complain(problems: Iterable[Problem]) -> None:
         sys.stderr.write(f"{problem}\n")
 
 
-async def _until_signalled(supervisor: Supervisor) -> int:
+async def _until_signalled(supervisor: Supervisor, warm_parent: WarmParent) -> int:
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
         numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, supervisor.stop)
-    return await supervisor.run()
+    async with warm_parent:
+        return await supervisor.run()
 
 
 class Supervisor:

@@ -1,0 +1,52 @@
+"""What agents are forked from has all that an agent imports, and nothing that a fork would not have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+READY = """
+import os, sys
+from pallas_agent_runtime import gc_tuning, preloaded
+
+preloaded.warm()
+before = set(sys.modules)
+print(len(os.listdir("/proc/self/task")), len([fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2]) - 1)
+
+def ready():
+    print(*sorted(set(sys.modules) - before), flush=True)
+    os._exit(0)
+
+gc_tuning.as_usual = ready
+preloaded.main(["--agent", "hello"], lambda: print("complete", os.environ["OF_DOTENV"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there agents are forked")
+def test_an_agent_imports_nothing_more_and_there_are_neither_threads_nor_files(toolkit: Any, tmp_path: Path) -> None:
+    fleet = {"name": "demo", "agents": {"hello": {"card": "hello.md", "port": toolkit.free_port()}}}
+    card = "---\ntype: agent\nname: hello\n---\nYou are polite.\n"
+    toolkit.write_files(
+        tmp_path,
+        {
+            "agents.yaml": fleet,
+            "hello.md": card,
+            "fastagent.config.yaml": {"default_model": "passthrough"},
+            ".env": "OF_DOTENV=here\n",
+        },
+    )
+    env = {**os.environ, "PALLAS_AGENTS_CONFIG": str(tmp_path / "agents.yaml"), "PALLAS_LOG_FORMAT": "text"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", READY], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    alone, complete, *_, later = done.stdout.splitlines() or [done.stderr]
+    assert alone == "1 0"
+    assert complete == "complete here", "the environment is complete when it is asked for"
+    assert later.split() == []
