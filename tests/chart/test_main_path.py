@@ -153,6 +153,16 @@ def test_code_baked_into_the_image_is_not_mounted(compiled) -> None:
     assert {mount["name"] for mount in made.main("registry")["volumeMounts"]} == {"tmp", "project"}
 
 
+def test_an_agents_own_image_inherits_only_what_it_does_not_mention(compiled) -> None:
+    text = "name: x\nimage: {agent: 'ghcr.io/acme/fleet:1', code: mounted}\nagents:\n"
+    text += "  a: {module: agents.scout, port: 8101}\n  b: {module: agents.other, port: 8102}\n"
+    text += "  c: {module: agents.scout, port: 8103, image: 'special:2'}\n"
+    chart = compiled(text)
+    assert [chart.render().main(name)["image"] for name in "abc"] == [*["ghcr.io/acme/fleet:1"] * 2, "special:2"]
+    overlaid = chart.render({"agents": {"b": {"image": {"tag": "dev"}}}})
+    assert overlaid.main("b")["image"] == "ghcr.io/acme/fleet:dev"
+
+
 @pytest.mark.parametrize("baked", [False, True])
 def test_an_image_of_somebody_else_gets_its_files_without_a_copy(compiled, baked: bool) -> None:
     image = "image: ghcr.io/acme/fleet:1\n" if baked else ""

@@ -33,9 +33,14 @@ app.kubernetes.io/component: fleet
 {{ include "pallas.common" (dict "root" .) }}
 {{- end }}
 
+{{/*
+What its own `image` does not mention comes from `images`. What it mentions counts, also empty: `pallas-gen helm` writes
+all four keys, so that `special:2` stays Docker Hub's where the agents come from a registry. (A merge would skip the empty.)
+*/}}
 {{- define "pallas.image" -}}
 {{- $images := .root.Values.images }}
-{{- $image := mergeOverwrite (dict) (ternary $images.registry $images.agent (eq .kind "registry")) (.it.image | default dict) }}
+{{- $image := deepCopy (ternary $images.registry $images.agent (eq .kind "registry")) }}
+{{- range $key, $value := .it.image }}{{ $_ := set $image $key $value }}{{ end }}
 {{- if .it.foreign }}{{ $image = .it.image | default dict }}{{ end }}
 {{- $host := (.root.Values.global | default dict).imageRegistry | default $image.registry }}
 {{- printf "%s%s%s%s" (ternary (printf "%s/" $host) "" (not (empty $host))) $image.repository (ternary (printf ":%s" $image.tag) "" (not (empty $image.tag))) (ternary (printf "@%s" $image.digest) "" (not (empty $image.digest))) }}

@@ -185,7 +185,7 @@ class Workload(Pod):
     fingerprint: str = ""
     """Changes with the files it reads at its start; its pods are then replaced."""
     image: Image | None = None
-    """An image of its own; what it leaves out comes from `images`."""
+    """An image of its own; keys that are not there come from `images`, an empty one means none."""
 
 
 def _one_replica(schema: dict[str, Any]) -> None:
