@@ -19,6 +19,7 @@ from pallas_gen import explain, schema
 from pallas_gen import verify as verification
 from pallas_gen.commands.build import add_build
 from pallas_gen.commands.lock import add_lock
+from pallas_gen.commands.registry_word import registry_word
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.targets.table import TARGETS
@@ -115,13 +116,18 @@ def print_schema() -> None:
 @app.command("probe")
 def probe_url(
     url: Annotated[str, typer.Argument(help="An MCP endpoint, for example http://127.0.0.1:24101/mcp.")],
+    *,
     deep: Annotated[bool, typer.Option("--deep/--shallow", help="Also ask the agent's get_health.")] = True,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = probe.TIMEOUT,
     token: Annotated[
         Path | None, typer.Option("--token-file", help="File with a token to show to the endpoint.", exists=True)
     ] = None,
+    file: AgentsFile = DEFAULT_FILE,
 ) -> None:
-    """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error."""
+    """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error.
+
+    Where nobody is there, the registry of the fleet file is asked why: it knows of an agent that refused its input.
+    """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
     headers = {"authorization": f"Bearer {_token(token)}"} if token else {}
@@ -129,8 +135,14 @@ def probe_url(
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""
     reason = f"  {result.reason.message}" if result.reason.message else ""
+    if result.reason.code in _NOBODY and (word := asyncio.run(registry_word(url, file))):
+        reason += f"; the registry says: {word}"
     typer.echo(f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{reason}")
     raise typer.Exit(OK if result.reachable else WORLD)
+
+
+_NOBODY = frozenset({"NameNotFound", "ConnectionRefused", "ConnectionReset", "ConnectionFailed", "NoAnswer"})
+"""Codes of reasons that say where the endpoint is not, and nothing of why."""
 
 
 def _token(path: Path) -> str:
