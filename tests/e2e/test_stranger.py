@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import subprocess
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +25,7 @@ from tests.installed import ROOT, build_wheel, installed_with
 from tests.ports import free_ports, pool
 
 from . import release
+from .canaries import Canaries
 
 pytestmark = pytest.mark.docker
 
@@ -62,11 +66,12 @@ class Readme:
 
 @dataclass(frozen=True)
 class Stranger:
-    """Somebody with an environment of their own, in a folder of their own."""
+    """Somebody with an environment of their own, in a folder of their own, and secrets wherever one has them."""
 
     binaries: Path
     folder: Path
     readme: Readme
+    canaries: Canaries
 
     @property
     def project(self) -> Path:
@@ -75,6 +80,7 @@ class Stranger:
     def environment(self) -> dict[str, str]:
         paths = [path for path in os.environ["PATH"].split(os.pathsep) if not Path(path).is_relative_to(ROOT)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(HANDED_DOWN)}
+        kept |= {name: self.canaries.plant(f"${name}") for name in ("OPENAI_API_KEY", "DATABASE_PASSWORD")}
         return {**kept, "PATH": os.pathsep.join([str(self.binaries), *paths]), "PALLAS_IMAGES": IMAGES}
 
     @contextmanager
@@ -89,13 +95,19 @@ class Stranger:
             text=True,
         ) as process:
             assert process.stdout is not None
-            assert any("all up; Ctrl-C stops all" in line for line in iter(process.stdout.readline, ""))
+            lines = []
+            for line in iter(process.stdout.readline, ""):
+                lines.append(line)
+                if "all up; Ctrl-C stops all" in line:
+                    break
             try:
                 yield
             finally:
                 process.send_signal(signal.SIGINT)
-                rest = process.stdout.read()
-        assert process.returncode == 0, rest
+                printed = "".join([*lines, process.stdout.read()])
+        assert process.returncode == 0, printed
+        assert "all up; Ctrl-C stops all" in printed
+        assert self.canaries.in_text(printed) == set()
 
     def end(self, commands: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run commands in a shell, by default in the project."""
@@ -116,13 +128,87 @@ class Stranger:
         return done.stdout + done.stderr
 
 
+LYING_THERE = {
+    "id_rsa": "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n",
+    "backup.sql": "INSERT INTO users VALUES ('{}');\n",
+    ".git/config": '[remote "origin"]\n\turl = https://me:{}@git.example/fleet\n',
+    ".npmrc": "//npm.example/:_authToken={}\n",
+    "pip.conf": "[global]\nindex-url = https://me:{}@index.example/simple\n",
+    "agents/.env": "NESTED={}\n",
+}
+"""Secrets of a person beside the fleet file, which it does not name: text by path, with a gap for the canary."""
+USED = {
+    ".env": "SOME_API_KEY={}\n",
+    "fastagent.secrets.yaml": "anthropic: {{api_key: {}}}\n",
+    "secrets/service.txt": "{}\n",
+}
+"""Secrets that the agent gets."""
+
+
+def plant(project: Path, canaries: Canaries, files: Mapping[str, str]) -> None:
+    """Write files with secrets into the project."""
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.format(canaries.plant(name)))
+
+
+@pytest.fixture
+def secrets_in_use(stranger: Stranger) -> Iterator[None]:
+    """Give the agent secrets, for one test: on Kubernetes the README's fleet has none."""
+    fleet_file = stranger.project / "agents.yaml"
+    text = fleet_file.read_text()
+    fleet_file.write_text(f"{text}defaults: {{secrets: {{SERVICE_TOKEN: {{file: secrets/service.txt}}}}}}\n")
+    plant(stranger.project, stranger.canaries, USED)
+    yield
+    fleet_file.write_text(text)
+    for name in USED:
+        (stranger.project / name).unlink()
+
+
+def shown(stranger: Stranger) -> Iterator[tuple[str, str]]:
+    """Yield everything that is shown of the running fleet: what docker knows of it, what it serves, how it refuses."""
+    containers = stranger.run("docker compose ps --all --quiet").split()
+    assert len(containers) == 2
+    for command in ("docker inspect", "docker logs", "docker top"):
+        for name in containers:
+            yield command, stranger.run(f"{command} {name}")
+    for command in (
+        "cat compose.yaml",
+        "docker compose config",
+        "docker compose logs",
+        "pallas-gen validate",
+        "pallas-gen explain network",
+    ):
+        yield command, stranger.run(command)
+    agent, registry = re.findall(r"http://localhost:\d+", stranger.readme.call)
+    documents = ("/", "/openapi.json", "/v0.1/servers", "/.well-known/mcp/server.json", "/.well-known/ai-catalog.json")
+    pages = ("/metrics", "/healthz", "/nowhere")
+    for url in (*(f"{registry}{path}" for path in (*documents, *pages)), *(f"{agent}{path}" for path in pages)):
+        yield url, fetch(url)
+    for url in (f"{agent}/mcp", f"{registry}/mcp"):
+        yield f"{url}: broken JSON", fetch(url, b'{"jsonrpc": ')
+        yield f"{url}: unknown method", fetch(url, b'{"jsonrpc": "2.0", "id": 1, "method": "nothing"}')
+
+
+def fetch(url: str, body: bytes | None = None) -> str:
+    """Return head and body of an answer, an error's too."""
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60) as answer:
+            return f"{answer.headers}{answer.read().decode()}"
+    except urllib.error.HTTPError as error:
+        return f"{error.headers}{error.read().decode()}"
+
+
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
     """Install the wheel, and write the files as the README says."""
     folder = tmp_path_factory.mktemp("stranger")
     binaries = installed_with("all", build_wheel(folder), folder)
-    person = Stranger(binaries, folder, Readme.read(free_ports(2)))
+    person = Stranger(binaries, folder, Readme.read(free_ports(2)), Canaries(secrets.token_hex(6)))
     assert "agents.yaml: 1 agent, no errors\n" in person.run(person.readme.write, folder)
+    plant(person.project, person.canaries, LYING_THERE)
     yield person
     subprocess.run(["docker", "rmi", "--force", *BUILT], check=False, capture_output=True)
 
@@ -142,10 +228,11 @@ def test_no_module_comes_from_the_repository(stranger: Stranger) -> None:
     assert all(Path(file).is_relative_to(stranger.folder / "venv") for file in files)
 
 
-def test_as_processes(stranger: Stranger) -> None:
+def test_as_processes(stranger: Stranger, secrets_in_use: None) -> None:
     with stranger.pallas(stranger.readme.start, stranger.project):
         answer = stranger.end(stranger.readme.call)
     assert "text='Good morning'" in answer.stdout, answer.stderr
+    assert stranger.canaries.in_text(answer.stdout + answer.stderr) == set()
 
 
 def test_a_first_agent_in_full(stranger: Stranger) -> None:
@@ -168,18 +255,24 @@ def test_a_first_agent_in_full(stranger: Stranger) -> None:
     assert answer.stdout == printed, answer.stderr
 
 
-def test_in_containers(stranger: Stranger, images: None) -> None:
+def test_in_containers(stranger: Stranger, images: None, secrets_in_use: None) -> None:
     commands, down, _ = stranger.readme.contain.partition("docker compose down")
     assert down
+    canaries = stranger.canaries
     try:
-        stranger.run(commands)
+        texts = [("the commands", stranger.run(commands))]
         answer = stranger.run(stranger.readme.call)
         assert "text='Good morning'" in answer
         assert '"io.pallas-kit/health":{"status":"ok"}' in answer
+        inside = stranger.run("docker compose exec -T hello cat /run/secrets/SERVICE_TOKEN /run/secrets/.env")
+        assert canaries.in_text(inside) == {"secrets/service.txt", ".env"}, "they are in use, and would be found"
+        texts += [("the call", answer), *shown(stranger)]
+        assert {where: places for where, text in texts if (places := canaries.in_text(text))} == {}
         assert "compose is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --target compose")
     finally:
         stranger.run(f"{down} --volumes")
     assert stranger.run("docker compose ps --all --quiet") == ""
+    assert {name: places for name in BUILT if (places := canaries.in_image(name))} == {}
 
 
 @pytest.mark.cluster
