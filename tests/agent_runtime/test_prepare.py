@@ -61,3 +61,12 @@ def test_fast_agents_own_names_are_the_configuration(tmp_path: Path, folder: str
     assert prepared.default_model == "openai.m"
     assert prepared.endpoints["a"].url == "http://a/mcp"
     assert prepared.config.data["openai"]["api_key"] == "sk-canary"
+
+
+@pytest.mark.parametrize("folder", ["", "secrets/"], ids=["beside it", "mounted"])
+def test_the_default_model_may_stand_in_the_secrets(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / f"{folder}fastagent.secrets.yaml").write_text("default_model: openai.gpt-4.1\n")
+    prepared = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets")
+    assert prepared.default_model == "openai.gpt-4.1"

@@ -16,14 +16,15 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Write agents.yaml and other files; every module the file names is created empty."""
+    """Write agents.yaml and other files; of every module the file names nobody can read what agents it defines."""
 
     def write(agents_yaml: str, **files: str) -> Path:
         tmp_path.chmod(0o755)
         (tmp_path / "agents").mkdir(exist_ok=True)
         for name in ("scout", "other", "model"):
-            (tmp_path / "agents" / f"{name}.py").touch()
-        (tmp_path / "agents" / "model.py").write_text("# listens on PALLAS_BIND\n")
+            if not (tmp_path / "agents" / f"{name}.py").exists():
+                (tmp_path / "agents" / f"{name}.py").write_text("fast = None\n")
+        (tmp_path / "agents" / "model.py").write_text("fast = None  # listens on PALLAS_BIND\n")
         for name, text in files.items():
             (tmp_path / name.replace("__", ".")).write_text(text)
         path = tmp_path / "agents.yaml"

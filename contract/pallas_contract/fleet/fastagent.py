@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,6 +48,8 @@ class Config:
     file: str = fastagent_files.CONFIG[0]
     """The name of the configuration; the seed's where there is none."""
     default_model: str = ""
+    model_position: Where | None = None
+    """The position of `default_model`, None where there is none."""
     capabilities: Capabilities | None = None
     servers: Mapping[str, str | None] = field(default_factory=dict)
     variables: Mapping[str, Where] = field(default_factory=dict)
@@ -73,29 +76,29 @@ class Config:
         return bool(self.default_model) and self.provider not in providers.OFFLINE
 
 
-def load(folder: Path) -> tuple[Config, list[Problem]]:
-    """Read both files of `folder`; a missing one is as good as an empty one.
+def load(folder: Path, *secrets_folders: Path) -> tuple[Config, list[Problem]]:
+    """Read both files of `folder`, the secrets of the first of `secrets_folders` that has one.
+
+    A missing file is as good as an empty one.
 
     Raises:
         Refused: one of them is not a YAML mapping, or stands there under two names.
     """
     problems: list[Problem] = []
-    paths = _paths(folder)
+    paths = _paths(folder, *secrets_folders)
     config = _mapping(paths[0])
     secrets = _mapping(paths[1])
     data: Mapping[str, Any] = config.data if config else {}
-    model = data.get("default_model") or ""
-    if config and not isinstance(model, str):
-        problems.append(config.problem("default_model", message="must be text: `provider.model`"))
-        model = ""
-    capabilities = _capabilities(config, model, problems) if config and "model_capabilities" in data else None
     trees = [tree for tree in (config, secrets) if tree]
+    model, position = _default_model(trees, problems)
+    capabilities = _capabilities(config, model, problems) if config and "model_capabilities" in data else None
     for tree in trees:
         _check_providers(tree, problems)
     servers, url_positions, commands = _all_servers(trees, problems)
     result = Config(
         file=paths[0].name if paths[0] else fastagent_files.CONFIG[0],
         default_model=model,
+        model_position=position,
         capabilities=capabilities,
         servers=servers,
         variables=variables(secrets) if secrets else {},
@@ -106,6 +109,20 @@ def load(folder: Path) -> tuple[Config, list[Problem]]:
         tree=config,
     )
     return result, problems
+
+
+def _default_model(trees: Iterable[Source], problems: list[Problem]) -> tuple[str, Where | None]:
+    """Return the default model and its position: fast-agent takes that of the later file."""
+    model = ""
+    position = None
+    for tree in trees:
+        written = tree.data.get("default_model") or ""
+        if not isinstance(written, str):
+            problems.append(tree.problem("default_model", message="must be text: `provider.model`"))
+        elif written:
+            model = written
+            position = tree.where("default_model")
+    return model, position
 
 
 def _reached(trees: Iterable[Source]) -> Iterator[str]:
@@ -121,7 +138,7 @@ def _skills(data: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(entry for entry in directories if isinstance(entry, str)) if isinstance(directories, list) else ()
 
 
-def _paths(folder: Path) -> list[Path | None]:
+def _paths(folder: Path, *secrets_folders: Path) -> list[Path | None]:
     """Return the paths of configuration and secrets.
 
     Raises:
@@ -129,9 +146,9 @@ def _paths(folder: Path) -> list[Path | None]:
     """
     paths: list[Path | None] = []
     problems: list[Problem] = []
-    for find in (fastagent_files.config, fastagent_files.secrets):
+    for find in (partial(fastagent_files.config, folder), partial(fastagent_files.secrets, *secrets_folders, folder)):
         try:
-            paths.append(find(folder))
+            paths.append(find())
         except Refused as refused:
             problems += refused.problems
     if problems:

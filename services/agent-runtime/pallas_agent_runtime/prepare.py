@@ -57,12 +57,14 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     project = path.resolve().parent
     cwd = None if environ.get(names.ENV_PLACEMENT) == "container" else Path.cwd()
     environment.fill(fleet, tree, name, project=project, environ=environ, secrets=secrets, cwd=cwd)
-    declared, problems = fastagent.load(project)
+    config_tree = _tree(fastagent_files.config(project))
+    secrets_tree = _tree(fastagent_files.secrets(secrets, project))
+    declared, problems = fastagent.load(project, secrets)
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
     resolved = settings.resolve(fleet, tree, name, project, environ=environ)
     built = fastagent_yaml.build(
-        _tree(fastagent_files.config(project)),
-        _tree(fastagent_files.secrets(secrets, project)),
+        config_tree,
+        secrets_tree,
         prefix=declared.provider,
         peers=resolved.peers,
         environ=environ,

@@ -17,6 +17,27 @@ def test_defaults_of_model_capabilities_are_those_of_seed_001(tmp_path: Path) ->
     assert config.capabilities == fastagent.Capabilities("my-model.v1", False, 131072, 16384)
 
 
+def test_the_default_model_may_stand_in_the_secrets_and_has_the_last_word_there(tmp_path: Path) -> None:
+    assert fastagent.load(tmp_path)[0].model_position is None
+    (tmp_path / "fastagent.secrets.yaml").write_text("openai: {api_key: x}\ndefault_model: openai.b\n")
+    config, problems = fastagent.load(tmp_path)
+    assert (config.default_model, problems) == ("openai.b", [])
+    assert str(config.model_position) == "fastagent.secrets.yaml:2:1 default_model"
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: passthrough\n")
+    assert fastagent.load(tmp_path)[0].provider == "openai"
+    (tmp_path / "fastagent.secrets.yaml").write_text("default_model: [a]\n")
+    config, (problem,) = fastagent.load(tmp_path)
+    assert (config.default_model, problem.where.file) == ("passthrough", "fastagent.secrets.yaml")
+
+
+def test_the_secrets_of_a_container_are_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted" / "fastagent.secrets.yaml").write_text("default_model: openai.b\n")
+    (tmp_path / "fastagent.secrets.yaml").write_text("default_model: openai.a\n")
+    assert fastagent.load(tmp_path, tmp_path / "mounted")[0].default_model == "openai.b"
+    assert fastagent.load(tmp_path, tmp_path / "gone")[0].default_model == "openai.a"
+
+
 def test_no_capabilities_unless_they_are_configured(tmp_path: Path) -> None:
     assert fastagent.load(tmp_path)[0].capabilities is None
     (tmp_path / "fastagent.config.yaml").write_text("default_model: passthrough\n")

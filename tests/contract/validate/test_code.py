@@ -226,3 +226,19 @@ def test_each_agent_imports_what_its_own_image_has() -> None:
     assert said(own, files, distributions={"own.txt": frozenset({"pandas"})}) == []
     assert said("module: planner, image: 'mine:1'", files) == []
     assert said(own, files, distributions=None) == []
+
+
+def test_a_default_model_in_the_secrets_is_one(tmp_path) -> None:
+    (tmp_path / "fastagent.secrets.yaml").write_text("default_model: openai.gpt-4.1\nopenai: {api_key: x}\n")
+    assert said(MODULE, {"planner.py": AGENT % ""}, fastagent.load(tmp_path)[0]) == []
+    (tmp_path / "fastagent.secrets.yaml").write_text("default_model: gpt-44\n")
+    (problem,) = said(MODULE, {"planner.py": AGENT % ""}, fastagent.load(tmp_path)[0])
+    assert problem.startswith("fastagent.secrets.yaml:1:1 default_model: fast-agent knows no model `gpt-44`")
+
+
+@pytest.mark.parametrize("text", ["", "# to be written\n", "\n\n"])
+def test_an_empty_module_has_no_agent(text: str) -> None:
+    (problem,) = in_module(text)
+    assert problem.startswith(
+        "planner.py: is empty: there is no agent `planner` in it\n    define it: fast = FastAgent("
+    )

@@ -38,7 +38,7 @@ def test_a_hidden_folder_that_is_named_is_delivered_and_nothing_beside_it(
     folder: Path, plan, keys: str, config: str, code: str
 ) -> None:
     (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\n{config}\n")
-    (folder / "agents" / "scout.py").write_text(code)
+    (folder / "agents" / "scout.py").write_text(code or "fast = None\n")
     made = plan(FLEET % keys)
     assert made.entries == (f"{HIDDEN}/", "agents.yaml", "agents/scout.py", "fastagent.config.yaml")
     delivery = configmaps.read(folder, made)

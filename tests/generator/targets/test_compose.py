@@ -237,3 +237,11 @@ def test_flat_networks_are_flat_for_a_collector_too(plan) -> None:
     made = document(plan(GRAPH + "networks: flat\ntelemetry: {otlp_endpoint: 'http://otel:4318'}\n"))
     assert "networks" not in made
     assert "networks" not in made["services"]["left"]
+
+
+@pytest.mark.parametrize(("name", "project"), [("My Trip", "my-trip"), ("trip", "")])
+def test_a_name_that_compose_does_not_take_is_said_with_what_it_becomes(name: str, project: str, make, run) -> None:
+    path = make(f"name: {name}\nagents:\n  scout: {{module: agents.scout, port: 8101}}\n")
+    lines = run("compose", "-f", str(path))[1].splitlines()
+    expected = [f"the compose project is `{project}`: `{name}` cannot be the name of one"] if project else []
+    assert [line for line in lines if "compose project" in line] == expected

@@ -155,7 +155,7 @@ def test_panels_do_not_overlap_and_ask_the_chosen_datasource() -> None:
 
 def test_the_command_writes_the_folder_and_notices_edits(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "harper.py").touch()
+    (tmp_path / "agents" / "harper.py").write_text("fast = None\n")
     (tmp_path / "agents.yaml").write_text("name: demo\nagents: {harper: {module: agents.harper, port: 8201}}\n")
     run = CliRunner().invoke
     file = ["-f", str(tmp_path / "agents.yaml")]

@@ -67,7 +67,7 @@ def _unknown(written: str, suggestions: Suggestions) -> tuple[str, str]:
 def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Collection[str]) -> Iterator[Problem]:
     """Yield a warning when nothing gives the key of the provider of `default_model` to agent `name`."""
     provider = provider_of(config.default_model)
-    if provider is None or not provider.key_variable or config.tree is None:
+    if provider is None or not provider.key_variable or config.model_position is None:
         return
     agent = fleet.agents[name]
     brought = any(peer in fleet.services and fleet.services[peer].provides == provider.api for peer in agent.depends_on)
@@ -77,7 +77,7 @@ def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Coll
     key = provider.key_variable
     hint = f"write `defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}` in agents.yaml, or {key}=... in .env"
     message = f"nothing gives the key of `{provider.name}` ({key}) to `{name}`"
-    yield Problem(config.tree.where("default_model"), message, hint, "warning")
+    yield Problem(config.model_position, message, hint, "warning")
 
 
 def without_model(definition: Definition, config: Config, given: Collection[str]) -> Iterator[Problem]:

@@ -21,10 +21,10 @@ def problems(name: str, files: Mapping[str, Module]) -> Iterator[Problem]:
     """
     module = next(iter(files.values()))
     if not any(entry.applications for entry in files.values()):
-        # An empty file is one that is yet to be written.
-        if module.tree.body and not any(_may_have_one(entry, files) for entry in files.values()):
+        if not any(_may_have_one(entry, files) for entry in files.values()):
             hint = 'define it: fast = FastAgent("name")'
-            yield Problem(Where(module.name), "has no FastAgent", hint)
+            message = "has no FastAgent" if module.tree.body else f"is empty: there is no agent `{name}` in it"
+            yield Problem(Where(module.name), message, hint)
         return
     definitions = list(served(files))
     if not definitions:

@@ -44,8 +44,8 @@ def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterat
     config = around.config or Config()
     names = servers.Servers(fleet, around.config, tree.name)
     suggestions = Suggestions()
-    if config.tree and config.default_model:
-        yield from models.problems(config.default_model, config.tree.where("default_model"), suggestions)
+    if config.model_position:
+        yield from models.problems(config.default_model, config.model_position, suggestions)
     for name, agent in fleet.agents.items():
         if agent.card:
             yield from _card(fleet, name, around, names=names, suggestions=suggestions)

@@ -44,7 +44,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
         for host in hosts:
             joined[host][network] = hosts
     document: Tree = {
-        "name": _project_name(plan.name),
+        "name": project_name(plan.name),
         "services": {
             workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads
         },
@@ -255,7 +255,7 @@ def _secret_name(file: str) -> str:
     return name if name == file else f"{name}-{hashlib.sha256(file.encode()).hexdigest()[:8]}"
 
 
-def _project_name(name: str) -> str:
+def project_name(name: str) -> str:
     """Return the name of the compose project: two fleets of one name would take each other's containers."""
     # compose allows lower-case letters, digits, `-` and `_`, starting with a letter or digit
     cleaned = "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "-" for char in name.lower())

@@ -34,6 +34,9 @@ def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
+    project = render.project_name(context.plan.name)
+    if project != context.plan.name:
+        yield f"the compose project is `{project}`: `{context.plan.name}` cannot be the name of one"
     file = os.path.relpath(context.output / render.FILE)
     option = ["-f", file] if file != str(render.FILE) else []
     yield f"next: {context.build} && {shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"

@@ -1,1 +1,2 @@
 # PALLAS_BIND
+fast = None
