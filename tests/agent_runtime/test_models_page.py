@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp import Client
+from typer.testing import CliRunner
 
+from pallas_gen import cli
 from pallas_gen.plan import build_plan
 from pallas_gen.project import load
 from pallas_testing.model import Reply
@@ -181,6 +184,21 @@ async def test_a_key_arrives_from_wherever_the_table_says(way: str, toolkit: Any
         env = {"OPENAI_API_KEY": KEY} if way == "environment" else {}
         await call(toolkit, tmp_path, OPENAI_BASE_URL=f"{provider.address}/v1", **env)
     assert provider.turns == [(OPENAI.path, KEY, OPENAI.model)]
+
+
+def test_a_container_and_a_pod_get_what_the_table_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    OPENAI.write(tmp_path, "http://models.example.com:8000")
+    files = {name: text for way in WAYS.values() for name, text in way.items()}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    installed = CliRunner().invoke(cli.app, ["helm"]).output
+    options = re.findall(r"`(--set-file secrets[^`]+)`", (blocks.ROOT / "docs" / "models.md").read_text())
+    assert len(options) == len(files) + 1
+    assert [option for option in options if option not in installed] == []
+    assert CliRunner().invoke(cli.app, ["compose"]).exit_code == 0
+    services = yaml.safe_load((tmp_path / "compose.yaml").read_text())["services"]
+    assert {secret["target"] for secret in services["hello"]["secrets"]} == {"OPENAI_API_KEY", *files}
 
 
 def _without_secret(folder: Path, address: str) -> None:
