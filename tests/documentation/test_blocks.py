@@ -29,7 +29,6 @@ READ = {
     "commands": "programs, verbs and options are there; such commands are run by the end-to-end tests",
     "fleet": "a fleet file, or a part of one: read as `pallas-gen validate` does",
     "config": "a configuration of fast-agent: read in the same way",
-    "code": "a piece of Python with gaps for the reader to fill: compiled, and what it imports is there",
     "override": "changes to compose.yaml: merged by compose",
 }
 """Scenarios whose blocks are checked in this module, and how."""

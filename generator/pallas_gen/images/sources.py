@@ -19,6 +19,7 @@ _PACKAGES = {
     "pallas_service": "services/common",
     "pallas_agent_runtime": "services/agent-runtime",
     "pallas_registry": "services/registry",
+    "pallas_testing": "testing",
 }
 """Each package of the images, and its folder in the repository, which is where the Dockerfiles look for it."""
 

@@ -1,5 +1,6 @@
 """A model that follows a script, for tests of agents without a provider: docs/scripted-model.md."""
 
+from pallas_testing.model.command import serve
 from pallas_testing.model.exchange import Answer, Failure, Image, Message, Reply, Request, Tool, ToolCall
 from pallas_testing.model.matching import Unscripted
 from pallas_testing.model.reader import BadFile
@@ -24,5 +25,6 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Unscripted",
+    "serve",
     "serving",
 ]

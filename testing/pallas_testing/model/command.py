@@ -21,17 +21,30 @@ DEFAULT_BIND = "127.0.0.1:8080"
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Serve; exit code 0 when told to stop, 1 for the world and for calls that nobody scripted, 2 for the input."""
-    path = Path(chosen.file)
+    """Run the command; the exit code is that of `serve`."""
+    bind = chosen.bind or os.environ.get("PALLAS_BIND") or DEFAULT_BIND
+    if not chosen.record:
+        return serve(chosen.file, bind)
     try:
-        bind = address(chosen.bind or os.environ.get("PALLAS_BIND") or DEFAULT_BIND)
-        if chosen.record:
-            return _record(chosen.record, path, bind)
+        return _record(chosen.record, Path(chosen.file), address(bind))
+    except BadFile as error:
+        _say(str(error))
+        return 2
+
+
+def serve(file: Path | str, bind: str) -> int:
+    """Serve a script or a cassette on `address:port` until told to stop.
+
+    Return 0 then, 1 for the world and for calls that nobody scripted, 2 for bad input.
+    """
+    path = Path(file)
+    try:
+        listening = address(bind)
         model = ScriptedModel(path)
     except BadFile as error:
         _say(str(error))
         return 2
-    code = _serve(Scripted(model, _say), bind, f"follows {path.name}")
+    code = _serve(Scripted(model, _say), listening, f"follows {path.name}")
     problems = model.problems()
     for problem in problems[len(model.unscripted) :]:  # the others were told when they came
         _say(problem)

@@ -23,7 +23,11 @@ class Server(uvicorn.Server):
         self._closing = asyncio.Event()
         app = create_app(backend, self._closing)
         # a cut answer is meant, and uvicorn calls it an error
-        super().__init__(uvicorn.Config(app, log_config=None, log_level="critical", ws="none", lifespan="off"))
+        super().__init__(
+            uvicorn.Config(
+                app, log_config=None, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=3
+            )
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

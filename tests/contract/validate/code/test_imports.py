@@ -27,7 +27,7 @@ def test_the_modules_of_the_image_are_those_of_its_lock(root: Path, expected) ->
 
 NO_MODULE: set[str] = set()
 """Packages of the lock that bring no module of their own."""
-OURS = {"pallas_agent_runtime", "pallas_contract", "pallas_service"}
+OURS = {"pallas_agent_runtime", "pallas_contract", "pallas_service", "pallas_testing"}
 FILES = {"agents/__init__.py": "", "agents/coded.py": "", "lib/tools.py": ""}
 
 
