@@ -77,6 +77,7 @@ def test_no_page_names_a_registry_by_its_host_or_a_path_of_one_machine() -> None
 
 def test_the_server_of_the_page_listens_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     (server,) = blocks.of("own-server")
+    assert server.text == blocks.files("first-agent")["tools/weather.py"], "tests/e2e/test_stranger.py runs that one"
     started: dict[str, object] = {}
     monkeypatch.setattr(MCPServer, "run", lambda _, transport, **options: started.update(options, transport=transport))
     monkeypatch.setenv("PALLAS_BIND", "127.0.0.2:8110")
