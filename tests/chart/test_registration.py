@@ -81,6 +81,15 @@ def test_what_outlives_the_release_is_said_at_the_install(chart) -> None:
     assert "delete pvc" not in helm_says("install", [chart.folder / "values.yaml"], "--dry-run=client", *own).stdout
 
 
+def test_how_a_registry_that_stays_follows_at_once_is_said_where_there_is_one(chart) -> None:
+    touch = (
+        "  kubectl -n space annotate pod -l app.kubernetes.io/instance=rel,app.kubernetes.io/component=registry"
+        " --overwrite io.pallas-kit/touched=$(date +%s)\n"
+    )
+    assert touch in helm_says("install", [chart.folder / "values.yaml"], "--dry-run=client", *GIVEN).stdout
+    assert "annotate" not in helm_says("install", [], "--dry-run=client").stdout
+
+
 def test_the_token_reaches_the_registry_alone(chart) -> None:
     made = chart.render(None, *GIVEN)
     (source,) = next(each for each in made.pod("registry")["volumes"] if each["name"] == "secrets")["projected"][

@@ -82,6 +82,10 @@ class Release:
         found = self.objects("pods", labels)
         return {pod["metadata"]["uid"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
+    def templates(self) -> dict[str, Any]:
+        """Workload -> template of its pods: another one is a roll-out."""
+        return {item["metadata"]["name"]: item["spec"]["template"] for item in self.objects("deployments")}
+
     def addresses(self, agent: str) -> set[str]:
         return {pod["status"].get("podIP", "") for pod in self.pods(agent).values()}
 

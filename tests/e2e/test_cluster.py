@@ -85,6 +85,7 @@ def test_strangers_reach_nobody_and_nobody_reaches_strangers(fleet) -> None:
 
 def test_it_is_the_policies_that_refuse(fleet) -> None:
     """Without them every pod reaches every other; with them again, those of the graph."""
+    before = fleet.templates()
     members = connections.addresses(fleet)
     everybody = {(caller, called) for caller in members for called in members if caller != called}
     fleet.kubectl("delete", "networkpolicies", "--all")
@@ -92,6 +93,7 @@ def test_it_is_the_policies_that_refuse(fleet) -> None:
         until(lambda: connections.edges(fleet, members) == everybody, "every pod reaches every other", within=60)
     finally:
         fleet.upgrade()
+    assert fleet.templates() == before, "an upgrade that changes nothing rolls nothing out"
     fleet.wait()
     members = connections.addresses(fleet)
     until(lambda: connections.edges(fleet, members) == connections.declared(fleet), "the graph holds", within=60)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pallas_contract import __version__
 
 from . import collector, scenario
-from .release import Release, call, namespace, until
+from .release import READY, Release, call, namespace, until
 from .test_access import HARPER, UI, ask, closed
 from .test_registration import CAPABILITIES, TOKEN, outside, say
 
@@ -51,6 +53,8 @@ agents:
       jwt: {{issuer: "{ISSUER}", audience: research, jwks_file: keys/jwks.json}}
 """
 CARD = "---\ntype: agent\nname: {name}\nmodel: passthrough\nservers: [{servers}]\n---\nYou are {name}.\n"
+CURRENT = 20
+"""Seconds until the catalogue is that of the file; 10 are promised, and this machine may have other work."""
 STORAGE = "pallas-e2e"
 """A class without a provisioner: claims of it are bound to the volumes made here, in any cluster."""
 COLLECTOR = {
@@ -119,11 +123,12 @@ def write(folder: Path) -> Path:
     return folder / "agents.yaml"
 
 
-def install(release: Release) -> None:
+def install(release: Release, *options: str) -> str:
+    """Install or upgrade; what Helm says."""
     folder = release.config.parent
     given = {name.replace(".", "-"): folder / "keys" / name for name in SECRET_FILES}
     files = [f"--set-file=secrets.keys-{name}.content={path}" for name, path in given.items()]
-    release.upgrade("-f", str(folder / "values.yaml"), *files)
+    return release.upgrade("-f", str(folder / "values.yaml"), *files, *options).stdout
 
 
 @contextmanager
@@ -187,6 +192,22 @@ async def test_one_trace_of_both_agents_arrives_at_the_collector(up: Release) ->
         lambda: up.kubectl("logs", collector.NAME).splitlines(),
         {"harper", "research"},
     )
+
+
+async def test_a_registry_that_stays_has_the_new_file_once_its_pod_is_touched(up: Release) -> None:
+    """With the command that `helm` prints after an upgrade; by itself a kubelet takes a minute or so."""
+    before = set(up.pods("registry"))
+    up.config.write_text(FLEET.replace("    card: research.md\n", "    card: research.md\n    title: Renewed\n"))
+    registry = up.service("registry")
+    async with scenario.asking(registry) as answers:
+        notes = await asyncio.to_thread(install, up, "--wait", "--timeout", READY)
+        (touch,) = re.findall(r"kubectl .* annotate .*", notes)
+        call("sh", "-c", touch)
+        async with asyncio.timeout(CURRENT):
+            while (await scenario.catalogue(registry))["research"]["server"]["title"] != "Renewed":
+                await asyncio.sleep(0.1)
+    assert set(answers) == {"200"}
+    assert set(up.pods("registry")) == before
 
 
 async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release(up: Release) -> None:
