@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from pip._internal.models.index import PyPI
+
+from pallas_contract import __version__
+from pallas_gen.images import pip_settings
+
+from .canaries import Canaries
 
 pytestmark = pytest.mark.docker
 
@@ -63,8 +73,11 @@ HARDENED = ["--read-only", "--network=none", "--cap-drop=ALL", "--security-opt=n
 HARDENED += ["--user=10001:10001", "--tmpfs=/tmp:size=64m,mode=1777,noexec,nosuid,nodev"]
 
 
-def run(*command: str, folder: Path, timeout: int = 600) -> str:
-    done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=timeout)
+def run(*command: str, folder: Path, env: Mapping[str, str] | None = None) -> str:
+    environment = {**os.environ, **(env or {})}
+    done = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     return done.stdout
 
@@ -75,6 +88,25 @@ class Built:
 
     name: str
     locked: set[str]
+    canaries: Canaries
+    printed: str
+    """By `lock` and `build`, and the lock itself."""
+
+
+def credentials(folder: Path, canaries: Canaries) -> dict[str, str]:
+    """Return the settings of somebody whose indexes want a password, which those of this machine pass over."""
+    index = urlsplit(pip_settings.read().get("index-url") or PyPI.simple_url)
+    npmrc = folder / "npmrc"
+    settings = Path(os.environ.get("NPM_CONFIG_USERCONFIG") or Path.home() / ".npmrc")
+    text = settings.read_text() if settings.is_file() else ""
+    npmrc.write_text(f"{text}\n//127.0.0.1:1/:_authToken={canaries.plant('.npmrc')}\n")
+    host = index.netloc.rpartition("@")[2]
+    password = f"me:{canaries.plant('$PIP_INDEX_URL')}"
+    return {
+        "PIP_INDEX_URL": index._replace(netloc=f"{password}@{host}").geturl(),
+        "NPM_CONFIG_USERCONFIG": str(npmrc),
+        "OPENAI_API_KEY": canaries.plant("$OPENAI_API_KEY"),
+    }
 
 
 def locked(folder: Path) -> set[str]:
@@ -91,20 +123,29 @@ def locked(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    """Lock the servers, and build the image of the fleet from the layers that are here."""
+    """Lock the servers, and build the image of the fleet from the layers that are here, but for what the code needs."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "agents.yaml").write_text(FLEET)
-    (folder / "requirements.txt").write_text("humanize\nfast-agent-mcp\n")
+    canaries = Canaries(secrets.token_hex(6))
+    # no layer of another run is like this one, so that pip is asked and has the settings of this run
+    always = f'python_full_version != "9.9.{time.time_ns()}"'
+    (folder / "requirements.txt").write_text(f"humanize ; {always}\nfast-agent-mcp\n")
+    for name in (".env", "id_rsa", "backup.sql"):
+        (folder / name).write_text(f"KEY={canaries.plant(name)}\n")
     (folder / "scout.md").write_text(f"---\ntype: agent\nname: scout\nservers: [{', '.join(SERVERS)}]\n---\nHi\n")
     servers = {name: {"command": line[0], "args": line[1:]} for name, line in SERVERS.items()}
     config = {"default_model": "passthrough", "mcp": {"servers": servers}}
     (folder / "fastagent.config.yaml").write_text(json.dumps(config))
     gen = [sys.executable, "-P", "-m", "pallas_gen"]
-    assert "wrote servers.lock.json\n" in run(*gen, "lock", folder=folder)
+    settings = credentials(folder, canaries)
+    printed = run(*gen, "lock", folder=folder, env=settings)
+    assert "wrote servers.lock.json\n" in printed
+    printed += (folder / "servers.lock.json").read_text()
     name = run(*gen, "build", "--print", folder=folder).split("--tag ")[-1].split()[0]
     subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
-    assert f"building {name}\n" in run(*gen, "build", folder=folder)
-    yield Built(name, locked(folder))
+    printed += run(*gen, "build", folder=folder, env=settings)
+    assert f"building {name}\n" in printed
+    yield Built(name, locked(folder), canaries, printed)
     subprocess.run(["docker", "rmi", "--force", name], check=False, capture_output=True)
 
 
@@ -121,6 +162,11 @@ def test_the_image_holds_what_the_lock_names_and_nothing_else(built: Built, tmp_
     installed = set(json.loads(run(*command, folder=tmp_path)))
     assert {name.partition("==")[0] for name in installed} >= {"mcp-server-fetch", "zod"}
     assert installed - built.locked == set()
+
+
+def test_no_secret_of_who_builds_is_in_a_layer_or_in_what_is_printed(built: Built) -> None:
+    assert built.canaries.in_text(built.printed) == set()
+    assert built.canaries.in_image(built.name, without=[f"pallas-agent:{__version__}"]) == {}
 
 
 def test_nothing_else_is_fetched_and_no_setting_of_the_build_is_in_it(built: Built, tmp_path: Path) -> None:
