@@ -44,13 +44,10 @@ HIDDEN = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
 
 RUNTIME = (
     "pallas_agent_runtime.cli",
-    "pallas_agent_runtime.serve",
-    "pallas_agent_runtime.engine",
-    "pallas_agent_runtime.log_levels",
-    "fast_agent.core.agent_card_loader",
+    "pallas_agent_runtime.preloaded",
     "fast_agent.llm.provider.openai.llm_openai",
 )
-"""What an agent imports: by itself when it starts, its card and its model when it reads them."""
+"""What an agent imports, as for `pallas`, and the client of its model."""
 
 
 def until[T](what: Callable[[], T | None], seconds: float = READY) -> T:

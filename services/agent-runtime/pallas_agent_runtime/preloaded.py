@@ -17,6 +17,8 @@ from pallas_contract import names
 from pallas_contract.fleet import fastagent
 from pallas_contract.validate.code import models
 
+engine.preload("")
+
 
 def warm() -> None:
     """Import what the provider of the project's default model needs; a project that cannot be read has none."""
