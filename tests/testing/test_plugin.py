@@ -11,6 +11,7 @@ import httpcore  # noqa: F401 - httpx imports it late: pytester would forget it,
 import pytest
 import yaml
 
+from pallas_testing import plugin
 from pallas_testing.targets import table
 from tests.documentation.blocks import files
 
@@ -89,9 +90,13 @@ def test_targets_come_from_marker_option_and_setting(project: pytest.Pytester) -
     run(project, "-s").stdout.fnmatch_lines(["*any on compose*"])
 
 
+def test_the_options_name_each_target_that_there_is() -> None:
+    assert sorted(plugin.TARGETS) == sorted(table.TARGETS)
+
+
 def test_an_unknown_target_is_refused(project: pytest.Pytester) -> None:
     project.makepyfile("import pytest\n@pytest.mark.fleet('moon')\ndef test_it(fleet): pass")
-    run(project).stdout.fnmatch_lines(["*test_it: no target moon: processes, compose, cluster*"])
+    run(project).stdout.fnmatch_lines(["*test_it: no target moon: processes, compose*"])
 
 
 def test_a_failed_test_shows_its_fleet(project: pytest.Pytester) -> None:

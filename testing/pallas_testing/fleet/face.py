@@ -39,7 +39,7 @@ class Fleet:
 
     @property
     def target(self) -> str:
-        """Name of the target: `processes`, `compose` or `cluster`."""
+        """Name of the target: `processes` or `compose`."""
         return self._target.name
 
     @property

@@ -30,6 +30,14 @@ class Faults:
         """Let a paused agent run on."""
         self._target.resume(agent)
 
+    def restart(self, agent: str) -> None:
+        """End the agent as a deployment does, and start it again."""
+        self._do(f"restart {agent}", self._target.restart, lambda _: None, agent)
+
+    def remove(self, agent: str) -> None:
+        """Take the agent away, its name included; it is made anew when the test ends."""
+        self._do(f"remove {agent}", self._target.remove, self._target.recreate, agent)
+
     def undo(self) -> None:
         """Undo all faults, the last one first."""
         self._undo.close()

@@ -86,6 +86,18 @@ class Target(ABC):
         """Let a paused agent run on."""
         raise self.cannot("pause")
 
+    def restart(self, agent: str) -> None:
+        """End the agent as a deployment does, and start it again."""
+        raise self.cannot("restart")
+
+    def remove(self, agent: str) -> None:
+        """Take the agent away, its name included."""
+        raise self.cannot("remove")
+
+    def recreate(self, agent: str) -> None:
+        """Make a removed agent anew."""
+        raise self.cannot("remove")
+
     def cannot(self, fault: str) -> CannotDisturb:
         """Return the refusal of a fault, by its name."""
         return CannotDisturb(f"{fault}: not on {self.name}")

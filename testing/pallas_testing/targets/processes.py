@@ -73,6 +73,9 @@ class Processes(Target):
         with suppress(LookupError):  # it has ended since, and another one runs
             os.kill(self._pid(agent), signal.SIGCONT)
 
+    def restart(self, agent: str) -> None:
+        os.kill(self._pid(agent), signal.SIGTERM)
+
     def _printed(self) -> str:
         return self._output.read_text("utf-8", "replace") if self._output.exists() else ""
 

@@ -1,0 +1,48 @@
+"""The commands that compile, build and start a fleet, run to their end; what they say of a failure is the failure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from pallas_testing.project.fleet_file import FleetFile
+from pallas_testing.targets.base import CannotStart, Order
+
+TIMEOUT = 1800.0
+"""Seconds for one command: the first build of the images takes minutes."""
+
+
+def run(command: Sequence[str], file: FleetFile, order: Order) -> str:
+    """Return what a command prints in the folder of the copy.
+
+    Raises:
+        CannotStart: it fails, takes too long, or is not there; the text has what it says.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - the targets'
+            command,
+            cwd=file.path.parent,
+            env=order.environ,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise CannotStart(f"{command[0]} is not here, and this target needs it") from None
+    except subprocess.TimeoutExpired:
+        raise CannotStart(f"`{' '.join(command)}` takes longer than {TIMEOUT:g} s") from None
+    if done.returncode:
+        raise CannotStart(f"`{' '.join(command)}` ends with {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
+    return done.stdout
+
+
+def generate(file: FleetFile, order: Order, verb: str, *options: str) -> None:
+    """Run a verb of `pallas-gen` on the copy.
+
+    Raises:
+        CannotStart: it refuses the fleet, or fails.
+    """
+    run([sys.executable, "-P", "-m", "pallas_gen", verb, "-f", file.path.name, *options], file, order)

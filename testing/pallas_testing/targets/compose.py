@@ -1,0 +1,166 @@
+"""The fleet in containers: what `pallas-gen compose` writes, brought up by testcontainers as a project of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from functools import cached_property
+from ipaddress import IPv4Network, ip_network
+from unittest.mock import patch
+
+from docker.errors import DockerException, NotFound
+from docker.models.containers import Container
+from testcontainers.compose import DockerCompose
+from testcontainers.core.docker_client import DockerClient
+
+from pallas_testing.project import copies
+from pallas_testing.project.fleet_file import slug
+from pallas_testing.targets import commands
+from pallas_testing.targets.base import CannotStart, Order, Target
+from pallas_testing.targets.leash import Leash
+
+PORT = 8080
+"""Every member of a fleet in containers listens there."""
+_GRACE = "10"
+"""Seconds until a container that is taken down is killed."""
+_ATTEMPTS = 3
+"""Compose gives the callers of a member up that fails three checks, as one may where the machine has much to do."""
+_ANYWHERE = ("", "0.0.0.0", "::")
+
+
+class _Project(DockerCompose):
+    """A compose project with a name other than that in its file, which names images too."""
+
+    project = ""
+
+    @cached_property
+    def compose_command_property(self) -> list[str]:
+        return [*DockerCompose(self.context).compose_command_property, "--project-name", self.project]
+
+
+class Compose(Target):
+    """A compose project with networks and ports of its own; the images are those of the user's fleet."""
+
+    name = "compose"
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self.project = f"pallas-testing-{secrets.token_hex(6)}"
+        self._leash: Leash | None = None
+        self._addresses: dict[str, str] = {}
+
+    def start(self) -> None:
+        try:
+            self._engine = DockerClient().client
+            pool = self.claims.pool(self._networks())
+        except DockerException as error:
+            raise CannotStart(f"no Docker to start containers with: {error}") from None
+        self.file = copies.copy(self.order.file, self.order.folder / "project", self.claims, pool)
+        commands.generate(self.file, self.order, "compose")
+        commands.generate(self.file, self.order, "build")
+        self._compose = _Project(self.file.path.parent, wait=False)  # it is the registry that says when it is up
+        self._compose.project = self.project
+        down = [*self._compose.compose_command_property, "down", "--volumes", "--remove-orphans", "--timeout", _GRACE]
+        self._leash = Leash(
+            {"run": [], "clean": [down], "grace": 1.0},
+            cwd=self.file.path.parent,
+            env=self.order.environ,
+            output=self.order.folder / "down.log",
+        )
+        for attempt in range(_ATTEMPTS):
+            try:
+                with patch.dict(os.environ, self.order.environment):  # testcontainers gives its commands no other
+                    self._compose.start()
+                    return
+            except subprocess.CalledProcessError as error:
+                complaint = self._complaint(error)
+                if "unhealthy" not in complaint or attempt == _ATTEMPTS - 1:
+                    raise CannotStart(f"`docker compose up` fails:\n{complaint}") from None
+
+    def stop(self) -> None:
+        if self._leash:
+            self._leash.end()
+            self._engine.close()
+        self.claims.close()
+
+    def url(self, member: str) -> str:
+        """Return where this machine reaches a member.
+
+        Raises:
+            LookupError: agents.yaml does not publish it.
+        """
+        if member not in self._addresses:
+            try:
+                host, port = self._compose.get_service_host_and_port(slug(member), PORT)
+            except Exception as error:  # whatever testcontainers makes of a port that is not published
+                raise LookupError(f"this machine does not reach {member}: {error}") from None
+            self._addresses[member] = f"http://{'127.0.0.1' if host in _ANYWHERE else host}:{port}"
+        return self._addresses[member]
+
+    def logs(self, member: str) -> str:
+        return "".join(container.logs().decode("utf-8", "replace") for container in self._containers(member))
+
+    def ended(self) -> str:
+        return ""
+
+    def kill(self, agent: str) -> None:
+        for container in self._existing(agent):
+            container.kill()
+
+    def restore(self, agent: str) -> None:
+        for container in self._existing(agent):
+            container.start()
+
+    def pause(self, agent: str) -> None:
+        for container in self._existing(agent):
+            container.pause()
+
+    def resume(self, agent: str) -> None:
+        for container in self._containers(agent):
+            if container.status == "paused":
+                container.unpause()
+
+    def restart(self, agent: str) -> None:
+        for container in self._existing(agent):
+            container.restart(timeout=int(_GRACE))
+
+    def remove(self, agent: str) -> None:
+        for container in self._existing(agent):
+            container.remove(force=True)
+
+    def recreate(self, agent: str) -> None:
+        command = [*self._compose.compose_command_property, "up", "--detach", "--no-deps", slug(agent)]
+        commands.run(command, self.file, self.order)
+
+    def _networks(self) -> list[IPv4Network]:
+        """Return the address ranges of all networks of the engine."""
+        configs = [network.attrs.get("IPAM", {}).get("Config") or [] for network in self._engine.networks.list()]
+        subnets = [ip_network(config["Subnet"]) for entries in configs for config in entries if config.get("Subnet")]
+        return [subnet for subnet in subnets if isinstance(subnet, IPv4Network)]
+
+    def _containers(self, member: str) -> list[Container]:
+        """Return all containers of a member, running or not."""
+        labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={slug(member)}"]
+        try:
+            containers: list[Container] = self._engine.containers.list(all=True, filters={"label": labels})
+        except NotFound:  # one has gone while they were listed
+            return []
+        return containers
+
+    def _existing(self, member: str) -> list[Container]:
+        """Return the containers of a member.
+
+        Raises:
+            LookupError: it has none.
+        """
+        containers = self._containers(member)
+        if not containers:
+            raise LookupError(f"{member} has no container now")
+        return containers
+
+    def _complaint(self, error: subprocess.CalledProcessError) -> str:
+        """Return what compose said, and the end of the log of each member that it started."""
+        stderr = (error.stderr or b"").decode("utf-8", "replace")
+        tails = [f"--- {member}\n{self.logs(member)[-2000:]}" for member in self.file.members if self.logs(member)]
+        return "\n".join([stderr.rstrip(), *tails])
