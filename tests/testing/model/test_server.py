@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import httpx
 import pytest
 
 from pallas_testing.model import Reply, ScriptedModel, serving
+from pallas_testing.model.server import Scripted
+from pallas_testing.model.serving import Server
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -88,12 +91,18 @@ async def test_a_slow_answer_comes_in_pieces(scripted_model: ScriptedModel) -> N
 async def test_the_end_of_the_server_ends_what_hangs() -> None:
     model = ScriptedModel()
     model.rule(hang=True)
-    async with httpx.AsyncClient(timeout=60, verify=False) as http:
-        with serving(model):
-            call = asyncio.create_task(http.post(f"{model.url}/v1/chat/completions", json=CHAT))
+    server = Server(Scripted(model))
+    server.config.timeout_graceful_shutdown = None  # else uvicorn would end it, three seconds later
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions"
+        async with asyncio.timeout(60), httpx.AsyncClient(timeout=60, verify=False) as http:
+            running = asyncio.create_task(server.serve([listener]))
+            call = asyncio.create_task(http.post(url, json=CHAT))
             while not model.requests:
                 await asyncio.sleep(0.01)
-        assert (await call).status_code == 500
+            server.should_exit = True
+            await running
+            assert (await call).status_code == 500
 
 
 def test_answers_may_be_a_function(tmp_path: Path) -> None:
