@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
+import docker
+import markupsafe
 import pytest
 from mcp import Client
 
 from pallas_contract.documents import server_json
-from pallas_contract.probe import probe
+from pallas_contract.probe import http_client, probe
 from tests.ports import free_port
 
 from . import collector, daedalus, scenario
@@ -24,7 +28,7 @@ pytestmark = pytest.mark.docker
 CONNECT = """
 import socket
 try:
-    socket.create_connection(("{host}", 8080), timeout=2).close()
+    socket.create_connection(("{host}", {port}), timeout=2).close()
     print("connected")
 except OSError as error:
     print(type(error).__name__)
@@ -51,9 +55,34 @@ You are Scout.
 """
 
 
+PORTS = {"argos": 8000}
+"""Where those listen that are not the kit's."""
+
+
 @pytest.fixture(scope="module")
-def fleet(root, tmp_path_factory) -> Iterator[Stack]:
-    """examples/02-pallas, isolated networks, up for all tests here."""
+def somebody_elses() -> Iterator[str]:
+    """The name of an image that is built from nothing of ours."""
+    engine = docker.from_env()
+    name = f"somebody-elses-argos:{os.getpid()}"
+    engine.images.build(path=str(Path(__file__).with_name("foreign")), tag=name, rm=True)
+    yield name
+    engine.images.remove(name, force=True)
+    engine.close()
+
+
+def with_image(config: Path, name: str) -> None:
+    """Let the stand-in for argos be the image `name`, which reads a file of the project."""
+    (config.parent / "argos.txt").write_text("3 pages\n")
+    image = f"image: {name}\n    args: ['8000', /project/argos.txt]\n    files: [argos.txt]\n    port: 8000\n"
+    stand_in = r"module: standins\.tools\n    args: \[argos\]\n    port: \d+\n"
+    text, count = re.subn(stand_in, image, config.read_text())
+    assert count == 1
+    config.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def fleet(root, tmp_path_factory, somebody_elses) -> Iterator[Stack]:
+    """examples/02-pallas with an image of somebody else, isolated networks, up for all tests here."""
     folder = tmp_path_factory.mktemp("compose")
     config = copy_example(
         root / "examples" / "02-pallas",
@@ -61,6 +90,7 @@ def fleet(root, tmp_path_factory) -> Iterator[Stack]:
         name=f"pallas-e2e-{os.getpid()}",
         more="registry: {probe_interval: 1}\ntelemetry: {otlp_endpoint: 'http://otel-collector:4318'}\n",
     )
+    with_image(config, somebody_elses)
     with running(config) as stack:
         stack.first_look = asyncio.run(scenario.states(stack.url("registry")))
         yield stack
@@ -110,14 +140,14 @@ async def test_harper_delegates_to_other_containers(up, era):
     ],
 )
 def test_a_declared_call_is_let_through(up, caller, called):
-    assert up.python(caller, CONNECT.format(host=called)) == "connected"
+    assert up.python(caller, CONNECT.format(host=called, port=PORTS.get(called, 8080))) == "connected"
 
 
 def test_nobody_calls_back_on_the_network_of_a_call(up):
     """harper and research share one, for harper to call research."""
     shared = up.network("call.harper.research")
-    assert up.python("harper", CONNECT.format(host=shared["research"])) == "connected"
-    assert up.python("research", CONNECT.format(host=shared["harper"])) == "ConnectionRefusedError"
+    assert up.python("harper", CONNECT.format(host=shared["research"], port=8080)) == "connected"
+    assert up.python("research", CONNECT.format(host=shared["harper"], port=8080)) == "ConnectionRefusedError"
 
 
 @pytest.mark.parametrize(
@@ -131,9 +161,10 @@ def test_nobody_calls_back_on_the_network_of_a_call(up):
     ],
 )
 def test_an_undeclared_call_is_refused_by_name_and_by_address(up, caller, called):
-    assert up.python(caller, CONNECT.format(host=called.replace("_", "-"))) in REFUSED
+    port = PORTS.get(called, 8080)
+    assert up.python(caller, CONNECT.format(host=called.replace("_", "-"), port=port)) in REFUSED
     for address in up.addresses(called) - {""}:
-        assert up.python(caller, CONNECT.format(host=address)) in REFUSED
+        assert up.python(caller, CONNECT.format(host=address, port=port)) in REFUSED
 
 
 def test_containers_are_hardened(up):
@@ -146,6 +177,39 @@ def test_containers_are_hardened(up):
         assert all(mount["RW"] is False for mount in container.attrs["Mounts"])
         ports = [binding for bindings in host["PortBindings"].values() for binding in bindings]
         assert {binding["HostIp"] for binding in ports} <= {"127.0.0.1"}
+
+
+async def service(stack: Stack, name: str) -> tuple[str, str]:
+    """State and code of a service, as the registry last found it."""
+    reply = await http_client.request("GET", f"{stack.url('registry')}/services")
+    entries = {entry["name"]: entry for entry in json.loads(reply.body)["services"]}
+    return entries[name]["status"], entries[name].get("reason", "")
+
+
+async def until_service(stack: Stack, name: str, wanted: tuple[str, str]) -> None:
+    async with asyncio.timeout(60):
+        while await service(stack, name) != wanted:
+            await asyncio.sleep(0.2)
+
+
+async def test_somebody_elses_image_is_called_by_an_agent_and_watched_by_the_registry(up, somebody_elses):
+    argos = up.container("argos")
+    assert argos.attrs["Config"]["Image"] == somebody_elses
+    (mount,) = argos.attrs["Mounts"]
+    assert (mount["Destination"], mount["RW"]) == ("/project/argos.txt", False)
+    await until_service(up, "argos", ("ok", ""))
+    answer = await scenario.harper_delegates(f"{up.url('harper')}/mcp", scenario.ERAS[0])
+    assert f"(argos on {argos.id[:12]})" in answer.text
+    up.kill("argos")
+    try:
+        await until_service(up, "argos", ("error", "NameNotFound"))
+        page = await http_client.request("GET", f"{up.url('registry')}/")
+        (row,) = re.findall(rb'<tr id="service-argos" class="error">.*?</tr>', page.body, re.DOTALL)
+        assert b"name not found" in row
+    finally:
+        up.start("argos")
+    await until_service(up, "argos", ("ok", ""))
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
 
 
 async def test_daedalus(up):
@@ -214,6 +278,28 @@ async def outlives_its_container(stack: Stack) -> None:
     assert [message.content.text for message in history.messages][:1] == [asked["message"]]
 
 
+async def says_why_it_refuses_its_input(stack: Stack) -> None:
+    """scout's card is broken, and its container ends again and again: the document, the page and a probe say why."""
+    (stack.config.parent / "agents" / "scout.md").write_text("---\nname: [\n---\n")
+    stack.container("scout").restart()
+    async with asyncio.timeout(120):
+        while True:
+            entry = (await scenario.catalogue(stack.url("registry")))["scout"]
+            health = entry["_meta"][server_json.HEALTH_META]
+            if health.get("reason") == "InputRefused":
+                break
+            await asyncio.sleep(0.2)
+    assert (health["status"], "agents/scout.md" in health["message"]) == ("error", True)
+    page = await http_client.request("GET", f"{stack.url('registry')}/")
+    assert str(markupsafe.escape(health["message"])) in page.body.decode()
+    answer = await probe.probe(probe.Target(f"{stack.url('scout')}/mcp"))
+    async with asyncio.timeout(120):  # it listens for ten seconds of each time
+        while answer.reason.code != "InputRefused":
+            await asyncio.sleep(0.5)
+            answer = await probe.probe(probe.Target(f"{stack.url('scout')}/mcp"))
+    assert answer.reason.message == health["message"]
+
+
 async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
     config = copy_example(
         root / "examples" / "01-hello",
@@ -254,6 +340,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         await scenario.until_states(stack.url("registry"), {"hello": "ok", "scout": "ok"}, within=60)
         now = stack.container("registry")
         assert (now.id, now.attrs["State"]["StartedAt"]) == (registry.id, registry.attrs["State"]["StartedAt"])
+        await says_why_it_refuses_its_input(stack)
 
 
 async def test_a_collector_on_the_network_telemetry_gets_one_trace_of_all_agents(up):
