@@ -68,6 +68,8 @@ ENV_WARM_PARENT = "PALLAS_WARM_PARENT"
 ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
 """DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
 the host name alone stands for all replicas at once."""
+ENV_READY_DOMAIN = "PALLAS_READY_DOMAIN"
+"""DNS name with the records of all replicas that are ready and of no other, where PALLAS_REPLICA_DOMAIN has others."""
 ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
 """SQLite file in which the registry keeps who registered, relative to agents.yaml or absolute; without it a restart
 forgets them. Written for `registry.registration.store`."""

@@ -32,25 +32,27 @@ HOSTS = {"top", "left-one", "right", "tools", "model", "registry"}
 def test_each_program_has_a_deployment_a_service_and_an_account_of_its_host_name(plain) -> None:
     for kind in ("Deployment", "ServiceAccount"):
         assert set(plain.of(kind)) == HOSTS
-    assert set(plain.of("Service")) == HOSTS | {"agents"}
+    assert set(plain.of("Service")) == HOSTS | {"agents", "pallas-pods"}
     for name, service in plain.of("Service").items():
         (port,) = service["spec"]["ports"]
         assert port["port"] == 8080, name
-        if name != "agents":
+        if name in HOSTS:
             labels = plain.one("Deployment", name)["spec"]["template"]["metadata"]["labels"]
             assert service["spec"]["selector"].items() <= labels.items()
             assert port["targetPort"] == plain.main(name)["ports"][0]["name"]
 
 
 def test_one_headless_service_has_the_replicas_of_all_agents_under_their_names(plain) -> None:
-    service = plain.one("Service", "agents")
-    assert service["spec"]["clusterIP"] == "None"
-    selected = {name for name, pod in plain.pods.items() if _selects(service["spec"]["selector"], pod)}
-    assert selected == {"top", "left-one", "right"}
+    for service, unready in (("agents", False), ("pallas-pods", True)):
+        spec = plain.one("Service", service)["spec"]
+        assert (spec["clusterIP"], spec.get("publishNotReadyAddresses", False)) == ("None", unready)
+        selected = {name for name, pod in plain.pods.items() if _selects(spec["selector"], pod)}
+        assert selected == {"top", "left-one", "right"}
     for name in selected:
-        assert (plain.pod(name)["hostname"], plain.pod(name)["subdomain"]) == (name, "agents")
+        assert (plain.pod(name)["hostname"], plain.pod(name)["subdomain"]) == (name, "pallas-pods")
     env = {item["name"]: item["value"] for item in plain.main("registry")["env"]}
-    assert env["PALLAS_REPLICA_DOMAIN"] == "agents.space.svc.cluster.local."
+    assert env["PALLAS_REPLICA_DOMAIN"] == "pallas-pods.space.svc.cluster.local."
+    assert env["PALLAS_READY_DOMAIN"] == "agents.space.svc.cluster.local."
 
 
 def _selects(selector: dict[str, str], pod: dict) -> bool:

@@ -5,6 +5,7 @@ A fleet of its own, small and all agent cards, so that nothing here waits for th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pallas_contract.documents import server_json
 from pallas_contract.probe import probe
 
 from . import scenario
@@ -55,6 +57,8 @@ FLEET: dict[str, Any] = {
         },
     },
 }
+REFUSED = {"agents": {"strict": {"env": {"PALLAS_CONNECT_TIMEOUT": "soon"}}}}
+"""No number of seconds."""
 NOWHERE = {"agents": {"slow": {"nodeSelector": {"there": "is-none"}}}}
 """`slow` starts on no node, and so never."""
 OPTIONS: dict[str, Any] = {
@@ -72,7 +76,7 @@ def write(folder: Path) -> Path:
     (folder / "hard.txt").write_text(ALL)
     (folder / "fastagent.config.yaml").write_text("default_model: passthrough\n")
     (folder / "agents.yaml").write_text(json.dumps(FLEET, ensure_ascii=False))
-    for name, values in (("options.yaml", OPTIONS), ("nowhere.yaml", NOWHERE)):
+    for name, values in (("options.yaml", OPTIONS), ("nowhere.yaml", NOWHERE), ("refused.yaml", REFUSED)):
         (folder / name).write_text(json.dumps(values))
     return folder / "agents.yaml"
 
@@ -155,6 +159,23 @@ async def test_the_fleet_is_well_and_published_where_it_is_served(fleet: Release
     port = fleet.url("lazy").rpartition(":")[2]
     passed_on = [probe.Target(f"http://{name}.example.test:{port}/mcp", "127.0.0.1") for name in ("lazy", "other")]
     assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
+
+
+async def test_a_pod_that_refuses_its_input_says_why(fleet: Release) -> None:
+    """The old pod is sent away first: as long as it is ready, the agent is well, and the new one is not looked at."""
+    upgrade(fleet, "refused.yaml")
+    for count in (0, 1):
+        fleet.kubectl("scale", "deployment/strict", f"--replicas={count}")
+    async with asyncio.timeout(120):
+        while True:
+            entry = (await scenario.catalogue(fleet.url("registry")))["strict"]
+            health = entry["_meta"][server_json.HEALTH_META]
+            if health.get("reason") == "InputRefused":
+                break
+            await asyncio.sleep(0.5)
+    assert (health["status"], "PALLAS_CONNECT_TIMEOUT" in health["message"]) == ("error", True)
+    upgrade(fleet)
+    await scenario.until_states(fleet.url("registry"), {"strict": "ok"}, within=120)
 
 
 def replicas(release: Release) -> int:

@@ -225,3 +225,26 @@ async def test_without_a_domain_nothing_is_undeclared() -> None:
     resolver = Resolver(harper=["10.0.0.2"])
     await look(dns(resolver), "harper")
     assert resolver.asked == ["harper"]
+
+
+POD, OTHER = "10.244.0.3", "10.244.0.4"
+
+
+async def test_a_pod_that_is_not_ready_is_asked_only_where_no_other_of_its_agent_is() -> None:
+    resolver = Resolver(**{"harper.pods": [f"{POD} {OTHER}"], "ready": [f"{POD} 10.244.0.9", NotFound]})
+    source = DnsDiscovery(resolver, domain="pods", ready_domain="ready")
+    assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD]
+    assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD, OTHER]
+    assert source.undeclared == (), "of those that are ready only, seen twice"
+
+
+async def test_what_was_ready_stays_so_while_the_resolver_fails() -> None:
+    resolver = Resolver(**{"harper.pods": [f"{POD} {OTHER}"], "ready": [POD, POD, Unresolved]})
+    source = DnsDiscovery(resolver, domain="pods", ready_domain="ready")
+    for _ in range(3):
+        assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD]
+
+
+async def test_an_agent_without_any_pod_is_not_found() -> None:
+    source = DnsDiscovery(Resolver(ready=["10.244.0.9"]), domain="pods", ready_domain="ready")
+    assert (await look(source, "harper"))["harper"] == Sighting(problem=NOT_FOUND)

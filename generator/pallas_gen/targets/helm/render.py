@@ -35,8 +35,8 @@ Files = dict[PurePosixPath, str]
 
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_TAKEN = frozenset({"pallas-deny", "pallas-test"})
-"""Names of the chart's own network policies."""
+_TAKEN = frozenset({"pallas-deny", "pallas-pods", "pallas-test"})
+"""Names of the chart's own network policies and Services."""
 _OURS = ("app.kubernetes.io/", "helm.sh/")
 
 

@@ -54,6 +54,7 @@ class DnsDiscovery:
         resolve: Resolve,
         *,
         domain: str = "",
+        ready_domain: str = "",
         control: str = names.REGISTRY,
         endpoint: EndpointOf = agent_endpoint,
         sleep: Sleep = asyncio.sleep,
@@ -61,6 +62,8 @@ class DnsDiscovery:
     ) -> None:
         """`domain` holds a record per replica under each agent's host name; without it the name itself has them.
 
+        `ready_domain` has a record of each replica that is ready, whatever its agent. Of the others an agent's are used
+        only where none of its own is ready: so a roll-out shows nothing, and a pod that never becomes ready says why.
         `endpoint` gives what is asked of a member, still without the address.
         """
         self._resolve = resolve
@@ -69,7 +72,9 @@ class DnsDiscovery:
         self._sleep = sleep
         self._bound = bound
         self._suffix = f".{domain}" if domain else ""
-        self._domain = domain
+        self._ready_domain = ready_domain
+        self._ready: frozenset[str] = frozenset()
+        self._domain = ready_domain or domain
         self._last: dict[str, tuple[Endpoint, ...]] = {}
         self._unmatched: frozenset[str] = frozenset()
         self.undeclared: tuple[str, ...] = ()
@@ -77,9 +82,20 @@ class DnsDiscovery:
     async def sweep(self, agents: Sequence[str], on_sighting: OnSighting) -> None:
         declared = set(agents)
         self._last = {agent: endpoints for agent, endpoints in self._last.items() if agent in declared}
+        if self._ready_domain:
+            self._ready = await self._find_ready()
         await self._sweep(agents, on_sighting)
         if self._domain:
             await self._find_undeclared()
+
+    async def _find_ready(self) -> frozenset[str]:
+        """Return the addresses that are ready, as far as is known: a resolver that fails changes nothing."""
+        try:
+            return await self._resolve_once(self._ready_domain)
+        except NotFound:
+            return frozenset()
+        except Unresolved:
+            return self._ready
 
     async def _find_undeclared(self) -> None:
         """Note addresses of the whole domain that are no agent's, twice in a row: one may come between two look-ups."""
@@ -141,7 +157,8 @@ class DnsDiscovery:
     def _sighting(self, agent: str, addresses: Iterable[str]) -> Sighting:
         endpoint = self._endpoint(agent)
         usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
-        endpoints = tuple(endpoint._replace(ip=ip) for ip in usable)
+        chosen = [ip for ip in usable if ip in self._ready] or usable
+        endpoints = tuple(endpoint._replace(ip=ip) for ip in chosen)
         return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)
 
     async def _resolve_once(self, host: str) -> frozenset[str]:
