@@ -224,9 +224,8 @@ def replies(response: httpx2.Response) -> list[Any]:
         found = response.json()
         return found if isinstance(found, list) else [found]
     if kind.startswith("text/event-stream"):
-        return [
-            json.loads(line[5:]) for line in response.text.splitlines() if line.startswith("data:") and line[5:].strip()
-        ]
+        lines = re.split("\r\n|\r|\n", response.text)  # of an event stream; Python knows more ends of a line
+        return [json.loads(line[5:]) for line in lines if line.startswith("data:") and line[5:].strip()]
     return []
 
 

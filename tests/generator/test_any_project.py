@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, note
+from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from pallas_contract.problems import Problem, Refused
@@ -138,6 +138,9 @@ def is_a_message(problem: Problem) -> None:
 
 @hostile(300, fuzz=30_000)
 @given(fleet=either(FLEET))
+@example(FLEET.replace("  a:\n", "  '[':\n").encode())  # found by `make fuzz`, as those below
+@example(FLEET.replace("otel:4318", "otel:99999").encode())
+@example(FLEET.replace("{name}.example.com", "{name}.example.com:99999").encode())
 def test_any_fleet(folder: Path, fleet: bytes) -> None:
     for name, text in (("fastagent.config.yaml", CONFIG), ("fastagent.secrets.yaml", SECRETS)):
         (folder / name).write_text(text)
@@ -147,6 +150,7 @@ def test_any_fleet(folder: Path, fleet: bytes) -> None:
 
 @hostile(100, fuzz=2_000)
 @given(config=either(CONFIG), secrets=either(SECRETS), dotenv=texts(DOTENV), card=texts(CARD))
+@example(f"mcp: {{servers: {{argos: {{command: z, args: [y.{'y' * 300}]}}}}}}".encode(), b"", DOTENV, CARD)
 def test_any_configuration(folder: Path, config: bytes, secrets: bytes, dotenv: bytes, card: bytes) -> None:
     (folder / "agents.yaml").write_text(SMALL)
     files = {"fastagent.config.yaml": config, "fastagent.secrets.yaml": secrets, ".env": dotenv, "agents/c.md": card}

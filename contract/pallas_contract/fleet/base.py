@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
@@ -20,6 +21,19 @@ def fitting_path(path: str) -> str:
     if len(path.encode()) > PATH_BYTES or any(len(name.encode()) > NAME_BYTES for name in path.split("/")):
         raise ValueError(f"must be a path in which no name has more than {NAME_BYTES} bytes")
     return path
+
+
+def readable_url(url: str) -> str:
+    """Return `url` if its host and port can be read, which no pattern says: [:::] is no address, 99999 no port.
+
+    Raises:
+        ValueError: one of them cannot.
+    """
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:
+        raise ValueError(f"must be a URL that can be read: {error}") from None
+    return url
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]

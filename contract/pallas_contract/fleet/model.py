@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from pallas_contract.fleet import access_model
 from pallas_contract.fleet.access_model import Access, AgentAccess
-from pallas_contract.fleet.base import FilePath, SecretFile, Text, fitting_path
+from pallas_contract.fleet.base import FilePath, SecretFile, Text, fitting_path, readable_url
 from pallas_contract.fleet.base import Written as _Written
 
 
@@ -109,16 +109,16 @@ Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
 Address = Annotated[str, AfterValidator(_is_address)]
 TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
 Reach = Annotated[str, AfterValidator(_is_reach)]
-Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500)]
+Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500), AfterValidator(readable_url)]
 # With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
 DebianPackage = Annotated[str, StringConstraints(pattern=_DEBIAN)]
 ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
 ImageName = Annotated[str, StringConstraints(pattern=_IMAGE, max_length=300)]
 UrlPath = Annotated[str, StringConstraints(pattern=_URL_PATH, max_length=200)]
-ServiceUrl = Annotated[str, StringConstraints(pattern=_SERVICE_URL, max_length=300)]
+ServiceUrl = Annotated[str, StringConstraints(pattern=_SERVICE_URL, max_length=300), AfterValidator(readable_url)]
 ContainerPath = Annotated[str, AfterValidator(_is_plain)]
-PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200)]
+PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200), AfterValidator(readable_url)]
 
 
 class Need(_Written):

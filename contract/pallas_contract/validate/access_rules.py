@@ -57,7 +57,10 @@ _PUBLIC = "set `public_url`, or `host`, to where clients reach the fleet"
 
 
 def _in_every_fleet(fleet: ResolvedFleet, name: str, url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:  # a key that can be no host name, which is refused for that
+        return False
     return url == addresses.mcp_url(fleet, name, "container") or _this_machine(host)
 
 

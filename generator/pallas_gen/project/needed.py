@@ -205,7 +205,7 @@ class _Needed:
     def _is_there(self, path: str, kind: Callable[[Path], bool]) -> bool:
         """Return whether the project has such a file or folder; a link out of it is noted, and is none."""
         full = self._folder / path
-        if path.startswith(("/", "..")) or not (kind(full) or full.is_symlink()):
+        if path.startswith(("/", "..")) or not (kind(full) or os.path.islink(full)):
             return False
         if full.resolve().is_relative_to(self._folder):
             return kind(full)

@@ -57,7 +57,7 @@ def app(folder: Path) -> FastAPI:
 
 @pytest.mark.fuzz
 def test_any_request(app: FastAPI) -> None:
-    assert len(ask_all(schemathesis.openapi.from_asgi("/openapi.json", app), CHECKS)) == 12
+    assert len(ask_all(schemathesis.openapi.from_asgi("/openapi.json", app), CHECKS)) == 13
 
 
 @pytest.mark.fuzz
