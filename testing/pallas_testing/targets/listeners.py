@@ -20,7 +20,7 @@ def listener(port: int, proc: Path = Path("/proc")) -> int | None:
     links = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _inodes(proc / "net" / table, port)}
     holders = {int(folder.name) for folder in proc.glob("[0-9]*") if links and _has_one(folder / "fd", links)}
     ancestors = {ancestor for pid in holders for ancestor in _ancestors(pid, proc)}
-    return max(holders - ancestors, default=None)
+    return min(holders - ancestors, default=None)
 
 
 def _inodes(table: Path, port: int) -> Iterator[str]:
