@@ -23,6 +23,9 @@ _PACKAGES = {
 }
 """Each package of the images, and its folder in the repository, which is where the Dockerfiles look for it."""
 
+_PARTS = {"pallas_testing": frozenset({"__init__.py", "model"})}
+"""What the images take of a package that is not for them as a whole."""
+
 
 def context() -> dict[PurePosixPath, bytes]:
     """Return the files that the images are built from, by their paths in the repository.
@@ -35,8 +38,10 @@ def context() -> dict[PurePosixPath, bytes]:
     for package, place in _PACKAGES.items():
         root = _root(package)
         for path in sorted(root.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                files[PurePosixPath(place, package, path.relative_to(root).as_posix())] = path.read_bytes()
+            inner = path.relative_to(root)
+            wanted = package not in _PARTS or inner.parts[0] in _PARTS[package]
+            if wanted and path.is_file() and "__pycache__" not in path.parts:
+                files[PurePosixPath(place, package, inner.as_posix())] = path.read_bytes()
     return files
 
 

@@ -95,8 +95,8 @@ def test_only_an_unset_key_is_warned_of_and_no_address(case: tuple[ModelProvider
     row, prefix = case
     text = f"{prefix}: {{api_key: '${{{row.key_variable}}}', base_url: '${{{row.url_variable}}}'}}\n"
     (tmp_path / "fastagent.secrets.yaml").write_text(text)
-    (tmp_path / "a.py").touch()
-    (tmp_path / "agents.yaml").write_text("name: x\nnamespace: x\nagents: {a: {module: a, port: 1234}}\n")
+    (tmp_path / "a.md").write_text("---\ntype: agent\nname: a\nmodel: passthrough\n---\nHello.\n")
+    (tmp_path / "agents.yaml").write_text("name: x\nnamespace: x\nagents: {a: {card: a.md, port: 1234}}\n")
     warnings = load.load(tmp_path / "agents.yaml", {}).warnings
     assert [str(problem.where.field) for problem in warnings] == [f"{prefix}.api_key"]
 

@@ -61,17 +61,19 @@ class Order:
 def main(module: str) -> int:
     """Return the exit code: of this process, or in a fork that of the program."""
     supervisor = os.getppid()
-    with socket.socket(fileno=int(os.environ.pop(names.ENV_LISTEN_FD))) as messages:
-        messages.set_inheritable(False)
-        os.environ.pop(guardian.RUN, None)  # each fork has its own
-        imports = Imports()
-        with imports.watched():
-            program: Program = importlib.import_module(module)
-            program.warm()
-        if threads := len(os.listdir("/proc/self/task")) - 1:
-            sys.stderr.write(f"the imports have started {threads} threads, and none of them would be in a fork\n")
-            return 1
-        gc.freeze()  # a collection in a fork would write to, and so copy, every object
+    # Not closed by what the imports raise: the supervisor would hear of the end before the reason.
+    messages = socket.socket(fileno=int(os.environ.pop(names.ENV_LISTEN_FD)))
+    messages.set_inheritable(False)
+    os.environ.pop(guardian.RUN, None)  # each fork has its own
+    imports = Imports()
+    with imports.watched():
+        program: Program = importlib.import_module(module)
+        program.warm()
+    if threads := len(os.listdir("/proc/self/task")) - 1:
+        sys.stderr.write(f"the imports have started {threads} threads, and none of them would be in a fork\n")
+        return 1
+    gc.freeze()  # a collection in a fork would write to, and so copy, every object
+    with messages:
         order = _next_order(messages, supervisor)
     return 0 if order is None else program.main(order.arguments, partial(_settle, order, imports))
 
