@@ -91,7 +91,7 @@ def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path
     assert run(installed / "python", "-m", "pallas_gen", "--version", cwd=tmp_path).startswith("pallas-gen ")
     help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
     verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
-    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build"}
+    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build", "lock"}
 
 
 def test_the_images_are_built_from_what_the_checkout_builds_them_from(installed: Path, tmp_path: Path) -> None:

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from pallas_testing.model.scripted import ScriptedModel
 from pallas_testing.model.server import Backend, Scripted, create_app
+
+_log = logging.getLogger(__name__)
+_log.setLevel(logging.CRITICAL)
+
+
+class _Quiet(AutoHTTPProtocol):  # type: ignore[misc, valid-type] # a class, chosen by what is installed
+    """uvicorn's protocol with a logger of its own: a cut answer is meant here, and there an error.
+
+    The level of uvicorn's own logger is that of all servers in the process, which is somebody else's tests.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.logger = _log
 
 
 class Server(uvicorn.Server):
@@ -22,10 +39,15 @@ class Server(uvicorn.Server):
         self._backend = backend
         self._closing = asyncio.Event()
         app = create_app(backend, self._closing)
-        # a cut answer is meant, and uvicorn calls it an error
         super().__init__(
             uvicorn.Config(
-                app, log_config=None, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=3
+                app,
+                http=_Quiet,
+                log_config=None,
+                access_log=False,
+                ws="none",
+                lifespan="off",
+                timeout_graceful_shutdown=3,
             )
         )
 

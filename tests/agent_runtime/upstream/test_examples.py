@@ -179,8 +179,11 @@ async def test_each_api_of_the_scripted_model_has_a_real_client_here(examples: A
     assert {request.api for request in examples.model.requests} == {api}
 
 
-def test_the_files_of_the_examples_have_what_they_ask_for(examples: Any) -> None:
+async def test_the_files_of_the_examples_have_what_they_ask_for(examples: Any) -> None:
     """`{{env}}` and the like, in the instruction that `fast-agent setup` writes."""
+    examples.model.requests.clear()
+    async with Client(examples.url("example")) as client:
+        await client.call_tool("send_message", {"message": "Review the code, please."})
     systems = [request.instruction for request in examples.model.requests if "helpful AI Agent" in request.instruction]
     assert systems
     assert not any("{{" in system for system in systems)

@@ -59,13 +59,16 @@ SICK = Result(
 
 
 class Fleet:
-    """Where the agents are and what they answer; a test changes `answers`."""
+    """Where agents and services are and what they answer; a test changes `answers`."""
 
     def __init__(self) -> None:
         agents = ("harper", "research", "tech_research", "engineering")
         self.where = {agent: [Endpoint(f"http://{agent}:8080/mcp", f"10.0.{n}.2")] for n, agent in enumerate(agents)}
         self.where["research"].append(Endpoint("http://research:8080/mcp", "10.0.1.3"))
         self.answers = {agent: Result("ok", WELL, "2026-07-28", 0.003, agent, "1.4.0") for agent in agents}
+        for service in ("argos", "neo4j", "gitea"):
+            self.where[service] = [Endpoint(f"http://{service}:8080/mcp", "10.0.9.2")]
+            self.answers[service] = Result("ok", WELL)
 
     undeclared: tuple[str, ...] = ()
 
@@ -92,7 +95,8 @@ async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
     )
     follower = FleetWatcher(tmp_path / "agents.yaml")
     loaded = follower.first()
-    service = Service(settings.read({}), loaded, follower, Dependencies(discovery=fleet, check=fleet.check))
+    world = Dependencies(discovery=fleet, services=fleet, check=fleet.check)
+    service = Service(settings.read({}), loaded, follower, world)
     config = uvicorn.Config(
         create_app(service.backend(run="t")), lifespan="off", log_config=None, timeout_graceful_shutdown=1
     )
@@ -156,7 +160,7 @@ async def test_live_from_well_to_the_root_cause(url: str, fleet: Fleet) -> None:
         break_research(fleet)
         await expect(page.locator("#agent-harper")).to_contain_text("because research: Unreachable: neo4j")
         await expect(page.locator("#troubles")).to_contain_text("harper degraded because research: Unreachable: neo4j")
-        await expect(page.locator(".box.root")).to_contain_text(["Research Agent", "Neo4J"])
+        await expect(page.locator(".box.root")).to_contain_text(["Research Agent"])  # neo4j itself answers
         await expect(page.locator("#replicas-research")).to_have_attribute("open", "")
         await expect(page).to_have_title("1 of 5 down · pallas")
         await shoot(page, "trouble")
