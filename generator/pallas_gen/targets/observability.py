@@ -97,7 +97,7 @@ def _rules(fleet: ResolvedFleet) -> Iterator[dict[str, Any]]:
         f"pallas_service_health{of} < 1",
         wait="2m",
         severity="warning",
-        summary="Service {{ $labels.service }} is not well",
+        summary="Service {{ $labels.name }} is not well",
         description="It does not answer as its health in the fleet file says. Agents that need it say so themselves.",
         reason=_SERVICE_CODE,
     )
@@ -151,7 +151,10 @@ _CODE = (
     '{{ . | first | label "code" }}{{ end }}'
 )
 """The code of the reason at the moment of the alert (docs/registry.md); empty where the registry tells none."""
-_SERVICE_CODE = _CODE.replace("agent", "service")
+_SERVICE_CODE = (
+    '{{ with printf "pallas_service_reason{job=%q,fleet=%q,name=%q}" $labels.job $labels.fleet $labels.name | query }}'
+    '{{ . | first | label "code" }}{{ end }}'
+)
 
 
 def _rule(

@@ -50,7 +50,7 @@ CASES = {
         "5m",
         "9m",
     ),
-    "PallasServiceDown": (series("pallas_service_health", "1 1 0x9", service="weather"), "2m", "5m"),
+    "PallasServiceDown": (series("pallas_service_health", "1 1 0x9", name="weather"), "2m", "5m"),
     "PallasRegistryStale": (series("pallas_registry_last_probe_age_seconds", "3 61x20", agent="harper"), "1m", "2m"),
     "PallasRegistryStarved": (series("pallas_registry_lost_seconds_total", "0+12x30"), "5m", "10m"),
     "PallasRegistryConfigBroken": (series("pallas_registry_config_ok", "1 0x20"), "1m", "2m"),
@@ -62,7 +62,7 @@ CASES = {
 REASONS = [
     series("pallas_agent_reason", "_ _ 1x40", agent="harper", code="NoAnswer"),
     series("pallas_agent_reason", "1x40", agent="research", code="ReplicaMissing"),
-    series("pallas_service_reason", "_ _ 1x40", service="weather", code="NoAnswer"),
+    series("pallas_service_reason", "_ _ 1x40", name="weather", code="NoAnswer"),
 ]
 
 
@@ -87,7 +87,7 @@ def test_an_alert_fires_when_it_should_and_not_before(folder: Path, alert: str) 
     (rule,) = group["rules"]
     (folder / "one.yaml").write_text(yaml.safe_dump({"groups": [group]}))
     labels = dict(re.findall(r'(\w+)="([^"]*)"', injected["series"]))
-    kept = {key: labels[key] for key in ("agent", "fleet", "service") if key in labels}
+    kept = {key: labels[key] for key in ("agent", "fleet", "name") if key in labels}
     if "sum by" not in rule["expr"]:
         kept |= {"job": "pallas-registry"}
     expected = {"exp_labels": {"severity": rule["labels"]["severity"], **kept}}
@@ -95,7 +95,7 @@ def test_an_alert_fires_when_it_should_and_not_before(folder: Path, alert: str) 
         expected["exp_annotations"] = {**rule["annotations"], "summary": "harper has not been probed for 1m 1s"}
     else:
         said = {
-            key: text.replace("{{ $labels.agent }}", "harper").replace("{{ $labels.service }}", "weather")
+            key: text.replace("{{ $labels.agent }}", "harper").replace("{{ $labels.name }}", "weather")
             for key, text in rule["annotations"].items()
         }
         expected["exp_annotations"] = said | ({"reason": "NoAnswer"} if "reason" in said else {})

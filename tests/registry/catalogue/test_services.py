@@ -50,9 +50,9 @@ async def test_a_service_is_followed_beside_the_agents(served: Path, time, fake:
         assert (logged["name"], logged["new"], logged["log_level"]) == ("weather", "error", "warning")
         exposition = (await service.monitor.metrics.scrape(""))[0].decode()
         for line in (
-            'pallas_service_health{service="weather"} 0.0',
-            'pallas_service_reason{code="ConnectionRefused",service="weather"} 1.0',
-            'pallas_service_state_changes_total{new="error",old="ok",service="weather"} 1.0',
+            'pallas_service_health{name="weather"} 0.0',
+            'pallas_service_reason{code="ConnectionRefused",name="weather"} 1.0',
+            'pallas_service_state_changes_total{name="weather",new="error",old="ok"} 1.0',
         ):
             assert line in exposition
         assert 'agent="weather"' not in exposition
@@ -79,6 +79,6 @@ async def test_what_cannot_be_asked_is_no_metric_and_no_warning(served: Path, ti
             await time.advance(1)
             assert ("shy", "unknown", "NotProbed") in documented(service)
             exposition = (await service.monitor.metrics.scrape(""))[0].decode()
-    assert 'pallas_service_reason{code="NotProbed",service="shy"} 1.0' in exposition
-    assert 'pallas_service_health{service="shy"}' not in exposition
+    assert 'pallas_service_reason{code="NotProbed",name="shy"} 1.0' in exposition
+    assert 'pallas_service_health{name="shy"}' not in exposition
     assert not [entry for entry in logs if entry.get("name") == "shy" and entry["log_level"] != "info"]

@@ -145,6 +145,8 @@ def test_waiting_are_those_nothing_is_known_about(agent_states: AgentStates) -> 
     assert agent_states.waiting == ("harper", "research")
     agent_states.set_sighting("harper", Sighting(problem=Reason("NameNotFound", "name not found")))
     assert agent_states.waiting == ("research",)
+    agent_states.set_sighting("research", Sighting(problem=Reason("NotProbed", "not probed: a command"), unsure=True))
+    assert agent_states.waiting == ()
 
 
 def test_10000_injected_changes_are_heard_complete_and_in_order(agent_states: AgentStates, heard: Heard) -> None:

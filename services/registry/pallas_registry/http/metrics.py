@@ -170,12 +170,12 @@ class Metrics:
         health = GaugeMetricFamily(
             "pallas_service_health",
             "As pallas_agent_health, of a service that is probed. In need of credentials is 1: it is there.",
-            labels=["service"],
+            labels=["name"],  # `service` is a label of Prometheus Operator's own
         )
         reason = GaugeMetricFamily(
             "pallas_service_reason",
             "1; the label tells the code of the reason for the state.",
-            labels=["service", "code"],
+            labels=["name", "code"],
         )
         for service in self._service_states.agents:
             condition = self._service_states.condition(service)
@@ -185,7 +185,8 @@ class Metrics:
         yield from (health, reason)
 
     def _counted(self, kind: MemberKind, states: AgentStates) -> Metric:
-        family = CounterMetricFamily(f"pallas_{kind}_state_changes", _CHANGES[kind], labels=[kind, "old", "new"])
+        label = "name" if kind == "service" else kind
+        family = CounterMetricFamily(f"pallas_{kind}_state_changes", _CHANGES[kind], labels=[label, "old", "new"])
         # the series of a member that is gone would be exposed for ever
         present = set(states.agents)
         for (agent, old, new), count in sorted(self._changes.items()):

@@ -88,11 +88,13 @@ class AgentStates:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Agents of the file nothing is known about yet."""
+        """Agents of the file nothing is known about yet, and will be: not those that cannot be asked."""
         return tuple(
             agent
             for agent, entry in self._entries.items()
-            if entry.condition.state == "unknown" and entry.reported is None
+            if entry.condition.state == "unknown"
+            and entry.reported is None
+            and entry.condition.reason.code != "NotProbed"
         )
 
     @property
