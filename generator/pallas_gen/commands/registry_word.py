@@ -31,7 +31,7 @@ async def registry_word(url: str, file: Path) -> str:
             response = await http_client.request("GET", f"{registry}{_CATALOGUE}")
         entries = json.loads(response.body)["servers"]
         return next((word for entry in entries if (word := _word(entry, url))), "")
-    except (Refused, OSError, TimeoutError, http_client.Unreachable, ValueError, KeyError, TypeError):
+    except (Refused, OSError, TimeoutError, http_client.Unreachable, ValueError, KeyError, TypeError, AttributeError):
         return ""
 
 

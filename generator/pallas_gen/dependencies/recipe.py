@@ -13,7 +13,7 @@ from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import images
 from pallas_contract.fleet.fastagent import Command, Config
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_gen.dependencies import launch
+from pallas_gen.dependencies import launch, requirements
 from pallas_gen.dependencies.launch import Package
 from pallas_gen.dependencies.requirements import Files
 
@@ -108,6 +108,8 @@ def command_problem(command: Command) -> str:
     if parsed is None:
         return f"`{command.program}` is called with options that an image cannot be built by"
     words = (parsed[0].specifier, parsed[0].program, *parsed[0].extra)
+    if any(requirements.CREDENTIALS.search(word) for word in words):
+        return "a password stands in the URL of its package, and would be copied"
     return "a variable stands in the name of its package" if any("${" in word for word in words) else ""
 
 

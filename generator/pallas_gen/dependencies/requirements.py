@@ -29,7 +29,7 @@ _PRESENT = frozenset({"pallas-kit", "fast-agent-mcp"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)[ =]\s*(\S+)")
 _LOCAL = re.compile(r"(-e|--editable)\b|\.{0,2}/|file:|\S+ ?@ ?file:")
-_CREDENTIALS = re.compile(r"://[^/\s]+@")
+CREDENTIALS = re.compile(r"://[^/\s]+@")
 _NO_TOML = "cannot be read as TOML"
 
 
@@ -91,7 +91,7 @@ def _pyproject(path: str, data: Mapping[str, Any], problems: list[Problem]) -> l
     if not isinstance(listed, list) or not all(isinstance(line, str) for line in listed):
         problems.append(Problem(Where(path), "`project.dependencies` must be a list of requirements"))
         return []
-    if "dependencies" in project.get("dynamic", []):
+    if "dependencies" in _list(project, "dynamic"):
         hint = f"write them into {REQUIREMENTS}, or lock them: uv lock"
         problems.append(Problem(Where(path), "its dependencies are dynamic and cannot be read", hint))
     return [line for line in listed if _plain(line) not in _PRESENT]
@@ -100,9 +100,10 @@ def _pyproject(path: str, data: Mapping[str, Any], problems: list[Problem]) -> l
 def _pylock(path: str, data: Mapping[str, Any], problems: list[Problem]) -> list[str]:
     """Return the packages of a lock (PEP 751) as requirements with hashes."""
     lines = []
-    for package in data.get("packages", []):
-        archives = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
-        hashes = sorted({archive["hashes"]["sha256"] for archive in archives if "sha256" in archive.get("hashes", {})})
+    for package in _tables(data, "packages"):
+        archives = [*_list(package, "wheels"), *([package["sdist"]] if "sdist" in package else [])]
+        digests = [archive.get("hashes") for archive in archives if isinstance(archive, Mapping)]
+        hashes = sorted({str(each["sha256"]) for each in digests if isinstance(each, Mapping) and "sha256" in each})
         if not hashes or "version" not in package:
             message = f"`{package.get('name')}` has no version with hashes and cannot be installed from an index"
             problems.append(Problem(Where(path), message))
@@ -131,7 +132,7 @@ def _lines(text_of: TextOf, paths: Sequence[str], text: str, problems: list[Prob
         elif _LOCAL.match(line):
             hint = "name a package of an index, or build an image of your own: `image`"
             problems.append(Problem(where, "a package of this machine reaches no image", hint))
-        elif _CREDENTIALS.search(line):
+        elif CREDENTIALS.search(line):
             hint = "put the address into pip's own settings, which go into the build as a secret"
             problems.append(Problem(where, "a password stands in a URL, and would be copied", hint))
         elif _plain(line) not in _PRESENT:
@@ -154,9 +155,13 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
 
 def _tables(data: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Return the tables of a list of packages, each with a name; none where there is anything else."""
-    listed = data.get(key)
-    tables = listed if isinstance(listed, list) else []
-    return [table for table in tables if isinstance(table, Mapping) and isinstance(table.get("name"), str)]
+    return [table for table in _list(data, key) if isinstance(table, Mapping) and isinstance(table.get("name"), str)]
+
+
+def _list(data: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list at `key`, empty where there is anything else."""
+    value = data.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _files(lines: list[str]) -> Files:

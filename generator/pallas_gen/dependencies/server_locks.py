@@ -35,7 +35,7 @@ def parse(text: str, problems: list[Problem]) -> Locks:
     """Return the entries of the file. What is wrong with it goes to `problems`."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     entries = data.get("servers") if isinstance(data, dict) and data.get("version") == _VERSION else None
     if not isinstance(entries, dict) or not all(_is_entry(key, entry) for key, entry in entries.items()):

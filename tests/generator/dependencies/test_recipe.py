@@ -89,6 +89,7 @@ def test_servers_that_no_image_can_have_are_named(make, run) -> None:
         "b": "npx, args: ['${NAME}']",
         "c": "deno",
         "d": "uvx, args: [ok]",
+        "e": "uvx, args: [--from, 'tool @ https://ci:pw-canary@host.example/tool.whl', tool]",
     }
     text = "".join(f"    {name}: {{command: {line}}}\n" for name, line in servers.items())
     path = make(
@@ -97,6 +98,8 @@ def test_servers_that_no_image_can_have_are_named(make, run) -> None:
     )
     err = run("validate", "-f", str(path))[2]
     assert "mcp.servers.a.command: `uvx` is called with options that an image cannot be built by: in a container" in err
+    assert "mcp.servers.e.command: a password stands in the URL of its package, and would be copied: in a" in err
+    assert "pw-canary" not in err
     assert "mcp.servers.b.command: a variable stands in the name of its package: in a container" in err
     assert "mcp.servers.c.command: the agent image has no `deno`: in a container" in err
     assert "mcp.servers.d" not in err

@@ -116,6 +116,20 @@ def test_dependencies_that_are_no_list_are_refused(text: str) -> None:
     assert found(pyproject__toml=text)[1] == ["pyproject.toml: `project.dependencies` must be a list of requirements"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[project]\ndynamic = 1\n"),
+        ("pylock.toml", 'packages = ["x"]\n'),
+        ("pylock.toml", "packages = 1\n"),
+        ("pylock.toml", '[[packages]]\nname = "x"\nversion = "1"\nwheels = [1]\n'),
+        ("pylock.toml", '[[packages]]\nname = "x"\nversion = "1"\nwheels = [{hashes = 1}]\n'),
+    ],
+)
+def test_no_shape_of_a_file_ends_in_a_traceback(name: str, text: str) -> None:
+    assert found(**{name.replace(".", "__"): text})[0] == {}
+
+
 UV_LOCK = 'version = 1\n[[package]]\nname = "six"\n[[package]]\nname = "idna"\n'
 
 

@@ -51,6 +51,7 @@ def test_what_is_written_is_read_again_and_holds_what_is_wanted_alone() -> None:
         "",
         "[]",
         "<<<<<<< ours",
+        "[" * 100_000,
         '{"version": 2, "servers": {}}',
         '{"version": 1}',
         '{"version": 1, "servers": {"python a": {"requirements": "a==1"}}}',
