@@ -95,6 +95,9 @@ class ScriptedModel:
         except Unscripted as error:
             self.unscripted.append(str(error))
             raise
+        except Exception as error:  # the test's own function: a 500, and else nobody would hear why
+            self.unscripted.append(f"the function that answers has failed: {type(error).__name__}: {error}")
+            raise
 
     def refuse(self, what: str) -> None:
         """Note a call that was none of a model."""

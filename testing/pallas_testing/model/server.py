@@ -117,6 +117,7 @@ class _Endpoint:
                 request = self._api.read(_object(raw), http.client.host if http.client else "")
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 message = f"not a request of this API: {type(error).__name__}: {error}"
+                self._backend.refuse(message)
                 await sender.json(400, self._api.failure(Failure(400, message)))
                 return
             await self._backend.respond(self._api, request, http, sender)

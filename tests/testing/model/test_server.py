@@ -42,11 +42,13 @@ def test_models_are_listed_in_both_ways(scripted_model: ScriptedModel, http: htt
         ("messages", '{"model": "m", "messages": [{"role": "user", "content": [{}]}]}'),
     ],
 )
-def test_what_is_no_request_is_refused(http: httpx.Client, path: str, body: str) -> None:
+def test_what_is_no_request_is_refused(http: httpx.Client, scripted_model: ScriptedModel, path: str, body: str) -> None:
     with http:
         answer = http.post(f"/v1/{path}", content=body)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
     assert "not a request of this API" in answer.json()["error"]["message"]
+    assert scripted_model.problems() == [answer.json()["error"]["message"]]
+    scripted_model.unscripted.clear()
 
 
 def test_an_api_that_it_does_not_have_is_a_call_nobody_scripted(
@@ -115,6 +117,14 @@ def test_answers_may_be_a_function(tmp_path: Path) -> None:
             texts.append(http.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"])
     assert texts == ["HELLO", "by a rule"]
     model.verify()
+
+
+def test_a_function_that_fails_is_told() -> None:
+    model = ScriptedModel(function=lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
+    with serving(model), httpx.Client(base_url=model.url, verify=False) as http:
+        body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+        assert http.post("/v1/chat/completions", json=body).status_code == 500
+    assert model.problems() == ["the function that answers has failed: ZeroDivisionError: division by zero"]
 
 
 def test_a_rule_of_one_agent_is_asked_before_those_of_everybody(http: httpx.Client, scripted_model: Any) -> None:

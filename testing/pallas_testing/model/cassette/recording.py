@@ -69,6 +69,8 @@ class Recorder:
             if not sender.started:
                 message = f"the provider does not answer: {type(error).__name__}"
                 await sender.json(502, api.failure(Failure(502, message)))
+        except OSError as error:
+            self.refuse(f"not recorded: {error.filename or self._path}: {(error.strerror or str(error)).lower()}")
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             self.refuse(f"not recorded: the provider's answer cannot be read: {type(error).__name__}: {error}")
 

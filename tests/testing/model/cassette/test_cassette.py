@@ -173,6 +173,17 @@ async def test_what_cannot_be_recorded_is_told_and_left_out(
     assert len(yaml.safe_load((tmp_path / "c.yaml").read_text())["exchanges"]) == 1
 
 
+async def test_a_cassette_that_cannot_be_written_is_told(
+    scripted_model: ScriptedModel, clients: type[Client], tmp_path: Path
+) -> None:
+    reports: list[str] = []
+    (tmp_path / "c.yaml.part").mkdir()
+    scripted_model.rule(say="whole")
+    with recording(scripted_model.url, tmp_path / "c.yaml", reports) as url:
+        assert (await clients("chat", True, url).ask("whole")).text == "whole"
+    assert reports == [f"not recorded: {tmp_path}/c.yaml.part: is a directory"]
+
+
 async def test_a_provider_that_is_not_there(tmp_path: Path, clients: type[Client]) -> None:
     reports: list[str] = []
     with (
