@@ -233,8 +233,9 @@ POD, OTHER = "10.244.0.3", "10.244.0.4"
 async def test_a_pod_that_is_not_ready_is_asked_only_where_no_other_of_its_agent_is() -> None:
     resolver = Resolver(**{"harper.pods": [f"{POD} {OTHER}"], "ready": [f"{POD} 10.244.0.9", NotFound]})
     source = DnsDiscovery(resolver, domain="pods", ready_domain="ready")
-    assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD]
-    assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD, OTHER]
+    for ips, ready in (([POD], True), ([POD, OTHER], False)):
+        sighting = (await look(source, "harper"))["harper"]
+        assert ([endpoint.ip for endpoint in sighting.endpoints], sighting.ready) == (ips, ready)
     assert source.undeclared == (), "of those that are ready only, seen twice"
 
 

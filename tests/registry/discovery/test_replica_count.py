@@ -33,6 +33,17 @@ async def test_fewer_than_wanted_are_told_after_the_time_of_a_start(count: Repli
     assert count.check("harper", two) == Sighting((A, B), missing=SHORT)
 
 
+async def test_one_that_is_not_ready_counts_for_none_however_it_answers(time) -> None:
+    """Callers do not reach it: Kubernetes sends them to those that are ready."""
+    count = ReplicaCount(lambda _: 1, clock=time.clock)
+    unready = Sighting((A,), ready=False)
+    assert count.check("harper", unready) == unready
+    await time.advance(PATIENCE)
+    missing = Reason("ReplicaMissing", "0 of 1 replicas ready")
+    assert count.check("harper", unready) == Sighting((A,), ready=False, missing=missing)
+    assert count.check("harper", Sighting((A,))) == Sighting((A,))
+
+
 async def test_all_of_them_for_a_moment_begin_the_time_again(count: ReplicaCount, time) -> None:
     count.check("harper", Sighting((A, B)))
     await time.advance(PATIENCE)

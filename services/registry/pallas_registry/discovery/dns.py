@@ -157,9 +157,10 @@ class DnsDiscovery:
     def _sighting(self, agent: str, addresses: Iterable[str]) -> Sighting:
         endpoint = self._endpoint(agent)
         usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
-        chosen = [ip for ip in usable if ip in self._ready] or usable
-        endpoints = tuple(endpoint._replace(ip=ip) for ip in chosen)
-        return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)
+        ready = [ip for ip in usable if ip in self._ready]
+        endpoints = tuple(endpoint._replace(ip=ip) for ip in ready or usable)
+        is_ready = bool(ready) or not (endpoints and self._ready_domain)
+        return Sighting(endpoints, OK if endpoints else NOT_ALLOWED, ready=is_ready)
 
     async def _resolve_once(self, host: str) -> frozenset[str]:
         try:

@@ -22,16 +22,17 @@ class ReplicaCount:
         self._since: dict[str, float] = {}
 
     def check(self, agent: str, sighting: Sighting) -> Sighting:
-        """Return the sighting, with `missing` where replicas have been missing for too long."""
+        """Return the sighting, with `missing` where replicas have been missing, or none was ready, for too long."""
         expected = self._expected(agent)
-        actual = len(sighting.endpoints)
+        actual = len(sighting.endpoints) if sighting.ready else 0
         if actual >= expected:
             self._since.pop(agent, None)
             return sighting
         since = self._since.setdefault(agent, self._clock())
         if self._clock() - since < PATIENCE:
             return sighting
-        return replace(sighting, missing=Reason("ReplicaMissing", f"{actual} of {expected} replicas found"))
+        found = "found" if sighting.ready else "ready"
+        return replace(sighting, missing=Reason("ReplicaMissing", f"{actual} of {expected} replicas {found}"))
 
     def retain(self, agents: Collection[str]) -> None:
         """Forget every agent that is not in `agents`."""

@@ -42,6 +42,8 @@ class Sighting:
     unsure: bool = False
     missing: Reason = OK
     absence: Reason = OK
+    ready: bool = True
+    """False where Kubernetes calls none of the endpoints ready: the registry reaches them, and callers do not."""
 
 
 OnSighting = Callable[[str, Sighting], None]
