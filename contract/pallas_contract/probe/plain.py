@@ -24,7 +24,8 @@ async def ask(target: Target) -> None:
 async def _get(target: Target) -> None:
     # the status says it all, and a page may have no end
     response = await http_client.request("GET", target.url, address=target.address, is_complete=lambda _: True)
-    raise_for_status(response)
+    if response.status != 503:  # how a page of health says "down"; an MCP server says "later" with it
+        raise_for_status(response)
     if response.status != 200:
         raise ProbeEnded("error", Reason("HttpError", f"HTTP {response.status}"), response.status)
 

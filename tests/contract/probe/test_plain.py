@@ -33,7 +33,7 @@ async def answering(text: bytes) -> AsyncIterator[str]:
         ("204 No Content", "error", "HttpError"),
         ("404 Not Found", "error", "HttpError"),
         ("500 Oh", "error", "HttpError"),
-        ("503 Later", "degraded", "ServiceUnavailable"),
+        ("503 Down", "error", "HttpError"),
         ("401 Who", "unauthenticated", "Unauthorized"),
         ("302 There", "error", "Redirect"),
     ],
