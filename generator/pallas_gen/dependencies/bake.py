@@ -143,6 +143,8 @@ def _index() -> dict[str, str]:
     variables = {
         "UV_DEFAULT_INDEX": options.get("index-url"),
         "UV_INDEX": options.get("extra-index-url"),
+        # pip's rule: the best version of any index; uv's own takes all that the first one has from there
+        "UV_INDEX_STRATEGY": "unsafe-best-match" if options.get("extra-index-url") else None,
         "UV_INSECURE_HOST": options.get("trusted-host"),
         "SSL_CERT_FILE": options.get("cert"),
         "HTTPS_PROXY": options.get("proxy"),

@@ -159,3 +159,5 @@ def test_uv_reaches_the_index_by_pips_settings(tmp_path: Path, monkeypatch: pyte
         "HTTPS_PROXY": "http://p:1",
         "HTTP_PROXY": "http://p:1",
     }
+    bake.PIP_CONF.write_text("[global]\nextra-index-url = https://more.example/simple\n")
+    assert bake._index() == {"UV_INDEX": "https://more.example/simple", "UV_INDEX_STRATEGY": "unsafe-best-match"}
