@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pallas_testing.project.fleet_file import FleetFile
 _NEVER = {".git", ".hg", ".pallas", "node_modules", "__pycache__", ".tox", ".nox"}
 _CACHE = "_cache"
 """What ends like this and begins with a dot is a cache: .pytest_cache, .mypy_cache, .ruff_cache."""
+_PORTS = range(1, 65536)
 _WITH_ADDRESSES = ("fastagent.*.yaml", "fast-agent*.yaml", ".env")
 """Files beside agents.yaml in which somebody may have typed the address of a member."""
 
@@ -24,32 +26,34 @@ def copy(file: Path, folder: Path, claims: Claims, pool: IPv4Network | None = No
     """Copy the project of an agents.yaml to `folder`, which is not there yet, and return the file of the copy.
 
     Every port that the file gives, the registry's in any case, is another one, claimed by `claims`; so are the ports
-    in addresses of this machine in fast-agent's files. Containers get their networks from `pool`, where there is one.
+    in addresses of this machine in fast-agent's files. What is no port, missing or given twice stays wrong.
+    Containers get their networks from `pool`, where there is one.
 
     Raises:
         NoFleetFile: the file is not there, or no YAML.
         claims.NothingFree: there are no ports.
     """
     original = fleet_file.read(file)
-    shutil.copytree(file.parent, folder, symlinks=True, ignore=_ignored)
+    shutil.copytree(file.parent, folder, symlinks=True, ignore=partial(_ignored, folder.resolve()))
     places = _ports(original)
-    numbers = dict(zip(places, claims.ports(len(places)), strict=True))
+    given = dict.fromkeys(places.values())
+    claimed = dict(zip(given, claims.ports(len(given)), strict=True))
+    numbers = {path: claimed[port] for path, port in places.items()}
     values: dict[edits.Path, object] = {**numbers}
     if pool is not None:
         values["networks", "pool"] = pool
     copied = folder / file.name
     copied.write_text(edits.set_values(file.read_text("utf-8"), values), "utf-8")
-    _readdress(folder, {port: numbers[path] for path, port in places.items() if port is not None})
+    _readdress(folder, claimed)
     return fleet_file.read(copied)
 
 
-def _ports(file: FleetFile) -> dict[edits.Path, int | None]:
-    """Return the ports of a file by their keys; agents must have one, services may."""
-    agents: dict[edits.Path, int | None] = {("agents", name, "port"): port for name, port in file.agents.items()}
-    services: dict[edits.Path, int | None] = {
-        ("services", name, "port"): port for name, port in file.services.items() if port is not None
-    }
-    return {("registry_port",): file.registry_port, **agents, **services}
+def _ports(file: FleetFile) -> dict[edits.Path, int]:
+    """Return the ports of a file by their keys, the registry's also where the file has none."""
+    ports: dict[edits.Path, int | None] = {("registry_port",): file.registry_port}
+    for section, members in (("agents", file.agents), ("services", file.services)):
+        ports |= {(section, name, "port"): port for name, port in members.items()}
+    return {path: port for path, port in ports.items() if port is not None and port in _PORTS}
 
 
 def _readdress(folder: Path, ports: Mapping[int, int]) -> None:
@@ -63,9 +67,20 @@ def _readdress(folder: Path, ports: Mapping[int, int]) -> None:
             path.write_text(changed, "utf-8", "surrogateescape")
 
 
-def _ignored(folder: str, names: list[str]) -> set[str]:
-    """Return what no fleet needs: version control, caches, virtual environments, what is neither file nor folder."""
-    return {name for name in names if name in _NEVER or _is_cache(name) or _is_no_source(Path(folder, name))}
+def _ignored(target: Path, folder: str, names: list[str]) -> set[str]:
+    """Return what no fleet needs: version control, caches, virtual environments, what is neither file nor folder.
+
+    Nor what the copy itself lies in, as below a temporary folder inside the project.
+    """
+    around = {target, *target.parents}
+    return {
+        name
+        for name in names
+        if name in _NEVER
+        or _is_cache(name)
+        or Path(folder, name).resolve() in around
+        or _is_no_source(Path(folder, name))
+    }
 
 
 def _is_cache(name: str) -> bool:

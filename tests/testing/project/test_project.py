@@ -67,6 +67,32 @@ def test_a_copy_has_what_a_fleet_needs_and_addresses_that_hold(project: Path, tm
     assert text == f"a: http://localhost:{copy.port('model')}/v1\nb: http://example.test:24110\nc: 24110\n"
 
 
+@pytest.mark.parametrize(
+    ("key", "ports"),
+    [("", [None, "new"]), (", port: 99999", [99999, "new"]), (", port: 24102", ["new", "new"])],
+    ids=["missing", "none", "twice"],
+)
+def test_what_is_wrong_with_a_port_stays_wrong(tmp_path: Path, key: str, ports: list[object]) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "agents.yaml").write_text(
+        f"name: x\nagents:\n  a: {{module: a{key}}}\n  b: {{module: b, port: 24102}}\n"
+    )
+    held = Claims()
+    copy = copies.copy(tmp_path / "project" / "agents.yaml", tmp_path / "copy", held)
+    held.close()
+    assert [port if port in (None, 99999) else "new" for port in copy.agents.values()] == ports
+    assert (copy.agents["a"] == copy.agents["b"]) == ("24102" in key)
+
+
+def test_a_project_around_the_copy_is_copied_without_it(project: Path) -> None:
+    (project.parent / "tmp" / "pytest-0").mkdir(parents=True)
+    held = Claims()
+    copy = copies.copy(project, project.parent / "tmp" / "pytest-0" / "copy", held)
+    held.close()
+    assert copy.path.is_file()
+    assert not (copy.path.parent / "tmp").exists()
+
+
 def test_the_file_says_who_calls_whom(project: Path) -> None:
     file = fleet_file.read(project)
     assert file.calls == {"harper": ("tech_research", "model"), "tech_research": ()}
