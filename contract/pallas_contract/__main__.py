@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.probe import http_client, probe
+from pallas_contract.probe import probe
 
 PAUSE = 1.0
 """Seconds between two attempts while waiting."""
@@ -23,36 +23,17 @@ Sleep = Callable[[float], Awaitable[None]]
 
 async def check(url: str, *, deep: bool = False) -> str:
     """Return why the URL does not answer as it should; empty when it does. `deep` also calls the tool `get_health`."""
+    result = await probe.probe(_target(url, deep=deep))
+    return "" if result.reachable else result.reason.message
+
+
+def _target(url: str, *, deep: bool) -> probe.Target:
+    """Return the question that a URL stands for, the one that the registry asks there too."""
     if url.startswith("tcp://"):
-        return await _connects(url)
+        return probe.Target(url, plain="tcp")
     if url.endswith(names.MCP_PATH):
-        result = await probe.probe(probe.Target(url, deep=deep))
-        return "" if result.reachable else result.reason.message
-    try:
-        async with asyncio.timeout(probe.TIMEOUT):
-            # the status says it all, and a page may have no end
-            response = await http_client.request("GET", url, is_complete=lambda _: True)
-    except TimeoutError:
-        return f"no answer in {probe.TIMEOUT:g} s"
-    except (http_client.Unreachable, ValueError) as error:
-        return str(error)
-    return "" if response.status == 200 else f"HTTP {response.status}"
-
-
-async def _connects(url: str) -> str:
-    """Return why nothing listens at a `tcp:` URL, empty where something does."""
-    parts = urlsplit(url)
-    try:
-        async with asyncio.timeout(probe.TIMEOUT):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    except TimeoutError:
-        return f"no answer in {probe.TIMEOUT:g} s"
-    except ConnectionRefusedError:
-        return "connection refused"
-    except OSError as error:
-        return str(error)
-    writer.close()
-    return ""
+        return probe.Target(url, deep=deep)
+    return probe.Target(url, plain="get")
 
 
 async def wait(

@@ -43,7 +43,13 @@ async def test_every_dependency_has_to_be_up(serve, mcp, states: tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("status", "code", "output"),
-    [(200, 0, "ok\n"), (404, 1, "HTTP 404\n"), (503, 1, "HTTP 503\n")],
+    [
+        (200, 0, "ok\n"),
+        (401, 0, "ok\n"),
+        (302, 1, "HTTP 302, and redirects are not followed\n"),
+        (404, 1, "HTTP 404\n"),
+        (503, 1, "HTTP 503\n"),
+    ],
 )
 async def test_a_page_is_asked_for_with_get(serve, answer, status: int, code: int, output: str) -> None:
     server = await serve(answer(status))
@@ -55,6 +61,7 @@ async def test_a_port_is_asked_whether_somebody_listens(serve, answer) -> None:
     server = await serve(answer(503))
     assert await command.check(server.url.replace("http://", "tcp://")) == ""
     assert await command.check("tcp://127.0.0.1:1") == "connection refused"
+    assert (await command.check("tcp://127.0.0.1:port")).startswith("Port could not be cast")
 
 
 async def test_without_a_url_the_arguments_are_wrong() -> None:
