@@ -113,6 +113,12 @@ META_PATH = "io.pallas-kit/path"
 META_SECONDS = "io.pallas-kit/seconds"
 """Seconds the task has left; not a time of day, because clocks of two hosts differ."""
 
+CALLER_HEADER = "pallas-caller"
+"""HTTP header from the gateway to an agent: a digest of the caller that the gateway has verified, the same for every
+token of that caller. Heeded from the bearer of the static token `GATEWAY` only."""
+
+GATEWAY = "gateway"
+"""Name of the static token that the gateway presents to agents."""
 REGISTRY = "registry"
 REGISTRY_SERVER = "pallas-registry"
 """Name under which the registry itself answers MCP: never that of an agent."""

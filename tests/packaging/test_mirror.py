@@ -64,7 +64,6 @@ ELSEWHERE = {
         "agent_runtime/access/build": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/access/token_files": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/engine/user_code": "tests/agent_runtime/engine/test_definition.py",
-        "service/access/caller": "tests/agent_runtime/access/test_protected_agents.py",
     },
     "a part of the running registry, tested in a whole service with a clock of its own": {
         "registry/loops": "tests/registry/test_service.py",

@@ -10,7 +10,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from pallas_agent_runtime.web.body_limits import AT_ONCE, SMALL, Refusals
+from pallas_agent_runtime.web.body_limits import Refusals
+from pallas_service.http.bodies import AT_ONCE, SMALL
 
 LIMIT = 1 << 20
 
@@ -56,7 +57,7 @@ async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
         calls = [asyncio.create_task(http.post("/mcp", content=slow(b""))) for _ in range(4 * AT_ONCE)]
         large = [asyncio.create_task(http.post("/mcp", content=slow(b"x" * LIMIT))) for _ in range(AT_ONCE)]
-        while app._budget > 0:
+        while app._budget.left > 0:
             await asyncio.sleep(0)
         assert (await http.post("/mcp", content=b"x" * SMALL)).text == str(SMALL)
         over = await http.post("/mcp", content=slow(b"x" * (SMALL + 1)))
@@ -64,7 +65,7 @@ async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
         ends.set()
         assert {reply.text for reply in await asyncio.gather(*calls)} == {"3"}
         assert {reply.text for reply in await asyncio.gather(*large)} == {str(LIMIT + 3)}
-    assert app._budget == AT_ONCE * LIMIT
+    assert app._budget.left == AT_ONCE * LIMIT
 
 
 async def test_who_hangs_up_gives_back_what_was_taken() -> None:
@@ -83,7 +84,7 @@ async def test_who_hangs_up_gives_back_what_was_taken() -> None:
         {"type": "http.disconnect"},
     ]
     await app({"type": "http", "method": "POST", "headers": []}, receive, send)
-    assert app._budget == AT_ONCE * LIMIT
+    assert app._budget.left == AT_ONCE * LIMIT
 
 
 @pytest.mark.parametrize("headers", [{"content-length": str(LIMIT * 100)}, {"transfer-encoding": "chunked"}])

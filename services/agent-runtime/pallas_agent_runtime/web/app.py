@@ -8,14 +8,13 @@ from typing import Any
 
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.health.downstream import Downstream
@@ -32,7 +31,9 @@ from pallas_contract.documents.health import Health
 from pallas_contract.documents.reason import reported
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.launch import addresses
+from pallas_service.access import hosts
 from pallas_service.access.gate import Gate
+from pallas_service.access.hosts import HostCheck
 
 
 class Pages:
@@ -125,14 +126,10 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
     What is a little too large is still read, so that the caller gets a tool error that names the field; anything beyond
     is refused unread (`body_limits`).
     """
-    hosts = list(settings.allowed_hosts)
     return StreamableHTTPSessionManager(
         server,
         stateless=not settings.remembers,
-        security_settings=TransportSecuritySettings(
-            allowed_hosts=hosts,
-            allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
-        ),
+        security_settings=hosts.settings(settings.allowed_hosts),
         session_idle_timeout=sessions.IDLE_SESSION if settings.remembers else None,
         max_sessions=None,  # `sessions` knows which one to end instead of refusing
         max_request_body_size=body_limits.most_read(settings.max_body),
@@ -147,21 +144,9 @@ def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate
         pages.count(opened)
     mcp = Refusals(mcp, max_body)  # inside of the gate: who has no token uses up none of its budget
     if gate is not None:
-        mcp = _HostCheck(gate.around(mcp), manager.security_settings)
+        mcp = HostCheck(gate.around(mcp), manager.security_settings)
     routes = [*pages.routes(), *(gate.routes() if gate else ()), Route(names.MCP_PATH, mcp)]
     served = Starlette(routes=routes)
     # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
     served.router.redirect_slashes = False
     return served
-
-
-class _HostCheck:
-    """Check of Host and Origin before any token: the transport's own check of them comes behind the gate."""
-
-    def __init__(self, app: ASGIApp, security: TransportSecuritySettings | None) -> None:
-        self._app = app
-        self._security = TransportSecurityMiddleware(security)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = await self._security.validate_request(Request(scope))
-        await (refused or self._app)(scope, receive, send)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from typing import Any
 
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
@@ -11,14 +10,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
+
 TOO_LARGE = 413
 BAD = 400
 SLACK = 64 << 10
 """Bytes of a request body beside the message and the images."""
-SMALL = 64 << 10
-"""Bytes of a body that is let in however many there are, so that images of some callers do not lock all others out."""
-AT_ONCE = 4
-"""Calls with as large a body as is allowed that are open at once; beyond them, 503."""
 
 
 class Refusals:
@@ -27,8 +24,7 @@ class Refusals:
     A body beyond the limit is refused before it is read, so its id is not known: JSON-RPC has `null` for that, and
     clients take it for the answer to what they sent. The SDK says it as plain text, of which a client can tell its user
     nothing. Of a body that is no JSON-RPC message the SDK quotes what pydantic thinks of it: that stays here. What is
-    large takes from a budget for as long as its call is open: the transport holds all of it in memory. It takes as much
-    as has come, not what a head promises: else a few heads and nothing more would lock everybody out.
+    large takes from a budget for as long as its call is open, since the transport holds all of it; beyond, 503.
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
@@ -36,46 +32,30 @@ class Refusals:
         text = f"request body too large: message and images may have {limit} bytes together"
         self._too_large = _error(INVALID_REQUEST, text)
         self._limit = limit
-        self._budget = AT_ONCE * limit
+        self._budget = BodyBudget(limit, most_read(limit))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = int(Headers(scope=scope).get("content-length") or 0)
         if scope["method"] != "POST" or declared > most_read(self._limit):  # no body, or one that nobody reads
             await self._pass_on(scope, receive, send)
-        elif self._charge(declared) > self._budget:
+        elif not self._budget.admits(declared):
             await _busy(scope, receive, send)
         else:
             await self._read(scope, receive, send)
 
-    def _charge(self, size: int) -> int:
-        """Return what a body of `size` bytes takes from the budget."""
-        return min(size, self._limit) if size > SMALL else 0
-
     async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body as far as the budget and its largest size go, then pass it on."""
-        pieces: deque[Message] = deque()
-        size = charged = 0
         try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return
-                pieces.append(message)
-                size += len(message.get("body", b""))
-                if self._charge(size) - charged > self._budget:
-                    await _busy(scope, receive, send)
-                    return
-                self._budget -= self._charge(size) - charged
-                charged = self._charge(size)
-                if not message.get("more_body", False) or size > most_read(self._limit):
-                    break
+            async with self._budget.read(receive) as pieces:
 
-            async def again() -> Message:
-                return pieces.popleft() if pieces else await receive()
+                async def again() -> Message:
+                    return pieces.popleft() if pieces else await receive()
 
-            await self._pass_on(scope, again, send)
-        finally:
-            self._budget += charged
+                await self._pass_on(scope, again, send)
+        except OverBudget:
+            await _busy(scope, receive, send)
+        except UploadAborted:
+            return
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         start: Message | None = None

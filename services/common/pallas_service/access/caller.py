@@ -9,10 +9,15 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import principal_components
 from starlette.requests import HTTPConnection
 
+from pallas_contract import names
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request. `identity` is the same for every token of one caller; `repr` has no token."""
+    """The sender of a request. `identity` is the same for every token of one caller; `repr` has no token.
+
+    Of a call that came through the gateway the caller there is a part of it, so that its callers stay apart.
+    """
 
     name: str
     identity: str
@@ -29,9 +34,13 @@ def caller(request: HTTPConnection | None) -> Caller | None:
         return None
     token = user.access_token
     client, issuer, subject = principal_components(token)
+    parts = [client, issuer, subject]
+    behind = request.headers.get(names.CALLER_HEADER) if request is not None else None
+    if behind and client == names.GATEWAY and issuer is None:
+        parts.append(behind)  # from anybody else it would be a claim that nobody has verified
     return Caller(
         name=subject or client,
-        identity=json.dumps([client, issuer, subject]),  # as JSON: a separator could stand in one of them
+        identity=json.dumps(parts),  # as JSON: a separator could stand in one of them
         token=token.token,
         issuer=issuer,
         audiences=frozenset((token.claims or {}).get("aud", ())),

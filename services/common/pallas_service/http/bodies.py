@@ -1,0 +1,70 @@
+"""Bodies that are read whole: how large one may be, and how much of them is in memory at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.types import Message, Receive
+
+SMALL = 64 << 10
+"""Bytes of a body that is let in however many there are, so that images of some callers do not lock all others out."""
+AT_ONCE = 4
+"""Calls with as large a body as is allowed that are open at once."""
+
+
+class OverBudget(Exception):
+    """A body for which there is no room beside those of the calls that are open."""
+
+
+class UploadAborted(Exception):
+    """A caller that hung up before its body was complete."""
+
+
+class BodyBudget:
+    """The budget of all bodies together: `AT_ONCE` of the largest, those that are not `SMALL`.
+
+    What is large takes from it for as long as its call is open. It takes as much as has come, not what a head promises:
+    else a few heads and nothing more would lock everybody out.
+    """
+
+    def __init__(self, limit: int, most_read: int) -> None:
+        """`limit` is the most bytes that one body is charged for, `most_read` those after which it is read no more."""
+        self._limit = limit
+        self._most_read = most_read
+        self.left = AT_ONCE * limit
+
+    def admits(self, declared: int) -> bool:
+        """Return whether there is room for a body of which a head promises `declared` bytes."""
+        return self._charge(declared) <= self.left
+
+    @asynccontextmanager
+    async def read(self, receive: Receive) -> AsyncIterator[deque[Message]]:
+        """Yield the messages of one body, to its end or until they are beyond `most_read`.
+
+        Raises:
+            OverBudget: there is no room for what has come.
+            UploadAborted: the caller hung up.
+        """
+        pieces: deque[Message] = deque()
+        size = charged = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise UploadAborted
+                pieces.append(message)
+                size += len(message.get("body", b""))
+                if self._charge(size) - charged > self.left:
+                    raise OverBudget
+                self.left -= self._charge(size) - charged
+                charged = self._charge(size)
+                if not message.get("more_body", False) or size > self._most_read:
+                    break
+            yield pieces
+        finally:
+            self.left += charged
+
+    def _charge(self, size: int) -> int:
+        return min(size, self._limit) if size > SMALL else 0

@@ -1,0 +1,53 @@
+"""One budget for the bodies of all open calls; tests/agent_runtime/web/test_body_limits.py fills it over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.types import Message, Receive
+
+from pallas_service.http.bodies import AT_ONCE, SMALL, BodyBudget, OverBudget, UploadAborted
+
+LIMIT = 4 * SMALL
+
+
+def sender(*pieces: bytes | None) -> Receive:
+    """Return what gives `pieces` of a body; None stands for a caller that hangs up."""
+    rest = list(pieces)
+
+    async def receive() -> Message:
+        piece = rest.pop(0)
+        if piece is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": piece, "more_body": bool(rest)}
+
+    return receive
+
+
+async def test_a_large_body_takes_what_has_come_until_its_call_ends() -> None:
+    budget = BodyBudget(LIMIT, 2 * LIMIT)
+    async with budget.read(sender(b"x" * SMALL, b"x")) as pieces:
+        assert budget.left == AT_ONCE * LIMIT - SMALL - 1
+        assert sum(len(piece["body"]) for piece in pieces) == SMALL + 1
+    async with budget.read(sender(b"x" * SMALL)):
+        assert budget.left == AT_ONCE * LIMIT
+
+
+async def test_what_is_beyond_all_limits_is_read_no_further_and_charged_once() -> None:
+    budget = BodyBudget(LIMIT, 2 * LIMIT)
+    async with budget.read(sender(b"x" * (3 * LIMIT), b"never read")) as pieces:
+        assert len(pieces) == 1
+        assert budget.left == (AT_ONCE - 1) * LIMIT
+
+
+async def test_where_there_is_no_room_or_no_end_nothing_stays_taken() -> None:
+    budget = BodyBudget(LIMIT, LIMIT)
+    budget.left = LIMIT - 1
+    assert not budget.admits(LIMIT)
+    assert budget.admits(SMALL)
+    with pytest.raises(OverBudget):
+        async with budget.read(sender(b"x" * (LIMIT - 1), b"x")):
+            raise AssertionError
+    with pytest.raises(UploadAborted):
+        async with budget.read(sender(b"x" * (LIMIT - 1), None)):
+            raise AssertionError
+    assert budget.left == LIMIT - 1
