@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.images import ResolvedImages
 from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.commands import build_settings
+from pallas_gen.commands import build_settings, tool
 from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, read_plan
 from pallas_gen.dependencies import server_locks
 from pallas_gen.images import docker, sources, steps
@@ -29,6 +28,9 @@ from pallas_gen.plan import Plan
 from pallas_gen.targets import image
 
 _PRINTED = "pallas-images"
+_IN_SCRATCH = (
+    "to look into it by hand: `pallas-gen build --print` has the commands, the first writes what they build from"
+)
 
 Base = Annotated[bool, typer.Option("--base", help="The kit's own images only, also where they are; needs no fleet.")]
 Output = Annotated[
@@ -149,10 +151,12 @@ def _run(wanted: _Wanted, scratch: Path, *, push: bool, cluster: Cluster | None)
         typer.echo(line)
     for step in steps.steps(missing, images, options=options, push=push, cluster=cluster):
         typer.echo(step.doing)
-        quiet = None if sys.stdout.isatty() else subprocess.DEVNULL
-        if subprocess.run(step.command, check=False, stdout=quiet).returncode:  # noqa: S603
-            typer.echo(f"{step.doing} failed: {shlex.join(step.command)}", err=True)
-            raise typer.Exit(WORLD)
+        try:
+            tool.run(step.command)
+        except tool.ToolFailed as failure:
+            again = _IN_SCRATCH if str(context) in step.command else f"this failed: {shlex.join(step.command)}"
+            typer.echo("\n".join(filter(None, (str(failure), f"{step.doing} failed", again))), err=True)
+            raise typer.Exit(WORLD) from None
     for name in images:
         typer.echo(f"{name} is here")
 

@@ -27,4 +27,5 @@ def options(folder: Path) -> tuple[str, ...]:
     for variable in docker.PROXIES:
         if os.environ.get(variable):
             result += ["--build-arg", variable]
-    return (*result, *([] if sys.stdout.isatty() else ["--quiet"]))
+    # whole lines, for where the end of them is shown; --quiet would hide why a step fails
+    return (*result, *([] if sys.stdout.isatty() else ["--progress", "plain"]))

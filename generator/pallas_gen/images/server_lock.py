@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -20,7 +21,7 @@ FROM python:3.13-slim AS resolved
 RUN --mount=type=bind,target=/build {settings} \\
     /usr/local/bin/python3 /build/bake.py lock /build/servers.json
 FROM scratch
-COPY --from=resolved {result} /
+COPY --from=resolved {locks} {failures} /
 """
 
 
@@ -30,9 +31,12 @@ def write(folder: Path, packages: Iterable[Package]) -> None:
     for name in ("bake.py", "tools.lock"):
         (folder / name).write_text((sources / name).read_text("utf-8"), "utf-8")
     (folder / "servers.json").write_text(Recipe(servers=tuple(packages)).server_list(), "utf-8")
-    (folder / DOCKERFILE).write_text(_TEXT.format(settings=image.SETTINGS, result=bake.LOCKS), "utf-8")
+    (folder / DOCKERFILE).write_text(
+        _TEXT.format(settings=image.SETTINGS, locks=bake.LOCKS, failures=bake.FAILURES), "utf-8"
+    )
 
 
-def read(output: Path) -> Locks:
-    """Return what the build left in the folder `output`."""
-    return server_locks.resolved((output / bake.LOCKS.name).read_text("utf-8"))
+def read(output: Path) -> tuple[Locks, dict[str, str]]:
+    """Return what the build left in the folder `output`: locks, and why a server has none, both by `Package.key`."""
+    failures: dict[str, str] = json.loads((output / bake.FAILURES.name).read_text("utf-8"))
+    return server_locks.resolved((output / bake.LOCKS.name).read_text("utf-8")), failures

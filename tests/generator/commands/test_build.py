@@ -67,11 +67,27 @@ def test_a_key_goes_into_no_image(make, run, docker: Path) -> None:
     assert run("build", "-f", file, "--allow-plain-secrets")[0] == 0
 
 
-def test_a_build_that_fails_ends_it_with_the_command(make, run, docker: Path) -> None:
-    (docker / "docker").write_text("#!/bin/sh\nexit 1\n")
+def test_a_build_that_fails_ends_it_with_the_last_lines_of_docker(make, run, docker: Path) -> None:
+    lines = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo "line $i"; done; echo ERROR: no such base >&2'
+    (docker / "docker").write_text(f"#!/bin/sh\n{lines}\nexit 1\n")
     code, out, err = run("build", "-f", str(make(ONE)))
     assert (code, out) == (1, f"building {AGENT}\n")
-    assert err.startswith(f"building {AGENT} failed: docker buildx build --load --file ")
+    assert err.splitlines() == [
+        *(f"line {number}" for number in range(62, 101)),
+        "ERROR: no such base",
+        f"building {AGENT} failed",
+        "to look into it by hand: `pallas-gen build --print` has the commands, the first writes what they build from",
+    ]
+
+
+def test_a_push_that_fails_ends_it_with_its_command(make, run, docker: Path) -> None:
+    for image in (AGENT, REGISTRY):
+        (docker / image.rpartition("/")[2]).touch()
+    script = (docker / "docker").read_text()
+    (docker / "docker").write_text(f"{script}case $1 in push) echo denied; exit 1 ;; esac\n")
+    code, _, err = run("build", "-f", str(make(ONE)), "--push")
+    expected = f"denied\npushing {AGENT} failed\nthis failed: docker push --quiet {AGENT}\n"
+    assert (code, err) == (1, expected)
 
 
 def test_without_docker_it_says_what_there_is_instead(make, run, tmp_path: Path, monkeypatch) -> None:

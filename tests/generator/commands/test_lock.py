@@ -29,7 +29,10 @@ locks = {
 }
 output = pathlib.Path(arguments["--output"].removeprefix("type=local,dest="))
 output.mkdir()
+failures = {key: "no such\\nversion" for key in locks if (here / key.replace("/", "_")).exists()}
+locks = {key: lock for key, lock in locks.items() if key not in failures}
 (output / "servers.lock.json").write_text(json.dumps(locks))
+(output / "servers.failed.json").write_text(json.dumps(failures))
 """
 
 
@@ -98,11 +101,50 @@ def test_where_nothing_comes_from_an_index_nothing_is_written(make, run, docker:
     assert not (path.parent / "servers.lock.json").exists()
 
 
-def test_a_build_that_fails_writes_nothing(make, run, docker: Path) -> None:
+def test_what_can_be_resolved_is_kept_and_the_rest_said_with_its_reason(make, run, docker: Path) -> None:
     path = make(FLEET, fastagent__config__yaml=CONFIG)
-    (docker.parent / "docker").write_text("#!/bin/sh\nexit 1\n")
+    lock = path.parent / "servers.lock.json"
+    (docker.parent / "npm @s_n").touch()
+    code, out, err = run("lock", "-f", str(path))
+    assert (code, out.splitlines()[1:]) == (1, [f"wrote {os.path.relpath(lock)}"])
+    assert err.splitlines() == [
+        "@s/n cannot be resolved:",
+        "  no such",
+        "  version",
+        "mend this and run `pallas-gen lock` again; what it could resolve it keeps",
+    ]
+    assert list(json.loads(lock.read_text())["servers"]) == ["python fetch"]
+    assert "has no `@s/n`" in run("validate", "-f", str(path))[2]
+    (docker.parent / "npm @s_n").unlink()
+    assert run("lock", "-f", str(path))[0] == 0
+    assert docker.read_text().splitlines()[-1] == "npm @s/n"
+    assert run("validate", "-f", str(path))[0] == 0
+
+
+def test_an_upgrade_that_fails_leaves_a_whole_lock(make, run, docker: Path) -> None:
+    path = make(FLEET, fastagent__config__yaml=CONFIG)
+    run("lock", "-f", str(path))
+    (docker.parent / "python fetch").touch()
+    code, _, err = run("lock", "-f", str(path), "--upgrade")
+    assert (code, err.splitlines()[0]) == (1, "fetch cannot be resolved, and keeps the versions that it had:")
+    assert requirement(path.parent) == "x==1"
+    assert run("validate", "-f", str(path))[0] == 0
+
+
+def test_where_nothing_could_be_resolved_nothing_is_written(make, run, docker: Path) -> None:
+    path = make(FLEET, fastagent__config__yaml=CONFIG)
+    for key in ("npm @s_n", "python fetch"):
+        (docker.parent / key).touch()
+    assert run("lock", "-f", str(path))[0] == 1
+    assert not (path.parent / "servers.lock.json").exists()
+
+
+def test_a_build_that_fails_says_why_and_names_no_folder_that_is_gone(make, run, docker: Path) -> None:
+    path = make(FLEET, fastagent__config__yaml=CONFIG)
+    (docker.parent / "docker").write_text("#!/bin/sh\necho 'ERROR: no such base' >&2\nexit 1\n")
     code, _, err = run("lock", "-f", str(path))
-    assert (code, err.partition(":")[0]) == (1, "this failed")
+    why = "docker could not do this build; nothing was written. Mend what it says and run `pallas-gen lock` again"
+    assert (code, err) == (1, f"ERROR: no such base\n{why}\n")
     assert not (path.parent / "servers.lock.json").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,11 @@ def test_a_program_that_is_not_there_ends_the_build_with_those_that_are(pip, tmp
     assert ended.value.code == "bake: a has no program b: "
 
 
-def test_a_command_that_fails_ends_the_build() -> None:
+def test_a_command_that_fails_ends_the_build(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
-        bake.run("false")
-    assert ended.value.code == "bake: this failed: false"
+        bake.run("sh", "-c", "echo out; echo err >&2; false", output=tmp_path / "output")
+    assert str(ended.value.code).startswith("bake: this failed: sh -c ")
+    assert (tmp_path / "output").read_text() == "out\nerr\n"
 
 
 TOOLS = "uv==1 \\\n    --hash=sha256:aa\nnodejs-wheel-binaries==24.1 \\\n    --hash=sha256:bb\n"
@@ -78,7 +80,7 @@ def calls(pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str
     """Stand in for uv, npm and whatever else is run, and return the command lines."""
     lines: list[list[str]] = []
 
-    def record(*command: object, env: object = None, cwd: Path | None = None) -> None:
+    def record(*command: object, env: object = None, cwd: Path | None = None, output: Path | None = None) -> None:
         words = [str(word) for word in command]
         lines.append(words)
         if "compile" in words:
@@ -97,6 +99,7 @@ def calls(pip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str
     monkeypatch.setattr(bake, "TOOLS", tmp_path / "tools.lock")
     monkeypatch.setattr(bake, "ROOT", tmp_path / "servers")
     monkeypatch.setattr(bake, "LOCKS", tmp_path / "out.json")
+    monkeypatch.setattr(bake, "FAILURES", tmp_path / "failed.json")
     monkeypatch.setattr(bake, "run", record)
     return lines
 
@@ -127,6 +130,24 @@ def test_servers_are_resolved_with_everything_they_bring_along(calls, tmp_path: 
     compiled, installed = sorted(calls, key=lambda line: "compile" not in line)
     assert {"--universal", "--generate-hashes", "--no-emit-index-url"} <= set(compiled)
     assert {"--omit-lockfile-registry-resolved", "--ignore-scripts"} <= set(installed)
+
+
+def test_a_server_that_cannot_be_resolved_holds_up_no_other(calls, tmp_path: Path, monkeypatch) -> None:
+    record = bake.run
+
+    def fail(*command: object, output: Path | None = None, **options: object) -> None:
+        if output and "compile" in command:
+            output.write_text("\n".join(map(str, range(20))) + "\nno such version\n")
+            sys.exit("bake: this failed: uv")
+        record(*command, output=output, **options)
+
+    monkeypatch.setattr(bake, "run", fail)
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"packages": [PYTHON, NPM]}))
+    bake.main("lock", path)
+    assert json.loads(bake.LOCKS.read_text()) == {"npm @s/n": {"package-lock": TREE}}
+    reason = "\n".join([*map(str, range(6, 20)), "no such version"])
+    assert json.loads(bake.FAILURES.read_text()) == {"python a": reason}
 
 
 def test_a_locked_server_is_installed_by_its_hashes_alone(pip, calls, tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ def test_the_context_has_all_that_the_build_reads_and_no_image_keeps_a_setting(t
     assert [entry["key"] for entry in json.loads((tmp_path / "servers.json").read_text())["packages"]] == ["python a"]
     text = (tmp_path / "Dockerfile.lock").read_text()
     assert "--mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=npm" in text
-    assert text.endswith("FROM scratch\nCOPY --from=resolved /servers.lock.json /\n")
+    assert text.endswith("FROM scratch\nCOPY --from=resolved /servers.lock.json /servers.failed.json /\n")
 
 
 def test_what_the_build_left_is_read(tmp_path: Path) -> None:
     (tmp_path / "servers.lock.json").write_text('{"python a": {"requirements": ["a==1"]}}')
-    assert server_lock.read(tmp_path) == {"python a": '{"requirements": ["a==1"]}'}
+    (tmp_path / "servers.failed.json").write_text('{"npm b": "no such version"}')
+    assert server_lock.read(tmp_path) == ({"python a": '{"requirements": ["a==1"]}'}, {"npm b": "no such version"})
