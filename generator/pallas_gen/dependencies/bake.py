@@ -87,7 +87,7 @@ def locked(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("pyproject.toml", "uv.lock"):
             shutil.copy(folder / name, scratch)
-        options = ["--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", "--quiet"]
+        options = ["--frozen", "--no-default-groups", "--no-emit-project", "--no-header", "--no-annotate", "--quiet"]
         run(_uv(Path(scratch)), "export", *options, "-o", "requirements.txt", cwd=Path(scratch))
         requirements(Path(scratch, "requirements.txt"))
 

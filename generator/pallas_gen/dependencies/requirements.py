@@ -30,6 +30,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)[ =]\s*(\S+)")
 _LOCAL = re.compile(r"(-e|--editable)\b|\.{0,2}/|file:|\S+ ?@ ?file:")
 CREDENTIALS = re.compile(r"://[^/\s]+@")
+_OF_THE_PROJECT = ({"virtual": "."}, {"editable": "."}, {"directory": "."})
+"""Where uv.lock says that the project itself comes from."""
 _NO_TOML = "cannot be read as TOML"
 
 
@@ -49,9 +51,32 @@ def find(text_of: TextOf, path: str | None, problems: list[Problem]) -> Files:
 def packages(files: Files) -> frozenset[str]:
     """Return the names of the packages that are installed by `files`, as they are written."""
     if UV_LOCK in files:
-        return frozenset(package["name"] for package in _tables(tomllib.loads(files[UV_LOCK]), "package"))
+        return _exported(_tables(tomllib.loads(files[UV_LOCK]), "package"))
     matches = (_NAME.match(line) for line in files.get(REQUIREMENTS, "").splitlines())
     return frozenset(match[0] for match in matches if match)
+
+
+def _exported(tables: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the packages of a uv.lock that the project's own dependencies lead to: no group's and no extra's of it.
+
+    Where no package is the project's own, all of them count.
+    """
+    projects = [table["name"] for table in tables if table.get("source") in _OF_THE_PROJECT]
+    if not projects:
+        return frozenset(table["name"] for table in tables)
+    reached: set[tuple[str, str]] = set()
+    pending = [(name, "") for name in projects]
+    while pending:
+        if (node := pending.pop()) in reached:
+            continue
+        reached.add(node)
+        name, extra = node
+        for table in (table for table in tables if table["name"] == name):
+            optional = table.get("optional-dependencies")
+            extras = optional if isinstance(optional, Mapping) else {}
+            for edge in _tables(extras, extra) if extra else _tables(table, "dependencies"):
+                pending += [(edge["name"], text) for text in ("", *map(str, _list(edge, "extra")))]
+    return frozenset(name for name, _ in reached) - set(projects)
 
 
 def _read(text_of: TextOf, path: str, problems: list[Problem]) -> Files:

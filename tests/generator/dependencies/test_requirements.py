@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from uv import find_uv_bin
 
 from pallas_contract.problems import Problem
-from pallas_gen.dependencies import requirements
+from pallas_gen.dependencies import bake, requirements
 
 PYPROJECT = '[project]\nname = "x"\nversion = "1"\ndependencies = [%s]\n'
 PYLOCK = """\
@@ -130,7 +133,47 @@ def test_no_shape_of_a_file_ends_in_a_traceback(name: str, text: str) -> None:
     assert found(**{name.replace(".", "__"): text})[0] == {}
 
 
-UV_LOCK = 'version = 1\n[[package]]\nname = "six"\n[[package]]\nname = "idna"\n'
+UV_LOCK = """\
+version = 1
+requires-python = ">=3.13"
+[[package]]
+name = "own"
+version = "0"
+source = {virtual = "."}
+default-groups = ["docs"]
+dependencies = [{name = "six"}, {name = "requests", extra = ["socks"]}]
+optional-dependencies = {x = [{name = "yarl"}]}
+dev-dependencies = {dev = [{name = "pytest"}], docs = [{name = "sphinx"}]}
+[[package]]
+name = "requests"
+version = "1"
+source = {registry = "https://index.example/simple"}
+dependencies = [{name = "idna"}]
+optional-dependencies = {socks = [{name = "pysocks"}], other = [{name = "chardet"}]}
+[[package]]
+name = "idna"
+version = "1"
+source = {registry = "https://index.example/simple"}
+dependencies = [{name = "requests"}]
+""" + "".join(
+    f'[[package]]\nname = "{name}"\nversion = "1"\nsource = {{registry = "https://index.example/simple"}}\n'
+    for name in ("chardet", "pysocks", "pytest", "six", "sphinx", "yarl")
+)
+
+
+def test_the_same_packages_of_a_uv_lock_count_and_are_installed(tmp_path: Path, monkeypatch) -> None:
+    """By uv itself, as in the build."""
+    project = '[project]\nname = "own"\nversion = "0"\nrequires-python = ">=3.13"\n'
+    (tmp_path / "pyproject.toml").write_text(
+        f'{project}[dependency-groups]\ndocs = ["sphinx"]\n[tool.uv]\ndefault-groups = ["docs"]\n'
+    )
+    (tmp_path / "uv.lock").write_text(UV_LOCK)
+    texts: list[str] = []
+    monkeypatch.setattr(bake, "requirements", lambda path: texts.append(path.read_text()))
+    monkeypatch.setattr(bake, "_uv", lambda _: find_uv_bin())
+    bake.main("requirements", tmp_path)
+    installed = {line.partition("==")[0] for line in texts[0].splitlines()}
+    assert requirements.packages({"uv.lock": UV_LOCK}) == installed == {"six", "requests", "idna", "pysocks"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +187,8 @@ UV_LOCK = 'version = 1\n[[package]]\nname = "six"\n[[package]]\nname = "idna"\n'
         ({"requirements__txt": "six\n", "pyproject__toml": PYPROJECT % '"idna"'}, {"six"}),
         ({"pyproject__toml": PYPROJECT % '"httpx>=0.28", "yarl"'}, {"httpx", "yarl"}),
         ({"pylock__toml": PYLOCK}, {"six"}),
-        ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": UV_LOCK}, {"six", "idna"}),
+        ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": UV_LOCK}, {"six", "requests", "idna", "pysocks"}),
+        ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": '[[package]]\nname = "six"\n'}, {"six"}),
         ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": "package = 1\n"}, set()),
     ],
 )

@@ -56,7 +56,8 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
         package = _BROUGHT_BY.get(top, top)
         if not any(normalized(word) in entry for word in (top, package) for entry in declared):
             message = f"imports `{top}`, which the agent image does not have"
-            hint = f"name `{package}` in requirements.txt beside agents.yaml, or set `image.agent`"
+            name_it = f"name `{package}` in requirements.txt beside agents.yaml (with a uv.lock: `uv add {package}`)"
+            hint = f"{name_it}, or set `image.agent`"
             yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
 
 
