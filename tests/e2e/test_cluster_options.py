@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pallas_contract.documents import server_json
-from pallas_contract.probe import probe
+from pallas_contract.probe import http_client, probe
 
 from . import scenario
 from .release import Release, call, load, namespace, until
@@ -23,6 +23,8 @@ from .release import Release, call, load, namespace, until
 pytestmark = pytest.mark.cluster
 
 IMAGE = "pallas-e2e-baked:1"
+FOREIGN = "pallas-e2e-foreign:1"
+"""Built from nothing of ours: tests/e2e/foreign."""
 HARD = [
     "$HOME ${X} $$ $(PATH)",
     "{{ .Values }}",
@@ -37,7 +39,8 @@ HARD = [
     "",
 ]
 ALL = "|".join(HARD)
-CARD = "---\ntype: agent\nname: {name}\n---\nYou are {name}.\n"
+CARD = "---\ntype: agent\nname: {name}\n{more}---\nYou are {name}.\n"
+SERVERS = {"lazy": "servers: [argos]\n"}
 FLEET: dict[str, Any] = {
     "name": "small",
     "public_url": "https://{name}.example.test",
@@ -49,14 +52,40 @@ FLEET: dict[str, Any] = {
         "lazy": {
             "card": "agents/lazy.md",
             "port": 8103,
-            "depends_on": {"slow": {"required": False}},
+            "depends_on": {"slow": {"required": False}, "argos": {}},
             "instance_scope": "request",
             "title": ALL,
             "files": ["hard.txt"],
             "env": {"NO": "null"} | {f"HARD_{index}": text for index, text in enumerate(HARD)},
         },
     },
+    "services": {
+        "argos": {"image": FOREIGN, "port": 8000, "args": ["8000", "/project/argos.txt"], "files": ["argos.txt"]},
+    },
 }
+TRIED = """
+import os
+print(os.getuid(), os.getgid())
+for path in ("/tmp/own", "/srv/own", "/project/argos.txt", "/var/run/secrets/kubernetes.io"):
+    try:
+        os.listdir(path) if path.endswith(".io") else open(path, "w").close()
+        print(path, "yes")
+    except OSError as error:
+        print(path, type(error).__name__)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")))
+"""
+"""What a program in the container may do."""
+CONNECT = """
+import socket
+try:
+    socket.create_connection(("{address}", {port}), timeout=5).close()
+    print("connected")
+except OSError as error:
+    print(type(error).__name__)
+"""
+REJECTED = {"ConnectionRefusedError", "TimeoutError"}
+"""By a policy: some plugins answer, others drop."""
+MEMBERS = ("slow", "strict", "lazy", "registry")
 REFUSED = {"agents": {"strict": {"env": {"PALLAS_CONNECT_TIMEOUT": "soon"}}}}
 """No number of seconds."""
 NOWHERE = {"agents": {"slow": {"nodeSelector": {"there": "is-none"}}}}
@@ -72,7 +101,8 @@ def write(folder: Path) -> Path:
     """The project folder; returns its agents.yaml."""
     (folder / "agents").mkdir()
     for name in FLEET["agents"]:
-        (folder / "agents" / f"{name}.md").write_text(CARD.format(name=name))
+        (folder / "agents" / f"{name}.md").write_text(CARD.format(name=name, more=SERVERS.get(name, "")))
+    (folder / "argos.txt").write_text("3 pages\n")
     (folder / "hard.txt").write_text(ALL)
     (folder / "fastagent.config.yaml").write_text("default_model: passthrough\n")
     (folder / "agents.yaml").write_text(json.dumps(FLEET, ensure_ascii=False))
@@ -87,14 +117,15 @@ def release(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     config = write(tmp_path_factory.mktemp("small"))
     call(sys.executable, "-m", "pallas_gen", "image", "-f", config)
     call("docker", "build", "-q", "-f", config.with_name("Dockerfile.fleet"), "-t", IMAGE, config.parent)
-    load(IMAGE)
+    call("docker", "build", "-q", "-t", FOREIGN, Path(__file__).with_name("foreign"))
+    load(IMAGE, FOREIGN)
     with namespace("pallas-e2e-small") as space:
         release = Release(config, space)
         try:
             yield release
         finally:
             release.close()
-            call("docker", "image", "rm", "-f", IMAGE)
+            call("docker", "image", "rm", "-f", IMAGE, FOREIGN)
 
 
 @pytest.fixture
@@ -146,6 +177,44 @@ async def test_every_text_arrives_unchanged(fleet: Release) -> None:
     assert json.loads(fleet.python("lazy", code)) == env
     entry = (await scenario.catalogue(fleet.url("registry")))["lazy"]
     assert entry["server"]["title"] == ALL
+
+
+async def service(release: Release, name: str) -> dict[str, Any]:
+    """The registry's entry of a service."""
+    reply = await http_client.request("GET", f"{release.url('registry')}/services")
+    (entry,) = [entry for entry in json.loads(reply.body)["services"] if entry["name"] == name]
+    return dict(entry)
+
+
+async def test_somebody_elses_image_is_called_by_its_agent_and_watched_by_the_registry(fleet: Release) -> None:
+    await scenario.until_states(fleet.url("registry"), {"lazy": "ok"}, within=60)
+    (pod,) = fleet.pods("argos").values()
+    (container,) = pod["spec"]["containers"]
+    assert (container["image"], container.get("command")) == (FOREIGN, None)
+    assert (await service(fleet, "argos"))["status"] == "ok"
+    question = '***CALL_TOOL argos__search_web {"query": "x"}'
+    answer = await scenario.ask(f"{fleet.url('lazy')}/mcp", "lazy", question, "auto")
+    assert f"3 pages about 'x' (argos on {pod['metadata']['name']})" in answer.text
+
+
+def test_somebody_elses_image_may_do_as_little_as_one_of_ours(fleet: Release) -> None:
+    identity, *paths, capabilities = fleet.python("argos", TRIED).splitlines()
+    assert (identity, int(capabilities, 16)) == ("10001 10001", 0)
+    assert paths == [
+        "/tmp/own yes",
+        "/srv/own OSError",
+        "/project/argos.txt OSError",
+        "/var/run/secrets/kubernetes.io FileNotFoundError",
+    ]
+
+
+def test_nobody_reaches_somebody_elses_image_but_its_agent_and_the_registry(fleet: Release) -> None:
+    (address,) = fleet.addresses("argos")
+    ways_in = {member: fleet.python(member, CONNECT.format(address=address, port=8000)) for member in MEMBERS}
+    assert {member for member, answer in ways_in.items() if answer == "connected"} == {"lazy", "registry"}
+    assert ways_in["slow"] in REJECTED
+    (neighbour,) = fleet.addresses("slow")
+    assert fleet.python("argos", CONNECT.format(address=neighbour, port=8080)) in REJECTED
 
 
 async def test_the_fleet_is_well_and_published_where_it_is_served(fleet: Release) -> None:
