@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,10 +44,15 @@ class Health:
 UNKNOWN = Health("error", "not checked yet")
 
 
-async def check(url: str, *, timeout: float = TIMEOUT) -> Health:
-    """Ask once. Never raises for anything the agent does: a check that fails entirely is an `error`."""
+async def check(
+    url: str, *, timeout: float = TIMEOUT, connection: AbstractAsyncContextManager[Client] | None = None
+) -> Health:
+    """Ask once. Never raises for anything the agent does: a check that fails entirely is an `error`.
+
+    `connection` takes the place of one to `url` with the SDK's own settings.
+    """
     try:
-        async with asyncio.timeout(timeout), Client(url) as client:
+        async with asyncio.timeout(timeout), connection or Client(url) as client:
             result = await client.call_tool(TOOL)
         texts = [block.text for block in result.content if block.type == "text"]
         return parse(texts[0]) if len(texts) == len(result.content) == 1 else Health("error", "not a single text block")

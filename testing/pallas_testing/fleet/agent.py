@@ -39,22 +39,21 @@ class Agent:
         images: Sequence[Image] = (),
         session: str | None = None,
         era: str = "auto",
+        token: str | None = None,
         timeout: float = TIMEOUT,
     ) -> Answer:
         """Return the agent's answer.
 
         `session` names a conversation that goes on with the next message of the same name. `era` is a protocol version
-        of MCP, `legacy` for the newest one with a handshake, `auto` for what the agent prefers.
-
-        `timeout` is in seconds.
+        of MCP, `legacy` for the newest one with a handshake, `auto` for what the agent prefers. `token` is the bearer
+        token of the caller, for an agent with `access`. `timeout` is in seconds.
 
         Raises:
             AgentFailed: the agent answers with an error.
             TimeoutError: it does not answer in time.
         """
-        from mcp import Client  # noqa: PLC0415 - takes a second, which a test that asks nobody need not pay
-
-        from pallas_testing.daedalus import chat  # noqa: PLC0415 - imports the same
+        from pallas_testing.daedalus import chat  # noqa: PLC0415 - takes a second, which a test that asks nobody saves
+        from pallas_testing.fleet.connection import connect  # noqa: PLC0415 - imports the same
 
         arguments: dict[str, Any] = {"message": message}
         if images:
@@ -67,7 +66,7 @@ class Agent:
         async def note(progress: float, total: float | None, message: str | None) -> None:
             notifications.append(Progress(time.monotonic() - began, progress, total, message or ""))
 
-        async with asyncio.timeout(timeout), Client(self.url, mode=era) as client:
+        async with asyncio.timeout(timeout), connect(self.url, era=era, token=token) as client:
             tool = chat.choose(self.name, [tool.name for tool in (await client.list_tools()).tools])
             began = time.monotonic()
             result = await client.call_tool(tool, arguments, progress_callback=note)
@@ -88,10 +87,11 @@ class Agent:
         images: Sequence[Image] = (),
         session: str | None = None,
         era: str = "auto",
+        token: str | None = None,
         timeout: float = TIMEOUT,
     ) -> Answer:
         """Return the agent's answer: `send` for tests that are no coroutines."""
-        answering = self.send(message, images=images, session=session, era=era, timeout=timeout)
+        answering = self.send(message, images=images, session=session, era=era, token=token, timeout=timeout)
         with ThreadPoolExecutor(1) as executor:  # the caller's thread may have a loop of its own
             return executor.submit(asyncio.run, answering).result()
 

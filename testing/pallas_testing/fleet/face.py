@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _GAUGES = ("pallas_sessions", "pallas_calls_in_flight")
 """Metrics of an agent that are 0 while nobody uses it."""
+_OK = 200
 
 
 class Fleet:
@@ -66,11 +67,13 @@ class Fleet:
         """Return `http://host:port` at which this machine reaches an agent, or `registry`."""
         return self._target.url(member)
 
-    def health(self, agent: str) -> Health:
+    def health(self, agent: str, *, token: str | None = None) -> Health:
         """Return what an agent says of itself (`get_health`, seed 000 section 2); `error` where it does not answer."""
         from pallas_testing.daedalus import health  # noqa: PLC0415 - imports the SDK, which takes a second
+        from pallas_testing.fleet.connection import connect  # noqa: PLC0415 - imports the same
 
-        checking = health.check(f"{self.url(agent)}/mcp")
+        url = f"{self.url(agent)}/mcp"
+        checking = health.check(url, connection=connect(url, token=token))
         with ThreadPoolExecutor(1) as executor:  # the caller's thread may have a loop of its own
             return executor.submit(asyncio.run, checking).result()
 
@@ -112,8 +115,25 @@ class Fleet:
             AssertionError: it does not come up again.
         """
         self.faults.undo()
-        if self.faults.done:
-            self.wait_for(self._expected, within=PATIENCE)
+        if not self.faults.done:
+            return
+        for member in self.faults.members:
+            self._until_back(member)
+        self.wait_for(self._expected, within=PATIENCE)
+        self.registry.catch_up(self._expected)
+
+    def _until_back(self, member: str) -> None:
+        """Wait until a member answers by itself, then have the registry look: it may not have missed it yet."""
+        if member not in self._target.file.agents or self._expected.get(slug(member)) == "error":
+            return
+        try:
+            ready = f"{self.url(member)}/readyz"
+        except LookupError:  # not published: nobody but the registry reaches it
+            ready = ""
+        if ready:
+            waiting.until(lambda: _status(ready), _is_ok, what=f"{member} itself", within=PATIENCE)
+        what = f"a probe of {member}"
+        waiting.until(lambda: self.registry.recheck(member), _is_ok, what=what, within=PATIENCE)
 
     def no_sessions_left(self, *, within: float = 10.0) -> bool:
         """Return True once no agent has a session open or a call under way.
@@ -158,6 +178,14 @@ class Fleet:
         for number, answer in enumerate(self.answers, 1):
             if canary in answer.text or any(canary in message for message in answer.messages):
                 yield f"answer {number} of {answer.call.server}"
+
+
+def _status(url: str) -> int:
+    return httpx.get(url, timeout=TIMEOUT, trust_env=False).status_code
+
+
+def _is_ok(status: int) -> bool:
+    return status == _OK
 
 
 def _states(states: Mapping[str, str]) -> str:

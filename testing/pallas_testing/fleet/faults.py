@@ -17,6 +17,8 @@ class Faults:
         self._undo = ExitStack()
         self.done: list[str] = []
         """The faults of this test, oldest first: `kill research`."""
+        self.members: dict[str, None] = {}
+        """Those who had them, in order."""
 
     def kill(self, agent: str) -> None:
         """End the agent as a crash would; afterwards it runs again, at the end of the test at the latest."""
@@ -32,7 +34,7 @@ class Faults:
 
     def restart(self, agent: str) -> None:
         """End the agent as a deployment does, and start it again."""
-        self._do(f"restart {agent}", self._target.restart, lambda _: None, agent)
+        self._do(f"restart {agent}", self._target.restart, self._target.restore, agent)
 
     def remove(self, agent: str) -> None:
         """Take the agent away, its name included; it is made anew when the test ends."""
@@ -45,4 +47,5 @@ class Faults:
     def _do(self, fault: str, do: Callable[[str], None], undo: Callable[[str], None], agent: str) -> None:
         do(agent)
         self.done.append(fault)
+        self.members[agent] = None
         self._undo.callback(partial(undo, agent))

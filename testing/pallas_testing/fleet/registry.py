@@ -16,6 +16,8 @@ DOCUMENT = "/.well-known/mcp/server.json"
 _HEALTH = "io.pallas-kit/health"
 TIMEOUT = 10.0
 """Seconds for one document."""
+_PROBED = 30.0
+"""Seconds for a probe with its confirmations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,18 @@ class Registry:
     def state(self, agent: str) -> State:
         """Return the state of an agent, `unlisted` for one that is not in the catalogue."""
         return self.states().get(slug(agent), State("unlisted"))
+
+    def recheck(self, agent: str) -> int:
+        """Have the registry probe an agent now; return the HTTP status: 200 when it has, 429 where it is not its turn.
+
+        Raises:
+            httpx.HTTPError: the registry does not answer.
+        """
+        return httpx.post(f"{self.url}/agents/{agent}/recheck", timeout=_PROBED, trust_env=False).status_code
+
+    def catch_up(self, expected: Mapping[str, str]) -> None:
+        """Wait until `/events` has told of these states, by names in the registry, so that no later test gets them."""
+        self._events.catch_up(expected, TIMEOUT)
 
     def saw(self, agent: str, *statuses: str, within: float = 20.0) -> bool:
         """Return True once the agent was in these states in this order since the test began, others between them.

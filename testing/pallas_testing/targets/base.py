@@ -75,7 +75,11 @@ class Target(ABC):
         raise self.cannot("kill")
 
     def restore(self, agent: str) -> None:
-        """Make a killed agent run again; nothing to do where somebody else does."""
+        """Make a killed or restarted agent run again, or wait until the one that was ended is gone.
+
+        Raises:
+            LookupError: there is nothing to be started again.
+        """
         raise self.cannot("kill")
 
     def pause(self, agent: str) -> None:

@@ -107,6 +107,7 @@ class Compose(Target):
     def kill(self, agent: str) -> None:
         for container in self._existing(agent):
             container.kill()
+            container.wait()  # or a start that follows would find it still running, and do nothing
 
     def restore(self, agent: str) -> None:
         for container in self._existing(agent):

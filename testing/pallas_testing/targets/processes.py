@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from contextlib import suppress
 
 from pallas_testing.project import copies
@@ -15,6 +16,7 @@ from pallas_testing.targets.listeners import listener
 
 GRACE = 30.0
 """Seconds from the interrupt until the fleet is killed; `pallas` itself gives its members 10."""
+_POLL = 0.05
 _TAIL = 40
 """Last lines of the output that an error repeats."""
 
@@ -28,6 +30,8 @@ class Processes(Target):
         super().__init__(order)
         self._leash: Leash | None = None
         self._output = order.folder / "pallas.log"
+        self._ended: dict[str, int] = {}
+        """The process of an agent that was told to end."""
 
     def start(self) -> None:
         self.file = copies.copy(self.order.file, self.order.folder / "project", self.claims)
@@ -61,10 +65,14 @@ class Processes(Target):
         return f"`pallas` has ended with exit code {code}:\n{tail}"
 
     def kill(self, agent: str) -> None:
-        os.kill(self._pid(agent), signal.SIGKILL)
+        self._end(agent, signal.SIGKILL)
 
     def restore(self, agent: str) -> None:
-        """Leave it to `pallas`, which starts again what has crashed."""
+        """Wait until the process is gone; `pallas` starts another one."""
+        pid = self._ended.pop(agent, None)
+        end = time.monotonic() + GRACE
+        while pid is not None and _exists(pid) and time.monotonic() < end:
+            time.sleep(_POLL)
 
     def pause(self, agent: str) -> None:
         os.kill(self._pid(agent), signal.SIGSTOP)
@@ -74,7 +82,12 @@ class Processes(Target):
             os.kill(self._pid(agent), signal.SIGCONT)
 
     def restart(self, agent: str) -> None:
-        os.kill(self._pid(agent), signal.SIGTERM)
+        self._end(agent, signal.SIGTERM)
+
+    def _end(self, agent: str, number: signal.Signals) -> None:
+        pid = self._pid(agent)
+        os.kill(pid, number)
+        self._ended[agent] = pid
 
     def _printed(self) -> str:
         return self._output.read_text("utf-8", "replace") if self._output.exists() else ""
@@ -94,3 +107,11 @@ class Processes(Target):
         if pid is None:
             raise LookupError(f"{agent} has no process now")
         return pid
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -27,6 +27,8 @@ class Stub(Target):
         self.metrics = "pallas_sessions 0.0\npallas_calls_in_flight 0.0\n"
         self.end = ""
         self.done: list[str] = []
+        self.unready = 0
+        """How often /readyz says no."""
         self._bell = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
 
@@ -70,6 +72,14 @@ class Stub(Target):
             self.changes.append({"agent": agent, "old": old, "new": status, "reason": reason, "code": "Ok"})
             self._bell.notify_all()
 
+    def status(self, path: str) -> int:
+        """Return the HTTP status of the next answer."""
+        if path != "/readyz":
+            return 200
+        self.unready -= 1
+        self.done.append(path)
+        return 503 if self.unready >= 0 else 200
+
     def _document(self) -> dict[str, Any]:
         entries = [
             {"server": {"name": f"test/{fleet_file.slug(agent)}"}, "_meta": {HEALTH: {"status": status}}}
@@ -80,7 +90,7 @@ class Stub(Target):
     def _handler(stub) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - the handler below has a self of its own
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self.send_response(200)
+                self.send_response(stub.status(self.path))
                 self.end_headers()
                 if self.path == "/events":
                     self._stream()
@@ -88,6 +98,11 @@ class Stub(Target):
                     self.wfile.write(stub.metrics.encode())
                 else:
                     self.wfile.write(json.dumps(stub._document()).encode())
+
+            def do_POST(self) -> None:
+                stub.done.append(f"POST {self.path}")
+                self.send_response(200)
+                self.end_headers()
 
             def _stream(self) -> None:
                 number = 0

@@ -9,7 +9,7 @@ import pytest
 
 from pallas_testing.answers.answer import Answer
 from pallas_testing.answers.calls import Call
-from pallas_testing.fleet import report, start
+from pallas_testing.fleet import face, report, start
 from pallas_testing.fleet.face import Fleet
 from pallas_testing.fleet.start import Running
 from pallas_testing.targets import table
@@ -113,8 +113,35 @@ def test_a_fault_is_undone_and_waited_for(fleet: Fleet, stub: Stub) -> None:
     fleet.faults.kill("harper")
     fleet.wait_for({"harper": "error"})
     fleet.restore()
-    assert stub.done == ["kill harper", "restore harper"]
+    assert stub.done == ["kill harper", "restore harper", "/readyz", "POST /agents/harper/recheck"]
     assert fleet.registry.state("harper").status == "ok"
+
+
+def test_an_agent_is_back_when_it_says_so_itself_and_the_registry_has_looked(fleet: Fleet, stub: Stub) -> None:
+    fleet.faults.kill("harper")
+    stub.unready = 1
+    fleet.restore()
+    assert stub.done[2:] == ["/readyz", "/readyz", "POST /agents/harper/recheck"]
+    assert [change.new for change in fleet.registry.events] == ["error", "ok"]
+
+
+@pytest.mark.parametrize(("url", "expected"), [(None, "ok"), ("", "error")])
+def test_who_cannot_be_reached_or_is_no_agent_is_not_asked(
+    fleet: Fleet, stub: Stub, monkeypatch: pytest.MonkeyPatch, url: str | None, expected: str
+) -> None:
+    def refuse(_: str) -> str:
+        raise LookupError("not published")
+
+    monkeypatch.setattr(fleet, "_expected", {"harper": expected})
+    monkeypatch.setattr(face, "PATIENCE", 10)
+    if url is None:
+        monkeypatch.setattr(stub, "url", refuse)
+    else:
+        monkeypatch.setattr(stub, "restore", lambda _: None)
+    fleet.faults.kill("harper")
+    fleet.faults.members["model"] = None
+    fleet.restore()
+    assert stub.done[1:] == (["restore harper", "POST /agents/harper/recheck"] if url is None else [])
 
 
 def test_a_fault_that_the_target_has_not_is_refused_by_name(fleet: Fleet) -> None:
