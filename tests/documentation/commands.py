@@ -128,7 +128,10 @@ def imports(code: str) -> Iterator[str]:
 
 
 def absent_options(command: Sequence[str]) -> Iterator[str]:
-    """Yield the options of another program's command that its own help does not name."""
+    """Yield the options of another program's command that its own help does not name, or that there is no program."""
+    if shutil.which(command[0]) is None:
+        yield f"{command[0]} is not on this machine, so its options cannot be looked up: install it"
+        return
     path = [command[0]]
     texts = [_help(tuple(path))]
     options = []

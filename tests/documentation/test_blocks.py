@@ -180,3 +180,8 @@ def test_what_is_not_there_is_named(line: str, problem: str) -> None:
 def test_an_option_that_another_program_does_not_have_is_named() -> None:
     assert list(commands.absent_options(["pip", "install", "--no-such"])) == ["pip install: no option --no-such"]
     assert list(commands.absent_options(["curl", "-sS", "x"])) == []
+
+
+def test_a_program_that_is_not_on_this_machine_is_named() -> None:
+    (problem,) = commands.absent_options(["no-such-program", "--help"])
+    assert problem.startswith("no-such-program is not on this machine, ")

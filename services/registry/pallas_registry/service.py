@@ -80,7 +80,11 @@ class Service:
             bound=self._dependencies.stall_clock.timeout,
         )
         services = self._dependencies.services or source.of_services(
-            self._settings, lambda: monitor.reading.fleet, sleep=sleep, bound=self._dependencies.stall_clock.timeout
+            self._settings,
+            lambda: monitor.reading.fleet,
+            self._dependencies.resolve,
+            sleep=sleep,
+            bound=self._dependencies.stall_clock.timeout,
         )
         async with asyncio.TaskGroup() as group:
             schedule = partial(

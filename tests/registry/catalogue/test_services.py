@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.catalogue import services
+from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running
 
@@ -74,9 +75,17 @@ async def test_a_service_that_leaves_the_file_is_forgotten_and_asked_no_more(ser
 async def test_what_cannot_be_asked_is_no_metric_and_no_warning(served: Path, time, fake: Fake) -> None:
     path = served / "agents.yaml"
     path.write_text(path.read_text() + "  shy: {image: shy, port: 8302, health: {command: [check]}}\n")
+    names: list[str] = []
+
+    async def resolve(host: str) -> frozenset[str]:
+        names.append(host)
+        return frozenset({"10.0.0.9"})
+
+    fake.answers[Endpoint("http://weather:8080/mcp", "10.0.0.9", "mcp")] = Result("ok")
     with capture_logs() as logs:
-        async with running(served, time, fake, fake) as service:
+        async with running(served, time, fake, fake, resolve=resolve) as service:
             await time.advance(1)
+            assert names == ["weather"]
             assert ("shy", "unknown", "NotProbed") in documented(service)
             exposition = (await service.monitor.metrics.scrape(""))[0].decode()
     assert 'pallas_service_reason{code="NotProbed",name="shy"} 1.0' in exposition

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.probe.probe import Bound
-from pallas_registry.discovery.dns import DnsDiscovery
+from pallas_registry.discovery.dns import DnsDiscovery, Resolve
 from pallas_registry.discovery.resolver import Resolver
 from pallas_registry.discovery.services import ServiceDiscovery
 from pallas_registry.discovery.sighting import Discovery
@@ -26,7 +26,18 @@ def from_settings(settings: Settings, *, default: Callable[[str], str], bound: B
     return StaticDiscovery(settings.addresses, default, settings.absences)
 
 
-def of_services(settings: Settings, fleet: Callable[[], ResolvedFleet], *, sleep: Sleep, bound: Bound) -> Discovery:
-    """Return where the services of `fleet` are: where DNS finds the agents, it finds them too."""
+def of_services(
+    settings: Settings,
+    fleet: Callable[[], ResolvedFleet],
+    resolve: Resolve | None = None,
+    *,
+    sleep: Sleep,
+    bound: Bound,
+) -> Discovery:
+    """Return where the services of `fleet` are: where DNS finds the agents, it finds them too.
+
+    `resolve` None is the system's DNS.
+    """
     placement: Placement = "container" if settings.addresses is None else "local"
-    return ServiceDiscovery(fleet, placement, Resolver(), absences=settings.absences, sleep=sleep, bound=bound)
+    lookup = resolve or Resolver()
+    return ServiceDiscovery(fleet, placement, lookup, absences=settings.absences, sleep=sleep, bound=bound)
