@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "pallas_contract": ROOT / "contract",
     "pallas_service": ROOT / "services" / "common",
+    "pallas_gateway": ROOT / "services" / "gateway",
     "pallas_registry": ROOT / "services" / "registry",
     "pallas_agent_runtime": ROOT / "services" / "agent-runtime",
     "pallas_gen": ROOT / "generator",

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "contract": ROOT / "contract" / "pallas_contract",
     "service": ROOT / "services" / "common" / "pallas_service",
+    "gateway": ROOT / "services" / "gateway" / "pallas_gateway",
     "registry": ROOT / "services" / "registry" / "pallas_registry",
     "agent_runtime": ROOT / "services" / "agent-runtime" / "pallas_agent_runtime",
     "generator": ROOT / "generator" / "pallas_gen",
@@ -34,6 +35,7 @@ ELSEWHERE = {
         "registry/discovery/source": "tests/registry/test_service.py",
         "registry/registration/errors": "tests/registry/mcp/test_registration.py",
         "registry/timing": "tests/registry/test_service.py",
+        "gateway/data_plane/record": "tests/gateway/data_plane/test_plane.py",
         "generator/targets/base": "tests/generator/targets/test_table.py",
     },
     "a part of one answer, which is tested as it is sent": {
@@ -42,6 +44,9 @@ ELSEWHERE = {
         "contract/documents/server_json": "tests/registry/catalogue/test_catalogue.py",
         "contract/probe/http_connection": "tests/contract/probe/test_http_client.py",
         "contract/probe/session": "tests/contract/probe/test_probe.py",
+        "gateway/data_plane/answer": "tests/gateway/data_plane/test_plane.py",
+        "gateway/data_plane/errors": "tests/gateway/data_plane/test_plane.py",
+        "gateway/data_plane/headers": "tests/gateway/data_plane/test_plane.py",
         "registry/catalogue/publisher": "tests/registry/test_service.py",
         "registry/http/metrics": "tests/registry/http/test_app.py",
         "registry/http/openapi": "tests/registry/http/test_any_request.py",

@@ -1,0 +1,1 @@
+"""The gateway of a fleet: one guarded door in front of its agents."""

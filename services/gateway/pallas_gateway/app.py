@@ -1,0 +1,74 @@
+"""The HTTP side of the gateway: agents behind the gate, and plain pages for probes and Prometheus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pallas_contract import names
+from pallas_gateway.data_plane.plane import AGENT
+from pallas_gateway.health import Reachability
+from pallas_gateway.metrics import Metrics
+from pallas_service.access import hosts
+from pallas_service.access.gate import Gate
+
+_AGENT_PATH = re.compile(rf"/agents/([^/]+){re.escape(names.MCP_PATH)}")
+
+
+class Pages:
+    """The plain pages, open to everybody. `identity` goes into `/healthz`."""
+
+    def __init__(self, metrics: Metrics, reachability: Reachability, identity: dict[str, str]) -> None:
+        self._metrics = metrics
+        self._reachability = reachability
+        self._identity = identity
+        self.ready = False
+        """Set once requests are taken, unset when the process drains; no agent has a say in it."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(names.LIVE_PATH, self.livez),
+            Route(names.READY_PATH, self.readyz),
+            Route(names.HEALTH_PATH, self.healthz),
+            Route("/metrics", self.metrics),
+        ]
+
+    async def livez(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n") if self.ready else PlainTextResponse("not ready\n", status_code=503)
+
+    async def healthz(self, request: Request) -> Response:
+        """Return the health in the form of `get_health`, with how the agents failed that did."""
+        now = self._reachability.current()
+        body: dict[str, Any] = {**now.as_dict(), **self._identity, "agents": self._reachability.lost}
+        return JSONResponse(body)
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(self._metrics.render(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+class App:
+    """ASGI of the whole gateway. `allowed_hosts` are the Host headers accepted in front of agents."""
+
+    def __init__(self, plane: ASGIApp, pages: Pages, allowed_hosts: Iterable[str], gate: Gate | None = None) -> None:
+        guarded = gate.around(plane) if gate else plane
+        self._agents = hosts.HostCheck(guarded, hosts.settings(allowed_hosts))
+        self._pages = Starlette(routes=[*pages.routes(), *(gate.routes() if gate else ())])
+        # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
+        self._pages.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if match := _AGENT_PATH.fullmatch(scope["path"]):
+            await self._agents({**scope, "path_params": {AGENT: match[1]}}, receive, send)
+        else:
+            await self._pages(scope, receive, send)

@@ -1,0 +1,1 @@
+"""Requests to agents: decided by their message, forwarded as bytes."""

@@ -1,0 +1,44 @@
+"""Answers of the gateway itself: JSON-RPC errors whose `data.reason` says in a word what is wrong (decision 0022)."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+
+Reason = Literal[
+    "malformed",
+    "header_mismatch",
+    "unknown_agent",
+    "too_large",
+    "busy",
+    "unreachable",
+    "interrupted",
+    "not_admitted",
+]
+
+UNKNOWN_AGENT = -32001
+"""Agent not found (seed 002, Custom Error Codes)."""
+NO_ANSWER = -32003
+"""Timeout, or whatever else keeps an agent from answering (seed 002, Custom Error Codes)."""
+CODES: dict[Reason, int] = {
+    "unknown_agent": UNKNOWN_AGENT,
+    "too_large": INVALID_REQUEST,
+    "busy": INTERNAL_ERROR,
+    "unreachable": NO_ANSWER,
+    "interrupted": NO_ANSWER,
+    "not_admitted": NO_ANSWER,
+}
+"""JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""
+
+
+def error(reason: Reason, text: str, request_id: str | int | None, *, code: int | None = None) -> bytes:
+    """Return the message that answers request `request_id`, None where no id is known."""
+    body = {"code": CODES[reason] if code is None else code, "message": text, "data": {"reason": reason}}
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": body}).encode()
+
+
+def event(message: bytes) -> bytes:
+    """Return `message` as one server-sent event."""
+    return b"event: message\ndata: " + message + b"\n\n"

@@ -1,0 +1,43 @@
+"""Headers that pass the gateway, by name: everything else ends at it, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pallas_contract import names
+
+Pairs = list[tuple[bytes, bytes]]
+
+_MCP = b"mcp-"
+_REQUEST = frozenset({b"accept", b"content-type", b"last-event-id", b"traceparent", b"tracestate", b"user-agent"})
+"""Neither credentials nor cookies: the caller's token is for the gateway only. No `Accept-Encoding`: an event stream
+that is compressed is held back until there is enough of it."""
+_RESPONSE = frozenset(
+    {b"allow", b"cache-control", b"content-encoding", b"content-length", b"content-type", b"retry-after"}
+    | {b"x-accel-buffering"}
+)
+"""No challenge: it would send the client to an authorization server for a resource that it does not know."""
+
+
+def for_agent(headers: Iterable[tuple[bytes, bytes]], *, token: str, caller: str) -> list[tuple[str, str]]:
+    """Return the headers of a request to an agent, from those of the client (names in lower case).
+
+    `token` is the gateway's own for that agent, `caller` the digest of the verified caller; both may be empty.
+    """
+    passed = [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if name in _REQUEST or name.startswith(_MCP)
+    ]
+    if token:
+        passed.append(("authorization", f"Bearer {token}"))
+    if caller:
+        passed.append((names.CALLER_HEADER, caller))
+    return passed
+
+
+def for_client(headers: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]]) -> Pairs:
+    """Return those headers of an agent's answer that the client gets, with names in lower case."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    lower = ((name.lower(), value) for name, value in pairs)
+    return [(name, value) for name, value in lower if name in _RESPONSE or name.startswith(_MCP)]

@@ -1,0 +1,103 @@
+"""The JSON-RPC message in a body, as far as the gateway decides by it; what parsers could read differently is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    decode_header_value,
+)
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from starlette.datastructures import Headers
+
+SESSION_HEADER = "mcp-session-id"
+_TASK_KEY = "taskId"
+"""Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
+_SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a client. `method` is empty for its answer to a question of the agent.
+
+    `name` is that of the tool, prompt or task, or the URI of the resource; `id` that of a request.
+    """
+
+    method: str = ""
+    name: str | None = None
+    id: str | int | None = None
+
+
+class Malformed(Exception):
+    """A body or head that is not forwarded; `code` is JSON-RPC's, `id` that of the request where it could be read."""
+
+    def __init__(self, code: int, text: str, request_id: str | int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.id = request_id
+
+
+def parse(body: bytes) -> Message:
+    """Return what a body of UTF-8 JSON asks for.
+
+    Raises:
+        Malformed: it is no JSON that every parser reads alike, or no JSON-RPC message.
+    """
+    try:
+        data = json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
+    except _Ambiguous as error:
+        raise Malformed(PARSE_ERROR, f"Parse error: {error}") from None
+    except (ValueError, RecursionError):
+        raise Malformed(PARSE_ERROR, "Parse error: the body is not JSON in UTF-8") from None
+    if not isinstance(data, dict):
+        raise Malformed(INVALID_REQUEST, "Invalid request: the body must be one JSON-RPC message")
+    request_id = data.get("id")
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        request_id = None
+    method = data.get("method", "")
+    if not isinstance(method, str) or not (method or "result" in data or "error" in data):
+        raise Malformed(INVALID_REQUEST, "Invalid request: the body is no JSON-RPC message", request_id)
+    return Message(method, _name(method, data.get("params")), request_id if method else None)
+
+
+def check(message: Message, headers: Headers) -> None:
+    """Compare the routing headers that are there with `message`: something in front may have decided by them.
+
+    Raises:
+        Malformed: one disagrees, or is there twice.
+    """
+    for header in _SINGLE:
+        if len(headers.getlist(header)) > 1:
+            raise Malformed(HEADER_MISMATCH, f"{header} header is there twice", message.id)
+    if headers.get(MCP_METHOD_HEADER, message.method) != message.method:
+        raise Malformed(HEADER_MISMATCH, f"{MCP_METHOD_HEADER} header does not match the body's method", message.id)
+    if (written := headers.get(MCP_NAME_HEADER)) is not None and decode_header_value(written) != message.name:
+        raise Malformed(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the body", message.id)
+
+
+def _name(method: str, params: Any) -> str | None:
+    key = _TASK_KEY if method.startswith("tasks/") else NAME_BEARING_METHODS.get(method)
+    name = params.get(key) if isinstance(params, Mapping) and key else None
+    return name if isinstance(name, str) else None
+
+
+class _Ambiguous(ValueError):
+    """JSON of which parsers differ in what it means (RFC 8259, section 4)."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _Ambiguous("a key is there twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise _Ambiguous(f"{name} is no JSON")

@@ -1,0 +1,184 @@
+"""The data plane as raw ASGI: decide by the message, forward its bytes, pass the answer on as it comes.
+
+It has no session: those of the handshake era are the agents', and their ids pass as all of MCP's headers do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import aiohttp
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection, Request
+from starlette.types import Receive, Scope, Send
+
+from pallas_gateway.data_plane import headers, message, upstream
+from pallas_gateway.data_plane.answer import Answer, Refused
+from pallas_gateway.data_plane.errors import Reason
+from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
+from pallas_service.access.caller import Caller, caller
+from pallas_service.http.bodies import SMALL, BodyBudget, OverBudget, UploadAborted
+from pallas_service.http.disconnect import HungUp, attended
+
+AGENT = "agent"
+"""Key of `path_params` in the ASGI scope with the host name of the agent that the path names."""
+_METHODS = {"POST": "", "GET": LISTEN, "DELETE": END}
+_ALLOW = ((b"allow", b"DELETE, GET, POST"),)
+_AGAIN = ((b"retry-after", b"1"),)
+_SHOWN = 80
+"""Characters of a name from outside that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An agent behind the gateway: its MCP URL, and the token that the gateway presents there."""
+
+    url: str
+    token: str = field(default="", repr=False)
+
+
+class DataPlane:
+    """ASGI for `/agents/NAME/mcp`, behind the gate. `routes` are the agents by host name, `limit` bytes of a body."""
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        client: aiohttp.ClientSession,
+        *,
+        limit: int,
+        watchers: Collection[Watcher] = (),
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.routes = routes
+        self.client = client
+        self.limit = limit
+        self.bodies = BodyBudget(limit, limit)
+        self._watchers = tuple(watchers)
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(self, scope, receive, Answer(send))
+        started = self._clock()
+        for watcher in self._watchers:
+            watcher.begin(exchange.call)
+        outcome: Outcome = "hung_up"
+        try:
+            outcome = await exchange.run()
+        finally:
+            record = Record(exchange.call, outcome, exchange.answer.status, self._clock() - started)
+            for watcher in self._watchers:
+                watcher.end(record)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, plane: DataPlane, scope: Scope, receive: Receive, answer: Answer) -> None:
+        self._plane = plane
+        self._scope = scope
+        self._receive = receive
+        self._caller = caller(HTTPConnection(scope))
+        self._id: str | int | None = None
+        self.answer = answer
+        agent: str = scope["path_params"][AGENT]
+        self.call = Call(agent, self._caller.name if self._caller else "", _METHODS.get(scope["method"], ""))
+
+    async def run(self) -> Outcome:
+        """Answer the request, and return what became of it."""
+        try:
+            await self._serve()
+        except Refused as refused:
+            await self.answer.refuse(refused)
+            return refused.reason
+        except (HungUp, UploadAborted):
+            return "hung_up"
+        return "answered"
+
+    async def _serve(self) -> None:
+        if self._scope["method"] not in _METHODS:
+            raise Refused(
+                "malformed", "MCP is spoken with POST, GET and DELETE", status=405, code=INVALID_REQUEST, headers=_ALLOW
+            )
+        if self._scope["method"] != "POST":
+            await self._forward(None)
+            return
+        declared = int(Headers(scope=self._scope).get("content-length") or 0)
+        if declared > self._plane.limit:
+            raise self._too_large()
+        try:
+            if not self._plane.bodies.admits(declared):
+                raise OverBudget
+            async with self._plane.bodies.read(self._receive) as pieces:
+                body = b"".join(piece.get("body", b"") for piece in pieces)
+                pieces.clear()  # a large body is in memory once
+                if len(body) > self._plane.limit:
+                    raise self._too_large()
+                self._read(body)
+                await self._forward(body)
+        except OverBudget:
+            raise Refused("busy", "too many large requests at once", status=503, headers=_AGAIN) from None
+
+    def _too_large(self) -> Refused:
+        text = f"request body too large: it may have {self._plane.limit} bytes"
+        return Refused("too_large", text, status=413)
+
+    def _read(self, body: bytes) -> None:
+        """Note what is called; a body and headers that contradict each other are refused."""
+        try:
+            parsed = message.parse(body)
+            self._id = parsed.id
+            self.call = replace(self.call, method=parsed.method, name=parsed.name)
+            message.check(parsed, Headers(scope=self._scope))
+        except message.Malformed as error:
+            reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
+            raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
+
+    async def _forward(self, body: bytes | None) -> None:
+        route = self._plane.routes.get(self.call.agent)
+        if route is None:
+            text = f"there is no agent `{self.call.agent[:_SHOWN]}` behind this gateway"
+            raise Refused("unknown_agent", text, status=404, request_id=self._id)
+        # after the body nothing is received but the end of the connection
+        await attended(Request(self._scope, self._receive), self._ask(route, body))
+
+    async def _ask(self, route: Route, body: bytes | None) -> None:
+        passed = headers.for_agent(self._scope["headers"], token=route.token, caller=digest(self._caller))
+        try:
+            async with upstream.exchange(
+                self._plane.client, self._scope["method"], route.url, headers=passed, body=body
+            ) as response:
+                await self._pass_on(response)
+        except upstream.Unreachable as error:
+            raise self._failed("unreachable", str(error)) from None
+        except upstream.Interrupted as error:
+            raise self._failed("interrupted", f"broke off its answer: it {error}") from None
+
+    async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
+        if response.status in (401, 403):
+            raise self._failed("not_admitted", "does not admit the gateway")
+        if 300 <= response.status < 400:
+            raise self._failed("unreachable", "answered with a redirect")
+        head = headers.for_client(response.raw_headers)
+        stream = response.content_type == "text/event-stream"
+        if not stream and response.content_length is not None and response.content_length <= SMALL:
+            # nothing is sent before all of it is there, so that what breaks off is an error and not half an answer
+            await self.answer.whole(response.status, head, await upstream.whole(response))
+            return
+        await self.answer.begin(response.status, head, stream=stream)
+        async for piece in upstream.pieces(response):
+            await self.answer.piece(piece)
+        await self.answer.end()
+
+    def _failed(self, reason: Reason, words: str) -> Refused:
+        """Return the refusal for an agent that gives no answer; 200 where there is an id to answer (decision 0022)."""
+        status = 502 if self._id is None else 200
+        return Refused(reason, f"agent `{self.call.agent}` {words}", status=status, request_id=self._id)
+
+
+def digest(verified: Caller | None) -> str:
+    """Return what an agent tells callers apart by: the same for every token of one, empty where nobody is verified."""
+    return hashlib.sha256(verified.identity.encode()).hexdigest() if verified else ""

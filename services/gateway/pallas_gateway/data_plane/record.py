@@ -1,0 +1,47 @@
+"""Records of what went through the data plane, for whoever counts and audits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pallas_gateway.data_plane.errors import Reason
+
+Outcome = Literal["answered", "hung_up"] | Reason
+LISTEN = "_LISTEN"
+END = "_END"
+"""Methods of the two requests that bear no message: a stream that is listened to (GET), a session's end (DELETE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `caller` is the verified caller's name, empty where nobody is asked for a token.
+
+    `method` is empty for a client's answer to a question, and until the message is read.
+    """
+
+    agent: str
+    caller: str
+    method: str
+    name: str | None = None
+    """Tool, prompt, task, or the URI of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One request and its end; `status` is that of HTTP, 0 where nothing was answered, `seconds` the time it took."""
+
+    call: Call
+    outcome: Outcome
+    status: int
+    seconds: float
+
+
+class Watcher(Protocol):
+    """Counters and audit of the data plane: called in the event loop, so quick, and without exceptions."""
+
+    def begin(self, call: Call) -> None:
+        """Note a request that came in; its message is not read yet."""
+
+    def end(self, record: Record) -> None:
+        """Note its end: once for each `begin`."""

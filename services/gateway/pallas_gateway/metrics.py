@@ -1,0 +1,64 @@
+"""The Prometheus metrics of the gateway; every label value comes from a known set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+
+from pallas_contract import __version__
+from pallas_gateway.data_plane.record import END, LISTEN, Call, Record
+
+BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""Those of the OpenTelemetry convention for `mcp.server.operation.duration`."""
+OTHER = "_OTHER"
+METHODS = frozenset(
+    {"initialize", "ping", "server/discover", "tools/call", "tools/list", "prompts/get", "prompts/list"}
+    | {"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe"}
+    | {"completion/complete", "logging/setLevel", "notifications/cancelled", "notifications/initialized"}
+    | {"subscriptions/listen", LISTEN, END, ""}
+)
+
+
+class Metrics:
+    """A `Watcher` behind `/metrics`; `agents` are those that there are routes to."""
+
+    def __init__(self, agents: Collection[str]) -> None:
+        self._agents = frozenset(agents)
+        self.registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "pallas_gateway_request_duration_seconds",
+            "Duration of requests to agents as the gateway saw them.",
+            ["agent", "mcp_method_name", "outcome"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self._in_flight = Gauge("pallas_gateway_requests_in_flight", "Requests under way.", registry=self.registry)
+        build = Gauge("pallas_build_info", "Version of the gateway.", ["version"], registry=self.registry)
+        build.labels(__version__).set(1)
+        self._open = 0
+        self.idle = asyncio.Event()
+        """Set while no request is under way."""
+        self.idle.set()
+
+    def begin(self, call: Call) -> None:
+        self._count(call, 1)
+
+    def end(self, record: Record) -> None:
+        call = record.call
+        self._count(call, -1)
+        if call.method != LISTEN:  # it lasts as long as its listener likes
+            agent = call.agent if call.agent in self._agents else OTHER
+            method = call.method if call.method in METHODS else OTHER
+            self._seconds.labels(agent, method, record.outcome).observe(record.seconds)
+
+    def render(self) -> bytes:
+        """Return the exposition in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _count(self, call: Call, change: int) -> None:
+        if call.method != LISTEN:
+            self._open += change
+            self._in_flight.set(self._open)
+            (self.idle.clear if self._open else self.idle.set)()

@@ -1,0 +1,100 @@
+"""What a body asks for, and bodies of which nobody may say what they ask for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp.shared.inbound import encode_header_value
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from starlette.datastructures import Headers
+
+from pallas_gateway.data_plane.message import Malformed, Message, check, parse
+
+
+def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (body("tools/call", {"name": "send"}), Message("tools/call", "send", 1)),
+        (body("prompts/get", {"name": "history"}, "a"), Message("prompts/get", "history", "a")),
+        (body("resources/read", {"uri": "x://y"}), Message("resources/read", "x://y", 1)),
+        (body("tasks/get", {"taskId": "t-1"}), Message("tasks/get", "t-1", 1)),
+        (body("tools/list", {"name": "send"}), Message("tools/list", None, 1)),
+        (body("tools/call", ["send"], True), Message("tools/call", None, None)),
+        (body("tools/call", {"name": 1}), Message("tools/call", None, 1)),
+        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', Message("notifications/initialized")),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', Message()),
+    ],
+)
+def test_method_name_and_id(data: bytes, expected: Message) -> None:
+    assert parse(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", PARSE_ERROR),
+        (b'{"method": "ping"', PARSE_ERROR),
+        (body("ping").decode().encode("utf-16"), PARSE_ERROR),
+        (b"\xef\xbb\xbf" + body("ping"), PARSE_ERROR),
+        (b'{"method":"ping","params":{"name":"a","name":"b"}}', PARSE_ERROR),
+        (b'{"method":"ping","params":{"x":[{"y":NaN}]}}', PARSE_ERROR),
+        (b'{"method":"ping","id":' + b"9" * 5000 + b"}", PARSE_ERROR),
+        (b"[" * 100_000, PARSE_ERROR),
+        (b"[" + body("ping") + b"]", INVALID_REQUEST),
+        (b'"ping"', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":["ping"]}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":""}', INVALID_REQUEST),
+    ],
+)
+def test_what_parsers_could_read_differently_is_refused(data: bytes, code: int) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse(data)
+    assert caught.value.code == code
+
+
+CALL = Message("tools/call", "größe", 1)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"mcp-method": "tools/call"},
+        {"mcp-method": "tools/call", "mcp-name": encode_header_value("größe")},
+        {"mcp-session-id": "a"},
+    ],
+)
+def test_headers_that_are_there_agree(headers: dict[str, str]) -> None:
+    check(CALL, Headers(headers))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [(b"mcp-method", b"tools/list")],
+        [(b"mcp-method", b"")],
+        [(b"mcp-method", b"Tools/Call")],
+        [(b"mcp-name", b"grosse")],
+        [(b"mcp-name", b"")],
+        [(b"mcp-name", b"=?base64?!?=")],
+        [(b"mcp-method", b"tools/call"), (b"mcp-method", b"tools/list")],
+        [(b"mcp-session-id", b"a"), (b"mcp-session-id", b"b")],
+        [(b"mcp-protocol-version", b"2026-07-28"), (b"mcp-protocol-version", b"2025-11-25")],
+    ],
+)
+def test_headers_that_disagree_or_are_there_twice_are_refused(raw: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(Malformed) as caught:
+        check(CALL, Headers(raw=raw))
+    assert (caught.value.code, caught.value.id) == (HEADER_MISMATCH, 1)
+
+
+def test_a_name_in_the_head_of_what_names_nothing_is_refused() -> None:
+    with pytest.raises(Malformed):
+        check(Message("tools/list", None, 1), Headers({"mcp-name": "send"}))

@@ -1,0 +1,166 @@
+"""A gateway on a port of this machine, and real MCP servers behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import httpx2
+import mcp_types as t
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.routing import Route as Page
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pallas_gateway.app import App, Pages
+from pallas_gateway.data_plane import upstream
+from pallas_gateway.data_plane.plane import DataPlane, Route
+from pallas_gateway.data_plane.record import Call, Record
+from pallas_gateway.health import Reachability
+from pallas_gateway.metrics import Metrics
+from pallas_service.access.gate import Gate
+from pallas_service.access.static_tokens import StaticTokens
+from pallas_service.access.verifier import Verifier
+from pallas_service.http.disconnect import attended
+from tests.served import served
+
+MODERN, LEGACY = ERAS = ("2026-07-28", "legacy")
+UI = "ui-0123456789abcdef"
+PHONE = "phone-0123456789ab"
+OWN = "gateway-0123456789"
+LIMIT = 1 << 20
+FORM = t.ElicitRequestFormParams(message="Which size?", requested_schema={"type": "object", "properties": {}})
+
+
+class Agent:
+    """A real MCP server of the SDK; `heads` are those of all requests, `waits` runs until its caller is gone."""
+
+    def __init__(self, name: str = "scout") -> None:
+        self.name = name
+        self.heads: list[Headers] = []
+        self.waiting = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.more = asyncio.Event()
+
+    @asynccontextmanager
+    async def app(self) -> AsyncIterator[ASGIApp]:
+        server: Server[Any] = Server(self.name, on_call_tool=self.call, on_list_tools=self.tools)
+        manager = StreamableHTTPSessionManager(server)
+        transport = StreamableHTTPASGIApp(manager)
+
+        class Noting:
+            async def __call__(_, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: N805
+                self.heads.append(Headers(scope=scope))
+                await transport(scope, receive, send)
+
+        async with manager.run():
+            yield Starlette(routes=[Page("/mcp", Noting())])
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        schema = {"type": "object"}
+        names = ("echo", "steps", "wait", "ask")
+        return t.ListToolsResult(tools=[t.Tool(name=name, input_schema=schema) for name in names])
+
+    async def call(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
+        arguments = params.arguments or {}
+        text = f"{self.name}: {arguments.get('text', '')}"
+        if params.name == "steps":
+            await ctx.session.report_progress(1, 2, "one")
+            await self.more.wait()
+            await ctx.session.report_progress(2, 2, "two")
+        elif params.name == "wait":
+            self.waiting.set()
+            try:
+                await attended(ctx.request, asyncio.Event().wait())
+            except BaseException:
+                self.cancelled.set()
+                raise
+        elif params.name == "ask":
+            answer = await ctx.session.elicit_form(FORM.message, FORM.requested_schema)
+            text = answer.action
+        return t.CallToolResult(content=[t.TextContent(type="text", text=text)])
+
+
+class Noted:
+    """A watcher that notes everything."""
+
+    def __init__(self) -> None:
+        self.begun: list[Call] = []
+        self.ended: list[Record] = []
+        self.changed = asyncio.Event()
+
+    def begin(self, call: Call) -> None:
+        self.begun.append(call)
+
+    def end(self, record: Record) -> None:
+        self.ended.append(record)
+        self.changed.set()
+
+    async def until(self, count: int) -> list[Record]:
+        """Return the records once there are `count` of them."""
+        async with asyncio.timeout(30):
+            while len(self.ended) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.ended
+
+
+@dataclass
+class Door:
+    """The gateway under test; `web` is a plain HTTP client of it."""
+
+    web: httpx.AsyncClient
+    noted: Noted
+    pages: Pages
+    metrics: Metrics
+    reachability: Reachability
+    plane: DataPlane
+
+    def url(self, agent: str = "scout") -> str:
+        return f"{self.web.base_url}/agents/{agent}/mcp"
+
+    @asynccontextmanager
+    async def client(self, agent: str, era: str, token: str = "", **options: Any) -> AsyncIterator[Client]:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as web,
+            Client(streamable_http_client(self.url(agent), http_client=web), mode=era, **options) as client,
+        ):
+            yield client
+
+
+@asynccontextmanager
+async def opened(
+    behind: Mapping[str, ASGIApp | str], *, tokens: Mapping[str, str] | None = None, own: str = "", limit: int = LIMIT
+) -> AsyncIterator[Door]:
+    """Yield a gateway before the applications or URLs `behind`, by name.
+
+    With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents.
+    """
+    noted = Noted()
+    metrics = Metrics(behind)
+    reachability = Reachability()
+    async with AsyncExitStack() as stack:
+        routes = {}
+        for name, app in behind.items():
+            url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
+            routes[name] = Route(url, own)
+        client = await stack.enter_async_context(upstream.session())
+        plane = DataPlane(routes, client, limit=limit, watchers=[metrics, reachability, noted])
+        pages = Pages(metrics, reachability, {"name": "gateway"})
+        gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
+        web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate)))
+        yield Door(web, noted, pages, metrics, reachability, plane)
+
+
+def text(result: Any) -> str:
+    """Return the text of a tool's result."""
+    return str(result.content[0].text)

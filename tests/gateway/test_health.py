@@ -1,0 +1,28 @@
+"""Health of the gateway from the ends of requests."""
+
+from __future__ import annotations
+
+from pallas_gateway.data_plane.record import Call, Outcome, Record
+from pallas_gateway.health import Reachability
+
+
+def ended(agent: str, outcome: Outcome) -> Record:
+    return Record(Call(agent, "", "ping"), outcome, 200, 0.1)
+
+
+def test_an_agent_is_lost_until_it_answers_again() -> None:
+    reachability = Reachability()
+    for agent in ("scout", "oracle"):
+        reachability.end(ended(agent, "unreachable"))
+    reachability.end(ended("scout", "hung_up"))  # says nothing of the agent
+    assert reachability.lost == {"oracle": "unreachable", "scout": "unreachable"}
+    reachability.end(ended("scout", "answered"))
+    assert reachability.current().message == "last calls failed: oracle"
+
+
+def test_missing_keys_are_its_own_trouble() -> None:
+    problem = ["keys of the issuer: HTTP 500"]
+    reachability = Reachability(lambda: "".join(problem))
+    assert (reachability.current().status, reachability.current().message) == ("degraded", problem[0])
+    problem.clear()
+    assert reachability.current().status == "ok"

@@ -1,0 +1,22 @@
+"""Counts of the gateway, and the moment when nothing is under way."""
+
+from __future__ import annotations
+
+from pallas_gateway.data_plane.record import LISTEN, Call, Record
+from pallas_gateway.metrics import Metrics
+
+
+def test_it_is_idle_once_all_calls_ended_whoever_still_listens() -> None:
+    metrics = Metrics(["scout"])
+    listening, call = Call("scout", "", LISTEN), Call("scout", "", "")
+    metrics.begin(listening)
+    assert metrics.idle.is_set()
+    metrics.begin(call)
+    metrics.begin(call)
+    metrics.end(Record(Call("scout", "", "tools/call", "echo"), "answered", 200, 0.5))
+    assert not metrics.idle.is_set()
+    assert b"pallas_gateway_requests_in_flight 1.0" in metrics.render()
+    metrics.end(Record(call, "hung_up", 0, 0.5))
+    assert metrics.idle.is_set()
+    metrics.end(Record(listening, "hung_up", 200, 4000.0))
+    assert b"4000" not in metrics.render()
