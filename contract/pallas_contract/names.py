@@ -119,6 +119,11 @@ token of that caller. Heeded from the bearer of the static token `GATEWAY` only.
 
 GATEWAY = "gateway"
 """Name of the static token that the gateway presents to agents."""
+PROBE_TIMEOUT = 3.0
+"""Seconds for a whole probe, all its requests together (seed 000: 3 seconds per downstream probe)."""
+ALLOW_PLAIN_SECRETS = "--allow-plain-secrets"
+"""The option of commands that write, which makes warnings of secrets in plain text."""
+
 REGISTRY = "registry"
 REGISTRY_SERVER = "pallas-registry"
 """Name under which the registry itself answers MCP: never that of an agent."""

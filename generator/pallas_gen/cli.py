@@ -1,28 +1,29 @@
-"""`pallas-gen`: the only place that prints and exits. 0 done, 1 the world is not as needed, 2 the input is wrong."""
+"""`pallas-gen`: the only place that prints and exits. 0 done, 1 the world is not as needed, 2 the input is wrong.
+
+A command imports what it needs when it runs: `--help` and completion import nothing but the declarations.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from pallas_contract import __version__
-from pallas_contract.probe import probe
+from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
-from pallas_gen import explain, schema
-from pallas_gen import verify as verification
 from pallas_gen.commands.build import add_build
 from pallas_gen.commands.lock import add_lock
-from pallas_gen.commands.registry_word import registry_word
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
 from pallas_gen.targets.table import TARGETS
+
+if TYPE_CHECKING:
+    from pallas_gen.verify import Report
 
 app = typer.Typer(
     name="pallas-gen",
@@ -64,6 +65,8 @@ def verify(
     """Compare the files that were written with the plan. Exit 1 when they differ."""
     if unknown := [name for name in target or () if name not in _BY_NAME]:
         raise typer.BadParameter(f"there is no target {unknown[0]}: {', '.join(_BY_NAME)}", param_hint="--target")
+    from pallas_gen import verify as verification
+
     loaded, plan = read_plan(file, allow_plain_secrets=True)
     result = verification.verify(
         loaded,
@@ -85,7 +88,7 @@ def _command_line(verb: str, file: Path, output: Path | None, options: Iterable[
     return shlex.join(["pallas-gen", verb, *where, *(f"--{option}" for option in options)])
 
 
-def _summary(result: verification.Report, count: int) -> Iterator[str]:
+def _summary(result: Report, count: int) -> Iterator[str]:
     running = [row.noun for row in result.checked if row.read_back]
     others = [row.noun for row in result.checked if not row.read_back]
     if running:
@@ -103,6 +106,8 @@ def _are(nouns: list[str]) -> str:
 @explain_app.command("network")
 def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
     """Say who may reach whom in the fleet, and why."""
+    from pallas_gen import explain
+
     _, plan = read_plan(file, allow_plain_secrets=True)
     typer.echo(explain.explain(plan))
 
@@ -110,6 +115,8 @@ def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
 @app.command("schema")
 def print_schema() -> None:
     """Print the JSON schema of agents.yaml, for editors."""
+    from pallas_gen import schema
+
     typer.echo(schema.agents_schema(), nl=False)
 
 
@@ -118,7 +125,7 @@ def probe_url(
     url: Annotated[str, typer.Argument(help="An MCP endpoint, for example http://127.0.0.1:24101/mcp.")],
     *,
     deep: Annotated[bool, typer.Option("--deep/--shallow", help="Also ask the agent's get_health.")] = True,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = probe.TIMEOUT,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = names.PROBE_TIMEOUT,
     token: Annotated[
         Path | None, typer.Option("--token-file", help="File with a token to show to the endpoint.", exists=True)
     ] = None,
@@ -131,6 +138,11 @@ def probe_url(
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
     headers = {"authorization": f"Bearer {_token(token)}"} if token else {}
+    import asyncio
+
+    from pallas_contract.probe import probe
+    from pallas_gen.commands.registry_word import registry_word
+
     result = asyncio.run(probe.probe(probe.Target(url, deep=deep, headers=headers), timeout=timeout))
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pallas_contract import names
 from pallas_contract.problems import Problem
-from pallas_contract.validate import plain_secrets
-from pallas_gen.plan import Plan, build_plan
-from pallas_gen.project import load
+
+if TYPE_CHECKING:
+    from pallas_gen.plan import Plan
+    from pallas_gen.project.load import Loaded
 
 # exit codes: done, the world is not as needed, the input is wrong
 OK = 0
@@ -25,13 +26,13 @@ DEFAULT_FILE = Path(names.AGENTS_FILE)
 
 
 AllowPlainSecrets = Annotated[
-    bool, typer.Option(plain_secrets.ALLOW, help="Warn of secrets in plain text instead of refusing them.")
+    bool, typer.Option(names.ALLOW_PLAIN_SECRETS, help="Warn of secrets in plain text instead of refusing them.")
 ]
 
 
 def read_plan(
     file: Path, *, mounted: bool = True, allow_plain_secrets: bool = False, relock: bool = False
-) -> tuple[load.Loaded, Plan]:
+) -> tuple[Loaded, Plan]:
     """Read the project of a fleet file, print its warnings and decide its plan.
 
     `mounted`: containers see the files themselves, so that it matters who may read them. `allow_plain_secrets` makes
@@ -40,6 +41,9 @@ def read_plan(
     Raises:
         Refused: with every error in the fleet file and beside it.
     """
+    from pallas_gen.plan import build_plan
+    from pallas_gen.project import load
+
     loaded = load.load(file, os.environ, allow_plain_secrets=allow_plain_secrets, relock=relock)
     report([*loaded.warnings, *(loaded.unreadable if mounted else ())])
     return loaded, build_plan(loaded.fleet, loaded.config, loaded.project)

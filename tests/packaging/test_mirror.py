@@ -85,6 +85,8 @@ ELSEWHERE = {
         "generator/project/load": "tests/generator/test_invalid.py",
         "generator/project/misfits": "tests/generator/test_invalid.py",
         "generator/project/mounts": "tests/generator/test_plan.py",
+        "generator/commands/build_images": "tests/generator/commands/test_build.py",
+        "generator/commands/lock_servers": "tests/generator/commands/test_lock.py",
         "generator/commands/build_settings": "tests/generator/commands/test_build.py",
         "generator/commands/targets": "tests/generator/targets/test_table.py",
         "generator/targets/image": "tests/generator/test_cli.py",

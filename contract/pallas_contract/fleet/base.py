@@ -43,7 +43,9 @@ FilePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(fittin
 class Written(BaseModel):
     """Strict: no unknown key, no coercion of a text into a number."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    # of twenty models two are validated by themselves, and only by commands that read a fleet: the rest would be built
+    # for nothing
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True, use_attribute_docstrings=True)
 
 
 class SecretFile(Written):

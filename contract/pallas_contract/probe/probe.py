@@ -39,8 +39,7 @@ __all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Result", "Target", 
 
 _LEGACY_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", LEGACY})
 
-TIMEOUT = 3.0
-"""Seconds for a whole probe, all its requests together (seed 000: 3 seconds per downstream probe)."""
+TIMEOUT = names.PROBE_TIMEOUT
 PAUSE = 0.25
 """Seconds between a failed probe and its confirmation."""
 CONFIRM_TIMEOUT = 1.0

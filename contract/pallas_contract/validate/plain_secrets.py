@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pallas_contract import names
 from pallas_contract.fleet import providers
 from pallas_contract.fleet.source import Path_, Source
 from pallas_contract.problems import Problem
 from pallas_contract.validate import secret_shapes
 
-ALLOW = "--allow-plain-secrets"
+ALLOW = names.ALLOW_PLAIN_SECRETS
 """The option of the commands that write, which makes warnings of these errors."""
 
 _MESSAGE = "a secret in plain text, which generated files and images would hold"

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 
-from pallas_gen.commands import build_settings, tool
-from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, read_plan
-from pallas_gen.dependencies import server_locks
-from pallas_gen.dependencies.launch import Package
-from pallas_gen.dependencies.server_locks import Locks
-from pallas_gen.images import docker, server_lock
-from pallas_gen.output import write
-
-_BUILD_FAILED = (
-    f"docker could not do this build; nothing was written. Mend what it says and run {server_locks.COMMAND} again"
-)
+from pallas_gen.console import DEFAULT_FILE, AgentsFile
 
 Upgrade = Annotated[bool, typer.Option("--upgrade", help="Resolve all servers again, to the newest versions allowed.")]
 
@@ -34,58 +18,6 @@ def add_lock(app: typer.Typer) -> None:
 
 def _lock(file: AgentsFile = DEFAULT_FILE, *, upgrade: Upgrade = False) -> None:
     """Write servers.lock.json: all that `uvx` and `npx` would fetch for MCP servers, with hashes, for the build."""
-    # of the configuration nothing but command lines is looked at here
-    loaded, _ = read_plan(file, mounted=False, allow_plain_secrets=True, relock=True)
-    wanted = server_locks.packages(loaded.config.commands.values())
-    if not wanted:
-        typer.echo("no MCP server comes from PyPI or npm: there is nothing to lock")
-        return
-    locks = dict(loaded.project.server_locks)
-    stale = [package for package in wanted if upgrade or package.key not in locks]
-    new, failures = _resolve(stale) if stale else ({}, {})
-    locks |= new
-    complete = all(package.key in locks for package in wanted)
-    # what could be resolved is kept, so that mending one server waits for no other
-    if new or complete:
-        _write(loaded.folder, server_locks.render(locks, wanted), file if complete and not failures else None)
-    if failures:
-        _report_failures(stale, failures, locks)
-        raise typer.Exit(WORLD)
+    from pallas_gen.commands import lock_servers
 
-
-def _write(folder: Path, text: str, file: Path | None) -> None:
-    """Write the lock and say so; with `file`, the fleet file, also what comes next."""
-    changed = write.write({PurePosixPath(server_locks.FILE): text}, folder, force=True)
-    typer.echo(f"{'wrote' if changed else 'unchanged'} {os.path.relpath(folder / server_locks.FILE)}")
-    if changed and file:
-        option = ["-f", str(file)] if file != DEFAULT_FILE else []
-        typer.echo(f"next: commit it, and run {shlex.join(['pallas-gen', 'build', *option])}")
-
-
-def _report_failures(packages: Iterable[Package], failures: Mapping[str, str], locks: Locks) -> None:
-    for package in packages:
-        if package.key in failures:
-            reason = failures[package.key].replace("\n", "\n  ")
-            former = ", and keeps the versions that it had" if package.key in locks else ""
-            typer.echo(f"{package.specifier} cannot be resolved{former}:\n  {reason}", err=True)
-    typer.echo(f"mend this and run {server_locks.COMMAND} again; what it could resolve it keeps", err=True)
-
-
-def _resolve(packages: Sequence[Package]) -> tuple[Locks, dict[str, str]]:
-    """Return lock or reason of each package by its key, from a container with Python and Node of the images."""
-    if not shutil.which("docker"):
-        typer.echo("docker is not here: servers are resolved in the image that they are installed in", err=True)
-        raise typer.Exit(WORLD)
-    with tempfile.TemporaryDirectory() as scratch:
-        context = Path(scratch, "context")
-        context.mkdir()
-        server_lock.write(context, packages)
-        options = build_settings.options(Path(scratch))
-        command = docker.export(str(context / server_lock.DOCKERFILE), str(context), f"{scratch}/out", options)
-        typer.echo(f"resolving {', '.join(package.specifier for package in packages)}")
-        try:
-            tool.run(command)
-        except tool.ToolFailed as failure:
-            typer.echo("\n".join(filter(None, (str(failure), _BUILD_FAILED))), err=True)
-            raise typer.Exit(WORLD) from None
-        return server_lock.read(Path(scratch, "out"))
+    lock_servers.run(file, upgrade=upgrade)

@@ -6,14 +6,16 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pallas_contract.problems import refuse_errors
 from pallas_gen.console import DEFAULT_FILE, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
-from pallas_gen.output import write
 from pallas_gen.targets.base import RenderContext, Target
+
+if TYPE_CHECKING:
+    from pallas_gen.output.write import Files
 
 _FLAGS = {
     "check": "Write nothing; exit 1 when a file would change.",
@@ -66,12 +68,14 @@ def _parameter(option: str) -> str:
     return option.replace("-", "_")
 
 
-def _deliver(files: write.Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> bool:
+def _deliver(files: Files, folder: Path, *, check: bool, diff: bool, stdout: bool, force: bool) -> bool:
     """Write the files, or show them. Returns whether they were written.
 
     Raises:
         typer.Exit: after `check` and `diff`.
     """
+    from pallas_gen.output import write
+
     if stdout:
         for name, text in sorted(files.items()):
             typer.echo(text if len(files) == 1 else f"# {name}\n{text}", nl=False)

@@ -1,4 +1,7 @@
-"""The shape of a target: one row of `table.TARGETS`, from which the command line makes a verb."""
+"""The shape of a target: one row of `table.TARGETS`, from which the command line makes a verb.
+
+A row is imported with every command, `--help` too: what its functions need they import when they are called.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from pallas_contract import names
 from pallas_contract.problems import Problem
-from pallas_gen.output.write import Files
-from pallas_gen.plan import Plan
-from pallas_gen.project.load import Loaded
-from pallas_gen.targets.observed import ObservedWorkload
+
+if TYPE_CHECKING:
+    from pallas_gen.output.write import Files
+    from pallas_gen.plan import Plan
+    from pallas_gen.project.load import Loaded
+    from pallas_gen.targets.observed import ObservedWorkload
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import PurePosixPath
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from pallas_contract import names
-from pallas_gen.dependencies import requirements
-from pallas_gen.dependencies.recipe import Recipe
-from pallas_gen.plan import Plan
 from pallas_gen.targets.base import RenderContext, Target
+
+if TYPE_CHECKING:
+    from pallas_gen.dependencies.recipe import Recipe
+    from pallas_gen.plan import Plan
 
 FILE = PurePosixPath("Dockerfile.fleet")
 
@@ -50,6 +50,8 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
 
 def dockerfile(base: str, recipe: Recipe, comment: str, copies: Sequence[str] = ()) -> str:
     """Return a Dockerfile that puts what is in `recipe` on top of `base`; without `copies` it needs no context."""
+    import jinja2
+
     loader = jinja2.PackageLoader("pallas_gen")
     environment = jinja2.Environment(loader=loader, keep_trailing_newline=True)  # noqa: S701 - the output is no HTML
     names_of_files = [name for name, _ in recipe.requirements]
@@ -72,6 +74,8 @@ def _inputs(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Yield paths and texts of the files that the build reads."""
     if not recipe.requirements and not recipe.servers and not recipe.node:
         return
+    from pallas_gen.dependencies import requirements
+
     folder = resources.files("pallas_gen.dependencies")
     tools = recipe.servers or recipe.node or requirements.UV_LOCK in dict(recipe.requirements)
     for name in ("bake.py", "launch.py", *(["tools.lock"] if tools else [])):

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pallas_contract import names
-from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.launch import addresses
-from pallas_gen.output import write
-from pallas_gen.output import yaml as yaml_out
 from pallas_gen.targets.base import RenderContext, Target
+
+if TYPE_CHECKING:
+    from pallas_contract.fleet.resolved import ResolvedFleet
+    from pallas_gen.output.write import Files
 
 SCRAPE, ALERTS, DASHBOARD = map(PurePosixPath, ("prometheus.yaml", "alerts.yaml", "dashboard.json"))
 JOB = "pallas-registry"
@@ -26,6 +26,8 @@ AGENTS_JOB = "pallas-agents"
 
 def render(fleet: ResolvedFleet, source: str) -> dict[PurePosixPath, str]:
     """Render the three files. `source` is the name of the fleet file, for their headers."""
+    from pallas_gen.output import yaml as yaml_out
+
     return {
         SCRAPE: yaml_out.dump(scrape(fleet), source=source, override="a file of your own", literal=True),
         ALERTS: yaml_out.dump(alerts(fleet), source=source, override="a file of your own", literal=True),
@@ -35,6 +37,8 @@ def render(fleet: ResolvedFleet, source: str) -> dict[PurePosixPath, str]:
 
 def scrape(fleet: ResolvedFleet) -> dict[str, Any]:
     """Return a Prometheus configuration for where the fleet is published: its `public_url`, else its ports."""
+    from pallas_contract.launch import addresses
+
     registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
     url = urlsplit(registry)
     target = {"targets": [url.netloc], "labels": {"fleet": fleet.name}}
@@ -248,7 +252,9 @@ def _panel(number: int, panel: _Panel) -> dict[str, Any]:
     }
 
 
-def _render(context: RenderContext) -> write.Files:
+def _render(context: RenderContext) -> Files:
+    from pallas_gen.output import write
+
     files = render(context.loaded.fleet, context.plan.source)
     return files | {write.sums_file("observability"): write.sums(files)}
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pallas_contract import __version__, names
-from pallas_contract.fleet import source
 from pallas_contract.problems import Problem, Refused
 from pallas_service import extras
 
@@ -101,6 +100,8 @@ def _file(option: str | None, env: Mapping[str, str]) -> Path:
 
 def _fleet_line(path: Path) -> str | None:
     """Return the name and the agents of the file at `path`; None where there is no file that can be read."""
+    from pallas_contract.fleet import source  # noqa: PLC0415 - `pallas --version` needs none of it
+
     try:
         data = source.read(path).data
         return f"{path} is the fleet {data['name']}, with the agents {', '.join(sorted(data['agents']))}."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from importlib import metadata
 
 DISTRIBUTION = "pallas-kit"
 
@@ -17,6 +16,8 @@ def missing(*extras: str, distribution: str = DISTRIBUTION) -> list[str]:
 
     It is empty where the distribution itself is not installed: an image has its code alone.
     """
+    from importlib import metadata  # noqa: PLC0415 - `--help` needs none of it
+
     try:
         requirements = metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
@@ -39,6 +40,8 @@ def _packages(requirements: Iterable[str], extras: Iterable[str]) -> Iterator[st
 
 
 def _installed(package: str) -> bool:
+    from importlib import metadata  # noqa: PLC0415 - see above
+
     try:
         metadata.version(package)
     except metadata.PackageNotFoundError:

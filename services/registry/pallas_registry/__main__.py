@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pallas_contract import __version__, names
-from pallas_contract.launch import program
 from pallas_contract.problems import Refused
 from pallas_service import extras
-from pallas_service.http.sockets import CannotListen, listen
-from pallas_service.sqlite_file import CannotStore
 
 if TYPE_CHECKING:
+    import socket
+
     from pallas_registry.fleet_file import FleetReading, FleetWatcher
     from pallas_registry.registration.store import RegistrationStore
     from pallas_registry.settings import Settings
@@ -58,9 +55,12 @@ def parse(arguments: Sequence[str]) -> None:
 def main(env: Mapping[str, str] = os.environ) -> int:
     """Read the settings and the file, listen, serve until SIGTERM."""
     # imported here: `--help` needs none of the extra's packages
+    from pallas_contract.launch import program  # noqa: PLC0415
     from pallas_registry import settings  # noqa: PLC0415
     from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415
     from pallas_registry.registration import store  # noqa: PLC0415
+    from pallas_service.http.sockets import CannotListen, listen  # noqa: PLC0415
+    from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server takes over
     try:
@@ -96,6 +96,8 @@ def _serve(
     store: RegistrationStore,
 ) -> int:
     # imported here: a bad file is answered without half a second for a web framework
+    import asyncio  # noqa: PLC0415
+
     import structlog  # noqa: PLC0415
     import uvloop  # noqa: PLC0415
 

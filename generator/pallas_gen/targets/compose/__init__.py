@@ -1,1 +1,5 @@
 """compose.yaml."""
+
+from pathlib import PurePosixPath
+
+FILE = PurePosixPath("compose.yaml")

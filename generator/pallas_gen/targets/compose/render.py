@@ -13,9 +13,8 @@ from pallas_contract.fleet.model import Resources
 from pallas_contract.launch.program import START_PERIOD
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
-from pallas_gen.targets.compose import subnets
+from pallas_gen.targets.compose import FILE, subnets
 
-FILE = PurePosixPath("compose.yaml")
 USER = "10001:10001"
 LABEL = "io.pallas-kit"
 _NOTE = "Images that are not here: `pallas-gen build`."

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.output.write import Files
-from pallas_gen.project import env_example
 from pallas_gen.targets.base import RenderContext, Target
-from pallas_gen.targets.compose import read_back, render, subnets
-from pallas_gen.targets.observed import ObservedWorkload
+from pallas_gen.targets.compose import FILE
+
+if TYPE_CHECKING:
+    from pallas_gen.output.write import Files
+    from pallas_gen.targets.observed import ObservedWorkload
 
 
 def _render(context: RenderContext) -> Files:
+    from pallas_gen.targets.compose import render, subnets
+
     plan = context.plan
     try:
         return render.render(plan, context.project)
@@ -30,19 +34,25 @@ def _render(context: RenderContext) -> Files:
 
 
 def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
-    return read_back.workloads(read_back.read(context.output / render.FILE), context.plan, context.project)
+    from pallas_gen.targets.compose import read_back
+
+    return read_back.workloads(read_back.read(context.output / FILE), context.plan, context.project)
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
+    from pallas_gen.targets.compose import render
+
     project = render.project_name(context.plan.name)
     if project != context.plan.name:
         yield f"the compose project is `{project}`: `{context.plan.name}` cannot be the name of one"
-    file = os.path.relpath(context.output / render.FILE)
-    option = ["-f", file] if file != str(render.FILE) else []
+    file = os.path.relpath(context.output / FILE)
+    option = ["-f", file] if file != str(FILE) else []
     yield f"next: {context.build} && {shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"
 
 
 def _beside(context: RenderContext) -> Files:
+    from pallas_gen.project import env_example
+
     loaded = context.loaded
     return env_example.files(loaded.fleet, loaded.config, context.plan.source, context.output)
 
@@ -51,7 +61,7 @@ TARGET = Target(
     name="compose",
     summary="Write compose.yaml: one service per agent, and the registry.",
     noun="compose",
-    files=(render.FILE,),
+    files=(FILE,),
     render=_render,
     read_back=_read_back,
     beside=_beside,

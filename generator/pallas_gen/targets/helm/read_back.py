@@ -8,7 +8,7 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_gen.plan import Plan, Workload
-from pallas_gen.targets.helm import chart, render, template
+from pallas_gen.targets.helm import FILE, chart, render, template
 from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, shared_env
 
 
@@ -20,7 +20,7 @@ def objects(folder: Path, plan: Plan, *, values_only: bool) -> list[dict[str, An
     """
     secrets = render.secret_names(plan).values()
     if values_only:
-        return template.render(chart.chart_dir(), secrets, values=folder / render.FILE)
+        return template.render(chart.chart_dir(), secrets, values=folder / FILE)
     return template.render(folder, secrets)
 
 

@@ -15,6 +15,7 @@ from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload, is_in
 from pallas_gen.project.configmaps import Delivery
+from pallas_gen.targets.helm import FILE
 from pallas_gen.targets.helm.ip_blocks import ip_block
 from pallas_gen.targets.helm.values import Project, Secret, Values
 from pallas_gen.targets.helm.values_workload import (
@@ -28,8 +29,6 @@ from pallas_gen.targets.helm.values_workload import (
     Resources,
     State,
 )
-
-FILE = PurePosixPath("values.yaml")
 
 Files = dict[PurePosixPath, str]
 

@@ -5,38 +5,57 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from pallas_gen.output import write
-from pallas_gen.output.write import Files
-from pallas_gen.project import configmaps
 from pallas_gen.targets.base import RenderContext, Target
-from pallas_gen.targets.helm import chart, read_back, render
-from pallas_gen.targets.observed import ObservedWorkload
+from pallas_gen.targets.helm import FILE
+
+if TYPE_CHECKING:
+    from pallas_contract.problems import Problem
+    from pallas_gen.output.write import Files
+    from pallas_gen.plan import Plan
+    from pallas_gen.targets.observed import ObservedWorkload
 
 VALUES_ONLY = "values-only"
 
 
 def _render(context: RenderContext) -> Files:
+    from pallas_gen.output import write
+    from pallas_gen.project import configmaps
+    from pallas_gen.targets.helm import chart, render
+
     delivery = configmaps.read(context.loaded.folder, context.plan)
     if VALUES_ONLY in context.options:
         return render.render_values(context.plan, delivery)
     files = render.render(context.plan, delivery, chart.read())
     # values.yaml has a checksum of its own in its header; the copies cannot have one
-    return files | {write.SUMS: write.sums({path: files[path] for path in files if path != render.FILE})}
+    return files | {write.SUMS: write.sums({path: files[path] for path in files if path != FILE})}
+
+
+def _problems(plan: Plan) -> Iterator[Problem]:
+    from pallas_gen.targets.helm import render
+
+    return render.problems(plan)
 
 
 def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
+    from pallas_gen.targets.helm import read_back
+
     values_only = VALUES_ONLY in context.options
     manifests = read_back.objects(context.output, context.plan, values_only=values_only)
     return read_back.workloads(manifests, context.plan)
 
 
 def _written_with(output: Path) -> frozenset[str]:
+    from pallas_gen.output import write
+
     whole = (output / "Chart.yaml").is_file() or (output / write.SUMS).is_file()
     return frozenset() if whole else frozenset({VALUES_ONLY})
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
+    from pallas_gen.targets.helm import render
+
     chart_folder = os.path.relpath(context.output)
     return render.next_steps(context.plan, chart_folder, os.path.relpath(context.loaded.folder), context.build)
 
@@ -45,9 +64,9 @@ TARGET = Target(
     name="helm",
     summary="Write a Helm chart: the kit's own, and the values that make it this fleet.",
     noun="chart",
-    files=(render.FILE, PurePosixPath("Chart.yaml")),
+    files=(FILE, PurePosixPath("Chart.yaml")),
     render=_render,
-    problems=render.problems,
+    problems=_problems,
     read_back=_read_back,
     folder="chart",
     owned=("charts", "crds", "files", "templates"),

@@ -1,0 +1,137 @@
+"""A command imports what it needs: `--help` and `--version` hardly more than the declarations, `validate` no target.
+
+Shells that complete, editors, CI steps and tests start these commands by the hundred. `benchmarks/command_start.py` has
+the times; here stands what they come from.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROGRAM = """
+import atexit, sys
+standing = frozenset(sys.modules)
+atexit.register(lambda: sys.stderr.write("\\0" + " ".join(sys.modules.keys() - standing)))
+from {module} import {function} as program
+sys.exit(program())
+"""
+HEAVY = frozenset(
+    {
+        "asyncio",
+        "concurrent",
+        "email",
+        "http",
+        "importlib.metadata",
+        "logging",
+        "multiprocessing",
+        "ssl",
+        "tomllib",
+        "xml",
+    }
+)
+"""Of the standard library what costs more than a hundredth of a second."""
+DECLARATIONS = frozenset(
+    {
+        "pallas_contract",
+        "pallas_contract.names",
+        "pallas_contract.problems",
+        "pallas_gen",
+        "pallas_gen.cli",
+        "pallas_gen.commands",
+        "pallas_gen.commands.build",
+        "pallas_gen.commands.lock",
+        "pallas_gen.commands.targets",
+        "pallas_gen.console",
+        "pallas_gen.images",
+        "pallas_gen.images.docker",
+        "pallas_gen.targets",
+        "pallas_gen.targets.base",
+        "pallas_gen.targets.compose",
+        "pallas_gen.targets.compose.target",
+        "pallas_gen.targets.helm",
+        "pallas_gen.targets.helm.target",
+        "pallas_gen.targets.image",
+        "pallas_gen.targets.observability",
+        "pallas_gen.targets.table",
+    }
+)
+"""Options and the table of targets, with what they are made of."""
+PROGRAMS = frozenset(
+    {
+        "pallas_contract",
+        "pallas_contract.names",
+        "pallas_contract.problems",
+        "pallas_service",
+        "pallas_service.extras",
+    }
+)
+"""What the command lines of `pallas` and `pallas-registry` share."""
+TYPER = frozenset({"annotated_doc", "shellingham", "typer"})
+READING = frozenset({"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection", "yaml"})
+"""Packages that read a fleet file."""
+WRITING = ("pallas_gen.images", "pallas_gen.targets", "pallas_gen.verify")
+
+
+def imported(program: str, *arguments: str, folder: Path, code: int = 0) -> frozenset[str]:
+    """Return the modules that `program` (`module:function`) has imported when it ends with the exit code `code`."""
+    module, _, function = program.partition(":")
+    command = [sys.executable, "-P", "-c", PROGRAM.format(module=module, function=function), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return frozenset(done.stderr.rpartition("\0")[2].split())
+
+
+def packages(modules: frozenset[str]) -> set[str]:
+    """Return the installed packages among modules: neither ours nor of the standard library."""
+    names = {name.partition(".")[0] for name in modules}
+    # Cython makes modules of its own, Python one of its settings
+    names -= {name for name in names if name.startswith("_") or name == "cython_runtime"}
+    return {name for name in names if name not in sys.stdlib_module_names and not name.startswith("pallas_")}
+
+
+def ours(modules: frozenset[str]) -> set[str]:
+    return {name for name in modules if name.startswith("pallas_")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("--help", 0), ("--version", 0), ("compose --help", 0), ("nonsense", 2)]
+)
+def test_the_generator_imports_declarations_until_a_command_runs(arguments: str, code: int, tmp_path: Path) -> None:
+    modules = imported("pallas_gen.cli:main", *arguments.split(), folder=tmp_path, code=code)
+    assert ours(modules) == DECLARATIONS
+    assert packages(modules) == TYPER
+    assert modules & HEAVY == set()
+
+
+def test_to_validate_a_fleet_no_target_is_imported() -> None:
+    modules = imported("pallas_gen.cli:main", "validate", folder=ROOT / "examples" / "01-hello")
+    assert "pallas_contract.validate.load" in modules
+    assert packages(modules) == TYPER | READING
+    assert {name for name in ours(modules) if name.startswith(WRITING)} <= DECLARATIONS
+    assert modules & HEAVY <= {"email", "importlib.metadata", "tomllib"}
+
+
+@pytest.mark.parametrize(
+    ("program", "option", "reader"),
+    [
+        ("pallas_agent_runtime.cli:main", "--help", {"pallas_contract.fleet", "pallas_contract.fleet.source"}),
+        ("pallas_agent_runtime.cli:main", "--version", set()),
+        ("pallas_registry.__main__:command", "--help", set()),
+        ("pallas_registry.__main__:command", "--version", set()),
+    ],
+)
+def test_programs_say_what_they_are_without_what_they_serve_with(
+    program: str, option: str, reader: set[str], tmp_path: Path
+) -> None:
+    """`pallas --help` reads the fleet file of the folder, of which it says the name."""
+    module = program.partition(":")[0]
+    modules = imported(program, option, folder=tmp_path)
+    assert ours(modules) == PROGRAMS | reader | {module, module.partition(".")[0]}
+    assert packages(modules) == ({"yaml"} if reader else set())
+    assert modules & HEAVY == set()
