@@ -28,6 +28,12 @@ TARGETS = ("processes", "compose")
 _MARKER = "fleet(target): the target, or targets, on which the fixture `fleet` of this test runs"
 
 
+_MISMATCH = (
+    "scripted_model is made for one test, the fleet for several: run with --fleet-scope function, or serve "
+    "one model for all in `fleet_environment` with `pallas_testing.model.serving`"
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and their settings in pytest's configuration."""
     group = parser.getgroup("pallas", "fleets of agents (pallas-kit)")
@@ -95,22 +101,22 @@ def fleet_file(request: pytest.FixtureRequest) -> Path:
     try:
         return files.nearest(config.invocation_params.dir)
     except files.NoFleetFile as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope=_scope)
 def fleet_environment() -> Mapping[str, str]:
     """Return variables for the commands that start the fleet, beside those of pytest itself: none, to be overridden."""
     return {}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope=_scope)
 def fleet_expected() -> Mapping[str, str]:
     """Return states other than `ok` that agents come up in, `{"research": "degraded"}`: none, to be overridden."""
     return {}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope=_scope)
 def fleet_order(fleet_file: Path, fleet_environment: Mapping[str, str]) -> Callable[[Path], Order]:
     """Return what to start, once there is a folder to do it in."""
     from pallas_testing.targets.base import Order  # noqa: PLC0415 - only where there is a fleet
@@ -134,7 +140,7 @@ def running_fleet(
         with start.running(fleet_target, fleet_order(folder), fleet_expected) as running:
             yield running
     except CannotStart as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.fixture
@@ -153,6 +159,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show beneath a failed test what its fleet was doing."""
     report = yield
+    text = str(report.longrepr)
+    if report.failed and "ScopeMismatch" in text and "scripted_model" in text and "fleet_" in text:
+        report.sections.append(("fleet: scope", _MISMATCH))
     face: Any = getattr(item, "funcargs", {}).get("fleet")
     if call.when == "call" and report.failed and type(face).__module__ == _FACE:  # not a fixture of somebody else's
         from pallas_testing.fleet import report as fleet_report  # noqa: PLC0415 - only where there is a fleet

@@ -151,6 +151,26 @@ def test_fixtures_of_the_user_decide(project: pytest.Pytester) -> None:
     run(project).assert_outcomes(passed=1)
 
 
+MODEL_OF_A_TEST = """
+import pytest
+
+@pytest.fixture{scope}
+def fleet_environment(scripted_model):
+    return scripted_model.environ()
+
+def test_it(fleet, running_fleet, scripted_model):
+    assert running_fleet.target.order.environ["OPENAI_BASE_URL"] == f"{scripted_model.url}/v1"
+"""
+
+
+def test_a_fleet_of_one_test_may_have_the_model_of_that_test(project: pytest.Pytester) -> None:
+    project.makepyfile(MODEL_OF_A_TEST.replace("{scope}", ""))
+    run(project, "--fleet-scope", "function").assert_outcomes(passed=1)
+    result = run(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["scripted_model is made for one test, the fleet for several: run with *"])
+
+
 def test_a_scripted_model_comes_along(project: pytest.Pytester) -> None:
     project.makepyfile("def test_it(scripted_model): assert scripted_model.environ()")
     run(project).assert_outcomes(passed=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from pallas_testing.answers.answer import Answer
-from pallas_testing.fleet import waiting
+from pallas_testing.fleet import disclosure, waiting
 from pallas_testing.fleet.agent import Agent
 from pallas_testing.fleet.faults import Faults
 from pallas_testing.fleet.registry import TIMEOUT, Registry
@@ -146,13 +146,16 @@ class Fleet:
         return True
 
     def no_secret(self, canary: str) -> bool:
-        """Return True where a planted secret is in no log, no document of the registry and no answer of this test.
+        """Return True where a planted secret is in nothing that the fleet shows, as it is or in base64.
+
+        That is: logs, documents, pages and metrics of the registry and the agents, changes and answers of this test,
+        generated files, and what the target tells of its containers or objects.
 
         Raises:
             AssertionError: it is; it says where, and never repeats it.
         """
         __tracebackhide__ = True
-        places = list(self._places(canary))
+        places = list(disclosure.places(self._target, self.registry, self.answers, canary))
         if places:
             raise AssertionError("\n".join(["the secret is in", *places]))
         return True
@@ -166,18 +169,6 @@ class Fleet:
                 if match and float(match[1]):
                     gauges[f"{gauge} of {agent}"] = float(match[1])
         return gauges
-
-    def _places(self, canary: str) -> Iterator[str]:
-        for member in self._target.file.members:
-            for number, line in enumerate(self.logs(member).splitlines(), 1):
-                if canary in line:
-                    yield f"the log of {member}, line {number}"
-        for path in ("/.well-known/mcp/server.json", "/v0.1/servers", "/", "/metrics"):
-            if canary in self.registry.get(path).text:
-                yield f"{path} of the registry"
-        for number, answer in enumerate(self.answers, 1):
-            if canary in answer.text or any(canary in message for message in answer.messages):
-                yield f"answer {number} of {answer.call.server}"
 
 
 def _status(url: str) -> int:

@@ -20,6 +20,8 @@ from pallas_testing.targets.base import CannotStart, Order, Target
 PATIENCE = 300.0
 """Seconds until every agent has to be up: about 10 for four agents on two cores, far more where these are shared."""
 
+_INPUT_REFUSED = "InputRefused"
+"""The registry's reason for an agent that will not start (docs/registry.md, Reasons)."""
 _CATCHING_UP = 5.0
 """Seconds for the changes of the start, so that they are not taken for those of the first test."""
 
@@ -36,6 +38,10 @@ class Running:
 
 class _Ended(Exception):
     """The fleet has ended before it was up."""
+
+
+class _Refused(Exception):
+    """Agents have refused their input: they will not be up, however long one waits."""
 
 
 @contextmanager
@@ -78,10 +84,13 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         different = [
             agent for agent, status in expected_states.items() if states.get(agent, State("")).status != status
         ]
-        return "; ".join(f"{agent} {states.get(agent, 'unlisted')}" for agent in different)
+        lines = [f"{agent} {states.get(agent, 'unlisted')}" for agent in different]
+        if any(states[agent].reason == _INPUT_REFUSED for agent in different if agent in states):
+            raise _Refused("an agent refuses its input:\n" + "\n".join(lines))
+        return "; ".join(lines) or target.pending()
 
     try:
-        waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=_Ended)
-    except (waiting.NotYet, _Ended) as error:
+        waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=(_Ended, _Refused))
+    except (waiting.NotYet, _Ended, _Refused) as error:
         logs = [f"--- {title}\n{text}" for title, text in report.unwell(target.file.agents, states, target.logs)]
         raise CannotStart("\n".join([str(error), *([] if isinstance(error, _Ended) else logs)])) from None

@@ -20,7 +20,7 @@ def until[T](
     *,
     what: str,
     within: float,
-    fatal: type[Exception] | tuple[()] = (),
+    fatal: tuple[type[Exception], ...] = (),
 ) -> T:
     """Return the first look that is `met`; an exception of a look counts as one that is not, unless it is `fatal`.
 

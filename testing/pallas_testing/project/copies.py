@@ -18,7 +18,7 @@ _NEVER = {".git", ".hg", ".pallas", "node_modules", "__pycache__", ".tox", ".nox
 _CACHE = "_cache"
 """What ends like this and begins with a dot is a cache: .pytest_cache, .mypy_cache, .ruff_cache."""
 _PORTS = range(1, 65536)
-_WITH_ADDRESSES = ("fastagent.*.yaml", "fast-agent*.yaml", ".env")
+WITH_ADDRESSES = ("fastagent.*.yaml", "fast-agent*.yaml", ".env")
 """Files beside agents.yaml in which somebody may have typed the address of a member."""
 
 
@@ -60,7 +60,7 @@ def _readdress(folder: Path, ports: Mapping[int, int]) -> None:
     """Change the ports in addresses of this machine, in files of fast-agent and in `.env`."""
     numbers = "|".join(map(str, ports))
     address = re.compile(rf"((?:localhost|127\.0\.0\.1|\[::1\]):)({numbers})\b")
-    for path in {path for pattern in _WITH_ADDRESSES for path in folder.glob(pattern)}:
+    for path in {path for pattern in WITH_ADDRESSES for path in folder.glob(pattern)}:
         text = path.read_text("utf-8", "surrogateescape")
         changed = address.sub(lambda match: f"{match[1]}{ports[int(match[2])]}", text)
         if changed != text:

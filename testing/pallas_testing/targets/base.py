@@ -70,6 +70,14 @@ class Target(ABC):
     def ended(self) -> str:
         """Return why the fleet as a whole has ended, empty while it runs."""
 
+    def artifacts(self) -> Mapping[str, str]:
+        """Return what else the target shows, as title -> text: `docker inspect`, manifests but no Secrets."""
+        return {}
+
+    def pending(self) -> str:
+        """Return what of the start is still under way, empty where nothing is."""
+        return ""
+
     def kill(self, agent: str) -> None:
         """End the agent as a crash would."""
         raise self.cannot("kill")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import secrets
-import subprocess
+from collections.abc import Mapping
 from functools import cached_property
 from ipaddress import IPv4Network, ip_network
-from unittest.mock import patch
 
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
@@ -48,6 +47,8 @@ class Compose(Target):
         super().__init__(order)
         self.project = f"pallas-testing-{secrets.token_hex(6)}"
         self._leash: Leash | None = None
+        self._up: Leash | None = None
+        self._attempts = 0
         self._addresses: dict[str, str] = {}
 
     def start(self) -> None:
@@ -61,24 +62,29 @@ class Compose(Target):
         commands.generate(self.file, self.order, "build")
         self._compose = _Project(self.file.path.parent, wait=False)  # it is the registry that says when it is up
         self._compose.project = self.project
+        self._leash = self._on_a_leash("down.log")
+        self._go_up()
+
+    def _go_up(self) -> None:
+        """Begin `docker compose up`, which waits for members that others need; killed, it is undone by its own leash.
+
+        The other leash may have taken the project down while this command was still making containers.
+        """
+        self._attempts += 1
+        self._up = self._on_a_leash("up.log", *self._compose.compose_command_property, "up", "--detach")
+
+    def _on_a_leash(self, output: str, *command: str) -> Leash:
         down = [*self._compose.compose_command_property, "down", "--volumes", "--remove-orphans", "--timeout", _GRACE]
-        self._leash = Leash(
-            {"run": [], "clean": [down], "grace": 1.0},
+        return Leash(
+            {"run": command, "clean": [down], "grace": float(_GRACE)},
             cwd=self.file.path.parent,
             env=self.order.environ,
-            output=self.order.folder / "down.log",
+            output=self.order.folder / output,
         )
-        for attempt in range(_ATTEMPTS):
-            try:
-                with patch.dict(os.environ, self.order.environment):  # testcontainers gives its commands no other
-                    self._compose.start()
-                    return
-            except subprocess.CalledProcessError as error:
-                complaint = self._complaint(error)
-                if "unhealthy" not in complaint or attempt == _ATTEMPTS - 1:
-                    raise CannotStart(f"`docker compose up` fails:\n{complaint}") from None
 
     def stop(self) -> None:
+        if self._up:
+            self._up.end(cleaned=True)
         if self._leash:
             self._leash.end()
             self._engine.close()
@@ -101,8 +107,23 @@ class Compose(Target):
     def logs(self, member: str) -> str:
         return "".join(container.logs().decode("utf-8", "replace") for container in self._containers(member))
 
+    def artifacts(self) -> Mapping[str, str]:
+        containers = [container for member in self.file.members for container in self._containers(member)]
+        return {f"docker inspect {container.name}": json.dumps(container.attrs, indent=1) for container in containers}
+
     def ended(self) -> str:
-        return ""
+        """Return why `docker compose up` has failed; on a machine that has much to do it is begun again."""
+        if self._up is None or not self._up.code:
+            return ""
+        text = (self.order.folder / "up.log").read_text("utf-8", "replace")
+        if "unhealthy" in text and self._attempts < _ATTEMPTS and not self._crashed():
+            self._go_up()
+            return ""
+        tails = [f"--- {member}\n{self.logs(member)[-2000:]}" for member in self.file.members if self.logs(member)]
+        return "\n".join(["`docker compose up` fails:", text[-2000:].rstrip(), *tails])
+
+    def pending(self) -> str:
+        return "`docker compose up` is under way" if self._up and self._up.code is None else ""
 
     def kill(self, agent: str) -> None:
         for container in self._existing(agent):
@@ -160,8 +181,7 @@ class Compose(Target):
             raise LookupError(f"{member} has no container now")
         return containers
 
-    def _complaint(self, error: subprocess.CalledProcessError) -> str:
-        """Return what compose said, and the end of the log of each member that it started."""
-        stderr = (error.stderr or b"").decode("utf-8", "replace")
-        tails = [f"--- {member}\n{self.logs(member)[-2000:]}" for member in self.file.members if self.logs(member)]
-        return "\n".join([stderr.rstrip(), *tails])
+    def _crashed(self) -> bool:
+        """Return whether a member has ended by itself, which no machine is too busy for."""
+        containers = [container for member in self.file.members for container in self._containers(member)]
+        return any(container.attrs.get("RestartCount") for container in containers)

@@ -2,7 +2,8 @@
 
 It is run by its path and needs nothing but Python: its argument is an `Order` as JSON, its standard input a pipe that
 the test holds. When the pipe closes it interrupts the command, kills what does not end in time, and runs what cleans
-up; a line on the pipe before that says that the test has cleaned up itself.
+up; a line on the pipe before that says that the test has cleaned up itself. A command that ends before that ends the
+leash, and nothing is cleaned up: the test hears of it, and still holds what was started.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypedDict
 
@@ -21,7 +22,10 @@ _DONE = "done\n"
 
 
 class Order(TypedDict):
-    """`run` is the command, empty for none; `clean` are the commands afterwards; `grace` is in seconds."""
+    """`run` is the command, empty for none: then it only waits for the pipe.
+
+    `clean` are the commands afterwards; `grace` is in seconds.
+    """
 
     run: Sequence[str]
     clean: Sequence[Sequence[str]]
@@ -69,24 +73,38 @@ class Leash:
 
 
 def main(order: Order, pipe: IO[str]) -> int:
-    """Run the command of `order` until it ends or the pipe closes, then clean up; return its exit code."""
-    command = order["run"] or [sys.executable, "-I", "-c", "import signal; signal.pause()"]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - the target's
+    """Run the command of `order` until it ends or the pipe closes, in which case clean up; return its exit code."""
+    closed = threading.Event()
     cleaned = threading.Event()
 
     def follow() -> None:
         for line in pipe:
             if line == _DONE:
                 cleaned.set()
-        _interrupt(child, order["grace"])
+        closed.set()
 
-    threading.Thread(target=follow, daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
-    code = child.wait()
-    if not cleaned.is_set():
+    if order["run"]:
+        code = _run(order, follow)
+    else:
+        follow()
+        code = 0
+    if closed.is_set() and not cleaned.is_set():
         for step in order["clean"]:
             subprocess.run(step, stdin=subprocess.DEVNULL, check=False)  # noqa: S603 - the target's
     return code if code >= 0 else 128 - code
+
+
+def _run(order: Order, follow: Callable[[], None]) -> int:
+    """Run the command until it ends, or until `follow` returns and it is interrupted."""
+    child = subprocess.Popen(order["run"], stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - the target's
+
+    def interrupt() -> None:
+        follow()
+        _interrupt(child, order["grace"])
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
+    return child.wait()
 
 
 def _interrupt(child: subprocess.Popen[bytes], grace: float) -> None:

@@ -23,6 +23,7 @@ class Stub(Target):
         super().__init__(order)
         Stub.last = self
         self.states: dict[str, str] = {}
+        self.reasons: dict[str, dict[str, str]] = {}
         self.changes: list[dict[str, str]] = []
         self.metrics = "pallas_sessions 0.0\npallas_calls_in_flight 0.0\n"
         self.end = ""
@@ -64,12 +65,13 @@ class Stub(Target):
         self.done.append(f"restore {agent}")
         self.change(agent, "ok")
 
-    def change(self, agent: str, status: str, reason: str = "") -> None:
+    def change(self, agent: str, status: str, reason: str = "", code: str = "Ok") -> None:
         """Let an agent be in another state."""
+        self.reasons[agent] = {} if code == "Ok" else {"message": reason, "reason": code}
         with self._bell:
             old = self.states.get(agent, "unknown")
             self.states[agent] = status
-            self.changes.append({"agent": agent, "old": old, "new": status, "reason": reason, "code": "Ok"})
+            self.changes.append({"agent": agent, "old": old, "new": status, "reason": reason, "code": code})
             self._bell.notify_all()
 
     def status(self, path: str) -> int:
@@ -81,9 +83,10 @@ class Stub(Target):
         return 503 if self.unready >= 0 else 200
 
     def _document(self) -> dict[str, Any]:
+        health = {agent: {"status": status} | self.reasons.get(agent, {}) for agent, status in self.states.items()}
         entries = [
-            {"server": {"name": f"test/{fleet_file.slug(agent)}"}, "_meta": {HEALTH: {"status": status}}}
-            for agent, status in self.states.items()
+            {"server": {"name": f"test/{fleet_file.slug(agent)}"}, "_meta": {HEALTH: fields}}
+            for agent, fields in health.items()
         ]
         return {"servers": entries}
 

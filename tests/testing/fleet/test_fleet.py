@@ -106,7 +106,11 @@ def test_a_secret_that_got_out_is_told_by_its_place_only(fleet: Fleet, stub: Stu
     fleet.answers.append(Answer("it is harper-canary", (), Call("harper", "harper__harper", 0.0)))
     with pytest.raises(AssertionError) as failure:
         fleet.no_secret("harper-canary")
-    assert str(failure.value).splitlines() == ["the secret is in", "the log of harper, line 2", "answer 1 of harper"]
+    assert str(failure.value).splitlines() == [
+        "the secret is in",
+        "the log of harper, line 2",
+        "answer 1 of harper, line 1",
+    ]
 
 
 def test_a_fault_is_undone_and_waited_for(fleet: Fleet, stub: Stub) -> None:
@@ -175,6 +179,35 @@ def test_a_report_survives_a_registry_that_is_gone(fleet: Fleet, stub: Stub) -> 
     text = dict(report.sections(fleet))["fleet on stub: registry"]
     assert text.startswith("the registry does not answer: ")
     assert text.endswith("\n`stub` has ended")
+
+
+def test_a_refusal_is_not_waited_out(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(Stub):
+        def start(self) -> None:
+            super().start()
+            self.change("harper", "error", "agents.yaml:2:3: no such module: a", "InputRefused")
+
+    monkeypatch.setattr(table, "target", lambda _, order: Refusing(order))
+    with pytest.raises(CannotStart) as failure, start.running("stub", order, {}, patience=20):
+        raise AssertionError("it is not up")
+    assert str(failure.value).splitlines()[:4] == [
+        "an agent refuses its input:",
+        "harper error: agents.yaml:2:3: no such module: a",
+        "--- fleet: log of harper (error)",
+        "first line of harper",
+    ]
+    with start.running("stub", order, {"harper": "error"}, patience=20):
+        """Where the user expects that, it is no failure."""
+
+
+def test_a_start_that_is_under_way_is_waited_for(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Stub):
+        def pending(self) -> str:
+            return "`up` is under way"
+
+    monkeypatch.setattr(table, "target", lambda _, order: Slow(order))
+    with pytest.raises(CannotStart, match="s  `up` is under way"), start.running("stub", order, {}, patience=0):
+        raise AssertionError("it is not up")
 
 
 @pytest.mark.parametrize(

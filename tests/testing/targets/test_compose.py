@@ -17,6 +17,7 @@ import docker
 import pytest
 from docker.errors import DockerException
 
+from pallas_testing.project import fleet_file
 from pallas_testing.targets import compose, table
 from pallas_testing.targets.base import CannotStart, Order
 
@@ -32,6 +33,21 @@ def test_verb(fleet, verb):
 def test_killed(running_fleet):
     print("project", running_fleet.target.project, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from pallas_testing.targets.base import Order
+from pallas_testing.targets.compose import Compose
+
+fleet = Compose(Order(Path(sys.argv[1]), Path(sys.argv[2])))
+fleet.start()
+while not fleet._engine.networks.list(filters={"label": f"com.docker.compose.project={fleet.project}"}):
+    time.sleep(0.01)
+print(fleet.project, fleet._up.pid, fleet._leash.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -70,6 +86,58 @@ def test_a_fleet_has_networks_that_overlap_with_no_other(order: Order, monkeypat
     assert pool
     assert not IPv4Network(pool[1]).overlaps(IPv4Network(subnets[0]))
     fleet.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "restarts", "begins", "ended"),
+    [
+        ("dependency failed to start: container x is unhealthy", 0, 3, True),
+        ("dependency failed to start: container x is unhealthy", 1, 1, True),
+        ("no such image", 0, 1, True),
+        ("", 0, 1, False),
+    ],
+    ids=["busy", "crashed", "failed", "up"],
+)
+def test_what_is_late_is_begun_again_and_what_fails_is_told(
+    order: Order, monkeypatch: pytest.MonkeyPatch, text: str, restarts: int, begins: int, ended: bool
+) -> None:
+    fleet = compose.Compose(order)
+    fleet.file = fleet_file.read(order.file)
+    (order.folder / "up.log").write_text(text)
+    container = SimpleNamespace(attrs={"RestartCount": restarts}, logs=lambda: b"the last words")
+    monkeypatch.setattr(fleet, "_containers", lambda _: [container])
+    monkeypatch.setattr(fleet, "_compose", SimpleNamespace(compose_command_property=["compose"]), raising=False)
+    commands = []
+
+    def on_a_leash(output: str, *command: str) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(code=int(bool(text)))
+
+    monkeypatch.setattr(fleet, "_on_a_leash", on_a_leash)
+    fleet._go_up()
+    reasons = [fleet.ended() for _ in range(4)]
+    assert commands == begins * [("compose", "up", "--detach")]
+    assert bool(reasons[-1]) == ended
+    if ended:
+        assert reasons[-1].splitlines()[:4] == ["`docker compose up` fails:", text, "--- hello", "the last words"]
+
+
+@pytest.mark.docker
+def test_a_test_that_is_killed_while_containers_are_made_leaves_none(tmp_path: Path, root: Path) -> None:
+    example = shutil.copytree(root / "examples" / "01-hello", tmp_path / "hello")
+    command = [sys.executable, "-c", KILLED, str(example / "agents.yaml"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+    project, *pids = done.stdout.split()
+    end = time.monotonic() + 120
+    while any(Path(f"/proc/{pid}/fd").exists() and os.listdir(f"/proc/{pid}/fd") for pid in pids):
+        assert time.monotonic() < end, f"{project} is still taken down"
+        time.sleep(0.2)
+    engine = docker.from_env()
+    label = {"label": f"com.docker.compose.project={project}"}
+    assert not engine.containers.list(all=True, filters=label)
+    assert not engine.networks.list(filters=label)
+    engine.close()
 
 
 def test_two_fleets_are_two_projects(order: Order) -> None:

@@ -56,12 +56,21 @@ def test_it_does_not_clean_what_the_test_has_cleaned(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_its_command_and_says_how(tmp_path: Path) -> None:
-    held = started(tmp_path, "raise SystemExit(3)")
+    held = started(tmp_path, "raise SystemExit(3)", "open('cleaned', 'w')")
     while held.code is None:
         pass
     held.end()
     held.end()
     assert held.code == 3
+    assert not (tmp_path / "cleaned").exists()
+
+
+def test_without_a_command_it_cleans_up_when_the_test_is_gone(tmp_path: Path) -> None:
+    order = leash.Order(run=[], clean=[[*PYTHON, "open('cleaned', 'w')"]], grace=0.2)
+    held = Leash(order, cwd=tmp_path, env=os.environ, output=tmp_path / "output")
+    assert held.code is None
+    held.end()
+    assert (tmp_path / "cleaned").exists()
 
 
 def test_a_killed_test_leaves_nothing(tmp_path: Path) -> None:
