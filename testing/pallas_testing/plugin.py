@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pallas_testing import model_fixture
-from pallas_testing.model_fixture import scripted_model  # noqa: F401 - pytest finds fixtures by their names here
+from pallas_testing.conformance_fixture import conformance  # noqa: F401 - pytest finds fixtures by their names here
+from pallas_testing.model_fixture import scripted_model  # noqa: F401 - the same
 
 if TYPE_CHECKING:
     from pallas_testing.fleet.face import Fleet

@@ -185,12 +185,13 @@ def test_the_workflow_of_the_page_runs_the_tests() -> None:
 @pytest.mark.slow
 def test_the_tests_of_the_page_and_of_the_first_example(tmp_path: Path, root: Path) -> None:
     example = shutil.copytree(root / "examples" / "01-hello", tmp_path / "hello")
-    (example / "tests" / "test_fleet.py").write_text(files("fleet-test")["tests/test_fleet.py"])
+    for name in ("tests/test_fleet.py", "tests/test_conformance.py"):
+        (example / name).write_text(files("fleet-test")[name])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pallas_testing.plugin", "-p", "no:cacheprovider", "tests"]
     env = {"PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=example, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "6 passed" in done.stdout
     assert sorted(path.name for path in example.iterdir()) == sorted(
         path.name for path in (root / "examples" / "01-hello").iterdir()
     )

@@ -1,0 +1,162 @@
+"""One HTTP request and what came back, kept so that a report can show both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+
+_LARGEST = 8 << 20
+"""Characters of an answer that are read."""
+_LINGER = 1.0
+"""Seconds in which a stream may end, or say more than it should, after the answer has come."""
+_SHOWN = 600
+"""Characters of an answer that a report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer. `failure` says why there is none; `messages` are those of JSON-RPC, as they came."""
+
+    sent: str
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    seconds: float = 0.0
+    failure: str = ""
+
+    @property
+    def media_type(self) -> str:
+        """The media type without parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def is_stream(self) -> bool:
+        """True where the answer came as server-sent events."""
+        return self.media_type == "text/event-stream"
+
+    @property
+    def received(self) -> str:
+        """What came back, short enough for a report."""
+        if self.failure:
+            return self.failure
+        text = " ".join(self.body.split())
+        head = f"HTTP {self.status} {self.media_type}".rstrip()
+        return f"{head} {text[:_SHOWN]}{' ...' if len(text) > _SHOWN else ''}".rstrip()
+
+    @property
+    def answer(self) -> Mapping[str, Any]:
+        """The message that ends the request, a result or an error; empty where none came."""
+        ends = [message for message in self.messages if "result" in message or "error" in message]
+        return ends[-1] if ends else {}
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The result of the answer; empty where there is none, or no object."""
+        result = self.answer.get("result")
+        return result if isinstance(result, dict) else {}
+
+
+class Wire:
+    """Requests to one server. A failure of the network is an exchange like any other."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, url: str, *, token: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`token` goes with each request and is in no exchange; `clock` counts seconds."""
+        self.url = url
+        self._client = client
+        self._credentials = {"authorization": f"Bearer {token}"} if token else {}
+        self._clock = clock
+
+    def beside(self, path: str) -> Wire:
+        """Return the wire to another path of the same server, without a token."""
+        return Wire(self._client, urljoin(self.url, path), clock=self._clock)
+
+    async def get(self, path: str, accept: str = "*/*") -> Exchange:
+        """GET a page beside `url`, without the token: the pages of the contract are open."""
+        return await self._exchange("GET", urljoin(self.url, path), f"GET {path}", {"accept": accept})
+
+    async def post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> Exchange:
+        """POST one message of JSON-RPC to `url`."""
+        sent = f"{message['method']} {json.dumps(message.get('params', {}), ensure_ascii=False)}"
+        accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        everything = {**accept, **headers, **self._credentials}
+        return await self._exchange("POST", self.url, sent, everything, json.dumps(message).encode())
+
+    async def delete(self, headers: Mapping[str, str]) -> Exchange:
+        """DELETE `url`: the end of a session."""
+        return await self._exchange("DELETE", self.url, "DELETE", {**headers, **self._credentials})
+
+    async def _exchange(self, method: str, url: str, sent: str, headers: Mapping[str, str], *body: bytes) -> Exchange:
+        began = self._clock()
+        lines: list[str] = []
+        try:
+            content = body[0] if body else None
+            async with self._client.stream(method, url, headers=headers, content=content) as response:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None) as deadline:
+                        async for line in _lines(response):
+                            lines.append(line)
+                            if _ends(line):
+                                deadline.reschedule(asyncio.get_running_loop().time() + _LINGER)
+        except (httpx.HTTPError, httpx.InvalidURL, _TooMuch) as error:
+            return Exchange(sent, failure=f"no answer: {error or type(error).__name__}")
+        text = "\n".join(lines)
+        known = {key.lower(): value for key, value in response.headers.items()}
+        exchange = Exchange(sent, response.status_code, known, text, seconds=self._clock() - began)
+        return _with_messages(exchange)
+
+
+class _TooMuch(Exception):
+    """The answer is larger than anything that the contract knows."""
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    size = 0
+    async for line in response.aiter_lines():
+        size += len(line)
+        if size > _LARGEST:
+            raise _TooMuch(f"it is larger than {_LARGEST >> 20} MiB")
+        yield line
+
+
+def _ends(line: str) -> bool:
+    """Return True for an event that ends its request; servers may leave the stream open behind it."""
+    if not line.startswith("data:"):
+        return False
+    message = _json(line.removeprefix("data:"))
+    return isinstance(message, dict) and ("result" in message or "error" in message)
+
+
+def _with_messages(exchange: Exchange) -> Exchange:
+    if exchange.is_stream:
+        blocks = exchange.body.split("\n\n")
+        texts = [[line[5:] for line in block.split("\n") if line.startswith("data:")] for block in blocks]
+        values = [_json("\n".join(text)) for text in texts if text]
+    else:
+        values = [_json(exchange.body)]
+    messages = tuple(value for value in values if isinstance(value, dict))
+    return Exchange(
+        sent=exchange.sent,
+        status=exchange.status,
+        headers=exchange.headers,
+        body=exchange.body,
+        messages=messages,
+        seconds=exchange.seconds,
+    )
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
