@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench lock wheel clean
+.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench lock wheel release audit clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,12 @@ lock: setup ## resolve requirements/*.lock; ARGS=--upgrade takes the newest of e
 
 wheel: setup ## build the wheel into dist/
 	uv build --wheel --no-build-isolation --out-dir dist
+
+release: setup ## make all files of a release in dist/: wheel, images, chart, SBOMs, provenance, checksums
+	@tools/release $(ARGS)
+
+audit: setup ## look all locks up for known vulnerabilities; needs the advisory service, and fails without it
+	@$(PY) -m tools.supply_chain.audit
 
 clean: ## remove what the other verbs made here
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache

@@ -20,6 +20,7 @@ LONGEST = (
     "chart/test_kubernetes.py",
     "packaging/test_wheel.py",
     "e2e/test_stranger.py",
+    "tools/supply_chain/test_release.py",
     "e2e/test_baked.py",
     "e2e/test_data_pool.py",
     "chart/test_policy.py",

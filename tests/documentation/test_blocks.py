@@ -35,6 +35,7 @@ READ = {
 SHOWN = {"drawing": "boxes and arrows for people: neither commands nor a file"}
 """Blocks that are only shown, and why."""
 NOT_ASKED = {
+    "gh": "not among the tools of development; .github/workflows/release.yml publishes with it",
     "gzip": "each system has another one",
     "gunzip": "the same",
     "npx": "comes with Node; tests/e2e/test_conformance.py runs the Inspector",
@@ -48,6 +49,7 @@ ASKED = {
     "kubectl": pytest.mark.cluster,
     "openssl": (),
     "pip": (),
+    "sha256sum": (),
     "uv": (),
 }
 """Programs whose own help is asked for the options."""

@@ -1,0 +1,85 @@
+"""tools/supply_chain/checkout.py and changelog.py: what is refused, and what the notes are."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.supply_chain import checkout
+from tools.supply_chain.documents import changelog
+
+TEXT = """\
+# Changelog
+
+## [Unreleased]
+- new
+
+## [1.0] - 2030-01-31
+### Added
+- a thing
+
+## [0.9] - 2029-01-01
+- old
+"""
+CHART = 'apiVersion: v2\nversion: 1.0\nappVersion: "1.0"\n'
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "CHANGELOG.md").write_text(TEXT)
+    chart = tmp_path / "deploy/helm/pallas/Chart.yaml"
+    chart.parent.mkdir(parents=True)
+    chart.write_text(CHART)
+    for name in ("requirements/a.lock", "Dockerfile.agent", "examples/x/b.lock", "tools/shrink.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    who = ("-c", "user.name=a", "-c", "user.email=a@example")
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x", "--date", "@1700000000 +0000"]):
+        env = {"GIT_COMMITTER_DATE": "@1700000000 +0000", "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        subprocess.run(["git", *command], check=True, cwd=tmp_path, env=env)
+    return tmp_path
+
+
+def test_a_clean_checkout_of_a_version_with_notes_is_one_to_release(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    assert checkout.problems(repository, "1.0") == []
+    assert checkout.epoch(repository) == 1_700_000_000
+    assert len(checkout.commit(repository)) == 40
+    assert checkout.locks(repository) == ["Dockerfile.agent", "requirements/a.lock", "tools/shrink.py"]
+
+
+def test_all_that_is_wrong_is_said_at_once(repository: Path) -> None:
+    (repository / "CHANGELOG.md").write_text(TEXT.replace("[1.0]", "[1.1]"))
+    (repository / "new").touch()
+    assert checkout.problems(repository, "2.0") == [
+        "the checkout is not clean (CHANGELOG.md and 1 more): commit it or take it back, then release",
+        "CHANGELOG.md has no section `## [2.0]`: give what stands under [Unreleased] its version and day",
+        "deploy/helm/pallas/Chart.yaml has version 1.0, and the kit is 2.0: make them equal",
+        "deploy/helm/pallas/Chart.yaml has appVersion 1.0, and the kit is 2.0: make them equal",
+    ]
+
+
+def test_the_notes_are_the_section_of_the_version() -> None:
+    assert changelog.notes(TEXT, "1.0") == "# pallas-kit 1.0\n\n### Added\n- a thing\n"
+    assert changelog.notes(TEXT, "0.9") == "# pallas-kit 0.9\n\n- old\n"
+
+
+@pytest.mark.parametrize("version", ["1", "1.00", "Unreleased.", ".*"])
+def test_another_version_has_none(version: str) -> None:
+    with pytest.raises(ValueError, match="has no section"):
+        changelog.notes(TEXT, version)
+
+
+def test_an_empty_section_is_none() -> None:
+    with pytest.raises(ValueError, match=r"says nothing under `## \[0.9\]`"):
+        changelog.notes(TEXT.replace("- old", ""), "0.9")
+
+
+def test_the_builder_is_the_workflow_where_there_is_one() -> None:
+    github = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_WORKFLOW_REF": "a/b/.github/workflows/release.yml@v1"}
+    assert checkout.builder(github) == "https://git.example/a/b/.github/workflows/release.yml@v1"
+    assert checkout.builder({}) == "urn:pallas-kit:builder:local"

@@ -1,0 +1,176 @@
+"""A checkout -> all files of a release: written beside the folder they go to, which is renamed when all is well."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_contract import __version__
+from pallas_contract.fleet import images as image_names
+from pallas_contract.fleet.model import Images
+
+from . import checkout, distribution, environment
+from .documents import changelog, provenance, sbom
+from .environment import ROOT
+from .image import archive, builds, inventory, oci
+from .image.builds import IMAGES
+from .image.inventory import Component
+from .licences import FILE as LICENCES
+from .licences import Policy
+
+__all__ = ("IMAGES", "NotReleasable", "make")
+
+CHART = ROOT / "deploy" / "helm" / "pallas"
+DEV_LOCK = ROOT / "requirements" / "dev.lock"
+SUMS = "SHA256SUMS"
+
+
+class NotReleasable(Exception):
+    """A release that cannot be made of this checkout (`checkout`), or with what was built of it."""
+
+    def __init__(self, problems: Sequence[str], *, checkout: bool) -> None:
+        """Take one line per problem."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+        self.checkout = checkout
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """One thing of the release that has an SBOM."""
+
+    file: Path
+    subject: sbom.Subject
+    components: list[Component]
+
+
+def make(out: Path, *, twice: Sequence[str], level: int = archive.LEVEL) -> Iterator[str]:
+    """Make the release in the folder `out`, and yield a line per step.
+
+    `twice` has the images that are built again and compared; `level` is that of gzip.
+
+    Raises:
+        NotReleasable: something is wrong; `out` is as it was.
+        subprocess.CalledProcessError: a program failed; `out` is as it was.
+    """
+    if problems := checkout.problems(ROOT, __version__):
+        raise NotReleasable(problems, checkout=True)
+    epoch = checkout.epoch(ROOT)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as beside:
+        folder = Path(beside) / "new"
+        folder.mkdir()
+        yield f"version {__version__} of commit {checkout.commit(ROOT)}"
+        wheel = _wheel(folder, epoch)
+        yield "wheel and sdist are built"
+        _chart(folder, epoch)
+        built = [wheel]
+        base = builds.base()
+        for name in IMAGES:
+            with tempfile.TemporaryDirectory(dir=beside) as scratch:
+                image = _image(name, Path(scratch), base.layers, epoch, again=name in twice)
+                file = folder / f"{name}-{__version__}.oci.tar.gz"
+                oci.write(image, file, epoch, level)
+                built.append(_Built(file, _container(image), inventory.components(image)))
+            times = "built twice with one digest, " if name in twice else ""
+            yield f"{image.name} is {times}{image.manifest.digest}, {image.own_size / 1e6:.1f} MB over its base"
+        listed = _licences(folder, built)
+        yield f"{listed} components have allowed licences"
+        for item in built:
+            sbom.write(item.file.with_name(f"{item.file.name}.cdx.json"), item.subject, item.components, epoch)
+        notes = changelog.notes((ROOT / "CHANGELOG.md").read_text("utf-8"), __version__)
+        (folder / "NOTES.md").write_text(notes, "utf-8")
+        digests = {item.subject.name: f"sha256:{item.subject.sha256}" for item in built if item is not wheel}
+        _provenance(folder, base, digests, twice=twice)
+        _sums(folder)
+        _replace(folder, out, Path(beside) / "old")
+    yield f"{out.name}/ has {len(list(out.iterdir()))} files; {SUMS} lists them"
+
+
+def _wheel(folder: Path, epoch: int) -> _Built:
+    """Build sdist and wheel."""
+    command = [sys.executable, "-P", "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(folder)]
+    environment.output(*command, cwd=ROOT, SOURCE_DATE_EPOCH=str(epoch))
+    (wheel,) = folder.glob("*.whl")
+    digest = provenance.sha256(wheel)
+    name = distribution.DISTRIBUTION
+    subject = sbom.Subject(name, __version__, "library", f"pkg:pypi/{name}@{__version__}", digest)
+    return _Built(wheel, subject, distribution.components(DEV_LOCK))
+
+
+def _chart(folder: Path, epoch: int) -> None:
+    environment.output("helm", "package", str(CHART), "--destination", str(folder))
+    archive.repack(folder / f"pallas-{__version__}.tgz", epoch)
+
+
+def _image(name: str, scratch: Path, base: Sequence[str], epoch: int, *, again: bool) -> oci.Image:
+    """Return an image as it is built, compared with a second build of it where `again` says so."""
+    names = image_names.resolve(Images(), builds.pattern())
+    reference = image_names.image_name(names.names, name)
+
+    def read(number: int) -> oci.Image:
+        folder = scratch / str(number)
+        folder.mkdir()
+        saved = builds.build(name, folder, cached=number == 1)
+        image = oci.read(saved, folder, name=reference, base=base, epoch=epoch)
+        saved.unlink()
+        return image
+
+    first = read(1)
+    if again and (difference := oci.difference(first, read(2))):
+        raise NotReleasable([f"{reference}, built twice, differs: {line}" for line in difference], checkout=False)
+    return first
+
+
+def _container(image: oci.Image) -> sbom.Subject:
+    name = image.name.rpartition("/")[2].partition(":")[0]
+    digest = image.manifest.digest
+    properties = {"oci:image:id": image.configuration.digest, "oci:image:manifest": digest}
+    purl = f"pkg:oci/{name}@{digest.replace(':', '%3A')}"
+    return sbom.Subject(image.name, __version__, "container", purl, digest.partition(":")[2], properties)
+
+
+def _licences(folder: Path, built: Sequence[_Built]) -> int:
+    """Write the list of licences; return how many components are on it."""
+    policy = Policy.read(ROOT / LICENCES)
+    problems = policy.unused(item for entry in built for item in entry.components)
+    for entry in built:
+        entry.components[:] = policy.named(entry.components)
+    components = sorted({item for entry in built for item in entry.components})
+    if problems := [*problems, *policy.problems(components)]:
+        raise NotReleasable(problems, checkout=False)
+    rows = [
+        f"{item.kind}\t{item.name}\t{item.version}\t{item.licence or 'free by the Debian Free Software Guidelines'}"
+        for item in components
+    ]
+    unique = sorted(set(rows))
+    (folder / "LICENCES.tsv").write_text("\n".join(["kind\tname\tversion\tlicence", *unique, ""]), "utf-8")
+    return len(unique)
+
+
+def _provenance(folder: Path, base: builds.Base, digests: dict[str, str], *, twice: Sequence[str]) -> None:
+    epoch = checkout.epoch(ROOT)
+    locks = {path: provenance.sha256(ROOT / path) for path in checkout.locks(ROOT)}
+    source = provenance.Source(
+        __version__, checkout.commit(ROOT), epoch, locks, builds.BASE, base.layers, base_digests=base.digests
+    )
+    run = provenance.Run(checkout.builder(), builds.tools(), tuple(twice))
+    files = [path for path in folder.iterdir() if path.is_file()]
+    (folder / "provenance.json").write_text(provenance.statement(source, run, files, digests), "utf-8")
+
+
+def _sums(folder: Path) -> None:
+    lines = [f"{provenance.sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
+    (folder / SUMS).write_text("".join(lines), "utf-8")
+
+
+def _replace(new: Path, out: Path, old: Path) -> None:
+    """Put the folder `new` in the place of `out`: a reader sees all files of one release or of the other."""
+    if out.exists():
+        out.rename(old)
+    new.rename(out)
+    shutil.rmtree(old, ignore_errors=True)
