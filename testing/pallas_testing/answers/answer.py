@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from pallas_testing.answers.calls import Call, Progress
 
@@ -62,7 +62,7 @@ class Answer:
         remaining = list(messages)
         lines = []
         for message in self.messages:
-            matched = bool(remaining) and fnmatchcase(message, remaining[0])
+            matched = bool(remaining) and _fits(remaining[0], message)
             if matched:
                 remaining.pop(0)
             lines.append(f"{'+' if matched else ' '} {message}")
@@ -84,7 +84,12 @@ def _agreement(expected: Sequence[str], actual: Sequence[Call]) -> int:
     """Return how many steps from the first on are the same."""
     count = 0
     for step, call in zip(expected, actual, strict=False):
-        if not any(fnmatchcase(name, step) for name in (call.label, call.label.replace("_", "-"))):
+        if not any(_fits(step, name) for name in (call.label, call.label.replace("_", "-"))):
             break
         count += 1
     return count
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Return True where `*` stands for any text; nothing else is special, since lines have brackets: `[1]`."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None

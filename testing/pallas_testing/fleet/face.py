@@ -22,8 +22,8 @@ from pallas_testing.project.fleet_file import REGISTRY, slug
 if TYPE_CHECKING:
     from pallas_testing.daedalus.health import Health
 
-_GAUGES = ("pallas_sessions", "pallas_calls_in_flight")
-"""Metrics of an agent that are 0 while nobody uses it."""
+_GAUGES = {"pallas_sessions": "session(s) open", "pallas_calls_in_flight": "call(s) under way"}
+"""Metrics of an agent that are 0 while nobody uses it; one that remembers nothing has no sessions to count."""
 _OK = 200
 
 
@@ -142,7 +142,7 @@ class Fleet:
             AssertionError: some have, after `within` seconds; it says which.
         """
         __tracebackhide__ = True
-        waiting.until(self._used, lambda gauges: not gauges, what="agents that nobody uses", within=within)
+        waiting.until(self._used, lambda text: not text, what="agents that nobody uses", within=within)
         return True
 
     def no_secret(self, canary: str) -> bool:
@@ -160,15 +160,16 @@ class Fleet:
             raise AssertionError("\n".join(["the secret is in", *places]))
         return True
 
-    def _used(self) -> dict[str, float]:
-        gauges = {}
+    def _used(self) -> str:
+        used = []
         for agent in self.agents:
             text = httpx.get(f"{self.url(agent)}/metrics", timeout=TIMEOUT, trust_env=False).raise_for_status().text
-            for gauge in _GAUGES:
-                match = re.search(rf"^{gauge} (\S+)$", text, re.MULTILINE)
-                if match and float(match[1]):
-                    gauges[f"{gauge} of {agent}"] = float(match[1])
-        return gauges
+            values = {gauge: re.search(rf"^{gauge} (\S+)$", text, re.MULTILINE) for gauge in _GAUGES}
+            if not any(values.values()):
+                used.append(f"{agent}: its metrics have none of {', '.join(_GAUGES)}")
+            counts = {gauge: float(match[1]) for gauge, match in values.items() if match}
+            used += [f"{agent}: {count:g} {_GAUGES[gauge]}" for gauge, count in counts.items() if count]
+        return "; ".join(used)
 
 
 def _status(url: str) -> int:

@@ -80,6 +80,14 @@ def test_progress_in_this_order() -> None:
     assert answer(LINES).progressed("harper step 1 (llm)", "research/*: started", "research/*: completed")
 
 
+def test_nothing_but_the_asterisk_is_special() -> None:
+    """Agents that are asked at the same time are numbered in brackets."""
+    lines = ["agent/manager[1]: started", "agent/manager[1]: completed"]
+    assert answer(lines).progressed("agent/manager[1]: started", "agent/*[1]: completed")
+    with pytest.raises(AssertionError):
+        answer(lines).progressed("agent/manage?[1]: started")
+
+
 def test_progress_that_did_not_come_is_shown_at_its_place() -> None:
     with pytest.raises(AssertionError) as failure:
         answer(LINES[:3]).progressed("research/*: started", "harper step 1 (llm)")

@@ -97,7 +97,21 @@ def test_it_waits_for_a_function_whatever_that_raises(fleet: Fleet) -> None:
 def test_sessions_that_are_left_are_named(fleet: Fleet, stub: Stub) -> None:
     assert fleet.no_sessions_left()
     stub.metrics = "pallas_sessions 2.0\npallas_calls_in_flight 0.0\n"
-    with pytest.raises(AssertionError, match=r"'pallas_sessions of harper': 2\.0"):
+    with pytest.raises(AssertionError) as failure:
+        fleet.no_sessions_left(within=0)
+    first, second = str(failure.value).splitlines()
+    assert first == "waited 0 s in vain for agents that nobody uses; seen:"
+    assert second.endswith(" s  harper: 2 session(s) open; tech_research: 2 session(s) open")
+    stub.metrics = "pallas_calls_in_flight 1.0\n"  # one of scope `request` has no sessions
+    with pytest.raises(AssertionError, match=r" s  harper: 1 call\(s\) under way; "):
+        fleet.no_sessions_left(within=0)
+
+
+def test_agents_that_count_nothing_are_not_taken_for_unused(fleet: Fleet, stub: Stub) -> None:
+    stub.metrics = "other_metric 0.0\n"
+    with pytest.raises(
+        AssertionError, match="harper: its metrics have none of pallas_sessions, pallas_calls_in_flight"
+    ):
         fleet.no_sessions_left(within=0)
 
 
