@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pallas_testing.model.exchange import Failure, Finish, Image, Message, Reply, Request, Tool, ToolCall, conversation
-from pallas_testing.model.wire import sse
+from pallas_testing.model.exchange import Failure, Finish, Message, Reply, Request, Tool, ToolCall, conversation
+from pallas_testing.model.wire import parts, sse
 from pallas_testing.model.wire.sse import Event
 
 Json = Mapping[str, Any]
@@ -27,7 +27,7 @@ def read(body: Json, caller: str) -> Request:
     instructions: list[str] = []
     messages: list[Message] = []
     for message in body["messages"]:
-        text, images = content(message.get("content"))
+        text, images = parts.content(message.get("content"))
         match message["role"]:
             case "system" | "developer":
                 instructions.append(text)
@@ -53,23 +53,6 @@ def read(body: Json, caller: str) -> Request:
         caller=caller,
         body=body,
     )
-
-
-def content(value: Any) -> tuple[str, tuple[Image, ...]]:
-    """Return text and images of a message; a part of another kind is its type in brackets."""
-    if value is None or isinstance(value, str):
-        return value or "", ()
-    texts: list[str] = []
-    images: list[Image] = []
-    for part in value:
-        match part["type"]:
-            case "text":
-                texts.append(part["text"])
-            case "image_url":
-                images.append(sse.image(part["image_url"]["url"]))
-            case other:
-                texts.append(f"[{other}]")
-    return "\n".join(texts), tuple(images)
 
 
 def _schema(form: Json | None) -> Json | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pallas_testing.model.exchange import Finish, Image, Message, Reply, Request, Role, Tool, ToolCall, conversation
-from pallas_testing.model.wire import chat, sse
+from pallas_testing.model.exchange import Finish, Message, Reply, Request, Role, Tool, ToolCall, conversation
+from pallas_testing.model.wire import chat, parts, sse
 from pallas_testing.model.wire.sse import Event
 
 Json = Mapping[str, Any]
@@ -33,10 +33,10 @@ def read(body: Json, caller: str) -> Request:
                 call = ToolCall(item["name"], sse.arguments(item["arguments"]))
                 messages.append(Message("assistant", calls=(call,)))
             case "function_call_output":
-                text, images = content(item["output"])
+                text, images = parts.content(item["output"])
                 messages.append(Message("tool", text, images=images, tool=names.get(item["call_id"], "")))
             case "message":
-                text, images = content(item["content"])
+                text, images = parts.content(item["content"])
                 if item["role"] in ("system", "developer"):
                     instructions.append(text)
                 else:
@@ -57,23 +57,6 @@ def read(body: Json, caller: str) -> Request:
         caller=caller,
         body=body,
     )
-
-
-def content(value: Any) -> tuple[str, tuple[Image, ...]]:
-    """Return text and images of an item; a part of another kind is its type in brackets."""
-    if value is None or isinstance(value, str):
-        return value or "", ()
-    texts: list[str] = []
-    images: list[Image] = []
-    for part in value:
-        match part["type"]:
-            case "input_text" | "output_text" | "text":
-                texts.append(part["text"])
-            case "input_image" if part.get("image_url"):
-                images.append(sse.image(part["image_url"]))
-            case other:
-                texts.append(f"[{other}]")
-    return "\n".join(texts), tuple(images)
 
 
 def whole(request: Request, reply: Reply) -> Json:

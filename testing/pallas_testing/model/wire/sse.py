@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pallas_testing.model.exchange import Image, Reply
+from pallas_testing.model.exchange import Reply
 
 _PIECE = re.compile(r"\s*\S+|\s+$")
 _ARGUMENTS = 16
@@ -69,18 +67,3 @@ def arguments(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {"not JSON": text}
     return values if isinstance(values, dict) else {"not an object": values}
-
-
-def image(url: str) -> Image:
-    """Return the image of a URL, which may be one that has the bytes in it.
-
-    Raises:
-        ValueError: its bytes are not base64.
-    """
-    head, comma, data = url.partition(",")
-    if not url.startswith("data:") or not comma:
-        return Image("image/*", url=url)
-    try:
-        return Image(head.removeprefix("data:").partition(";")[0], base64.b64decode(data, validate=True))
-    except binascii.Error as error:
-        raise ValueError(f"the image in a data URL is not base64: {error}") from None
