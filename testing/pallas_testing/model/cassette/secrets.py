@@ -7,11 +7,17 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pallas_testing.model.cassette import spellings
 
 MARK = "<secret>"
 SHORTEST = 8
-"""Characters of the shortest value that is looked for everywhere: a shorter one would hide words."""
+"""Characters of the shortest value that is looked for within words, too."""
+_SHORT = 4
+"""Characters of the shortest one that is looked for where it stands alone; it must have a digit and a letter."""
+_LONG_WORD = 16
+"""Letters of which a word in one case is taken for a key; a shorter one may be a word, and hiding it changes texts."""
 
 _NAMES = re.compile(r"auth|cookie|credential|key|passw|secret|sig|token", re.IGNORECASE)
 _SHAPES = re.compile(
@@ -28,7 +34,9 @@ _QUERY = re.compile(
     r"([?&](?:[\w-]*(?:key|token|secret|passw(?:or)?d|signature|credential)|sig)=)[^&\s\"'<>]+", re.IGNORECASE
 )
 _NAMED = re.compile(
-    r"((?:api[_-]?key|secret|token|passw(?:or)?d)[\"']?\s*[:=]\s*[\"']?)(?=[^\s\"',;]*\d)[^\s\"',;<]{8,}", re.IGNORECASE
+    r"((?:api[_-]?key|secret|token|passw(?:or)?d)(?:\\*[\"'])?\s*[:=]\s*(?:\\*[\"'])?)"
+    r"(?=[^\s\"',;\\]*\d)[^\s\"',;<\\]{8,}",
+    re.IGNORECASE,
 )
 
 
@@ -37,7 +45,7 @@ class Scrubber:
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:
         """`env`: variables of which those with the name of a secret are one."""
-        self._values: set[str] = set()
+        self._values: dict[str, re.Pattern[str]] = {}
         self._add(value for name, value in (env or {}).items() if _NAMES.search(name))
 
     def learn(self, headers: Mapping[str, str], url: str) -> None:
@@ -51,8 +59,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return a text without secrets."""
-        for value in sorted(self._values, key=len, reverse=True):
-            text = text.replace(value, MARK)
+        text = spellings.replaced(text, self._values.values(), MARK)
         text = _SHAPES.sub(MARK, text)
         for pattern in (_BEARER, _QUERY, _NAMED):
             text = pattern.sub(rf"\g<1>{MARK}", text)
@@ -68,8 +75,19 @@ class Scrubber:
 
     def _add(self, values: Iterable[str]) -> None:
         for value in values:
-            if len(value) >= SHORTEST and not value.isalpha():  # a word is no key, and hiding it would change texts
-                self._values |= {value, quote(value, safe=""), base64.b64encode(value.encode()).decode()}
+            if value not in self._values and _is_telling(value):
+                either = "|".join(map(re.escape, sorted(spellings.of(value), key=len, reverse=True)))
+                alone = len(value) < SHORTEST
+                self._values[value] = re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])" if alone else either)
+
+
+def _is_telling(value: str) -> bool:
+    """Return True for a value that is no word or number of a text."""
+    if value.isalpha():
+        cased = value in (value.lower(), value.upper(), value.capitalize())
+        return len(value) >= (_LONG_WORD if cased else SHORTEST)
+    mixed = any(character.isdigit() for character in value) and any(character.isalpha() for character in value)
+    return len(value) >= SHORTEST or (len(value) >= _SHORT and mixed)
 
 
 def _basic(value: str) -> Iterator[str]:
