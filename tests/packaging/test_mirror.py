@@ -16,6 +16,7 @@ PACKAGES = {
     "registry": ROOT / "services" / "registry" / "pallas_registry",
     "agent_runtime": ROOT / "services" / "agent-runtime" / "pallas_agent_runtime",
     "generator": ROOT / "generator" / "pallas_gen",
+    "testing": ROOT / "testing" / "pallas_testing",
 }
 ELSEWHERE = {
     "only starts the program, which is run as a process": {
@@ -57,6 +58,10 @@ ELSEWHERE = {
         "agent_runtime/metrics": "tests/agent_runtime/web/test_app.py",
         "agent_runtime/telemetry/redact": "tests/agent_runtime/telemetry/test_export.py",
         "agent_runtime/telemetry/spans": "tests/agent_runtime/telemetry/test_traces.py",
+        "testing/model/exchange": "tests/testing/model/test_wire.py",
+        "testing/model/scripted": "tests/testing/model/test_server.py",
+        "testing/model/sending": "tests/testing/model/test_server.py",
+        "testing/model/serving": "tests/testing/model/test_server.py",
     },
     "a rule over the whole file, tested with files": {
         "contract/fleet/access_model": "tests/contract/validate/test_access_rules.py",
@@ -66,6 +71,7 @@ ELSEWHERE = {
         "contract/launch/start_order": "tests/contract/fleet/test_model.py",
         "contract/validate/graph_rules": "tests/contract/fleet/test_model.py",
         "contract/validate/registration_rules": "tests/generator/test_invalid.py",
+        "testing/model/script": "tests/testing/model/test_reader.py",
         "agent_runtime/access/build": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/access/token_files": "tests/agent_runtime/access/test_protected_agents.py",
         "agent_runtime/engine/user_code": "tests/agent_runtime/engine/test_definition.py",
@@ -91,6 +97,16 @@ ELSEWHERE = {
         "generator/commands/targets": "tests/generator/targets/test_table.py",
         "generator/targets/image": "tests/generator/test_cli.py",
         "generator/targets/observed": "tests/generator/test_verify.py",
+    },
+    "a part of one report, tested by its verdicts on agents that are broken on purpose": {
+        "testing/conformance/evidence": "tests/testing/conformance/test_rows.py",
+        "testing/conformance/requirement": "tests/testing/conformance/test_rows.py",
+        "testing/conformance/session": "tests/testing/conformance/test_run.py",
+    },
+    "what all targets share, tested with one of them": {
+        "testing/targets/base": "tests/testing/targets/test_processes.py",
+        "testing/targets/listeners": "tests/testing/targets/test_processes.py",
+        "testing/targets/table": "tests/testing/test_plugin.py",
     },
 }
 TESTED = {module: tests for modules in ELSEWHERE.values() for module, tests in modules.items()}

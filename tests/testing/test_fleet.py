@@ -14,8 +14,7 @@ from pallas_testing.fleet.face import Fleet
 from pallas_testing.fleet.start import Running
 from pallas_testing.targets import table
 from pallas_testing.targets.base import CannotDisturb, CannotStart, Order
-
-from .registry_stub import Stub
+from tests.testing.fleet.registry_stub import Stub
 
 FILE = """\
 name: made-up
