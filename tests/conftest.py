@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -40,14 +41,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected files instead of comparing with them")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put the longest first for workers; alone, those with a cluster last, for it runs until the session ends."""
+    if "PALLAS_TEST_FILES" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+        list_files(items, Path(os.environ["PALLAS_TEST_FILES"]))
+    yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         order: Mapping[Path, int] = {TESTS / name: number for number, name in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.path, len(LONGEST)))
     else:
         items.sort(key=lambda item: item.get_closest_marker("cluster") is not None)
+
+
+def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
+    """Write for each mark the files of the tests that carry it, a line each, so that a later run reads no others."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        for mark in item.iter_markers():
+            files[mark.name].add(item.path.relative_to(ROOT).as_posix())
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, paths in files.items():
+        (folder / name).write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")
 
 
 @pytest.fixture(scope="session")

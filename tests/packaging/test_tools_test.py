@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 name=$(basename "$report" .xml)
+if [ -n "${PALLAS_TEST_FILES:-}" ] && [ -e files ]; then cp -r files "$PALLAS_TEST_FILES"; fi
 [ ! -e "crash-$name" ] || exit 3
 if [ -e "fail-$name" ]; then fault='<failure message="no"/>' code=1; else fault="" code=0; fi
 echo "<testsuites><testsuite><testcase classname='tests.$name' name='test_it' time='1.5'>$fault</testcase>" > "$report"
@@ -39,7 +41,7 @@ class Copy:
             shutil.copy(root / name, folder / name)
         for tool in TOOLS:
             self.script(f"tools/{tool}", "#!/bin/sh\n")
-        self.script(".venv/bin/python", PYTEST.format(python=sys.executable))
+        self.script(".venv/bin/python", PYTEST.replace("{python}", sys.executable))
         (folder / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@tools/test $(ARGS)\n")
 
     def script(self, name: str, text: str) -> None:
@@ -107,6 +109,29 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
             for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "versions")
         }
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
+
+
+def test_each_round_reads_only_the_files_with_tests_of_its_marks(copy: Copy) -> None:
+    for mark, files in {"waits": ["w"], "alone": ["a"], "slow": ["s", "w"], "docker": ["d", "s"]}.items():
+        copy.script(f"files/{mark}", "".join(f"{name}.py\n" for name in files))
+    copy.run("tools/test", CI="1")
+    read = {Path(line.partition("--junitxml ")[2].split()[0]).stem: line.split(".py") for line in copy.rounds}
+    assert {name: sorted(part[-1] for part in parts[:-1]) for name, parts in read.items()} == {
+        "quick": [],
+        "waiting": ["w"],
+        "together": ["d", "s", "w"],
+        "alone": ["a"],
+    }
+    (copy.folder / "rounds").unlink()
+    copy.run("tools/test", "tests/e2e", CI="1")
+    assert [(".py" in line, line.endswith("tests/e2e")) for line in copy.rounds] == [(False, True)] * 4
+
+
+def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    conftest: Any = request.config.pluginmanager.get_plugin(str(root / "tests/conftest.py"))
+    items = [item for item in request.session.items if item.path == request.path]
+    conftest.list_files(items, tmp_path / "files")
+    assert (tmp_path / "files/parametrize").read_text() == "tests/packaging/test_tools_test.py\n"
 
 
 def test_no_round_waits_for_ever(copy: Copy) -> None:
