@@ -68,8 +68,11 @@ ENV_WARM_PARENT = "PALLAS_WARM_PARENT"
 ENV_REPLICA_DOMAIN = "PALLAS_REPLICA_DOMAIN"
 """DNS domain with a record per replica under each agent's host name (`<slug>.<domain>`), told to the registry where
 the host name alone stands for all replicas at once."""
-ENV_READY_DOMAIN = "PALLAS_READY_DOMAIN"
-"""DNS name with the records of all replicas that are ready and of no other, where PALLAS_REPLICA_DOMAIN has others."""
+ENV_PODS_DOMAIN = "PALLAS_PODS_DOMAIN"
+"""DNS domain in which `pallas-pods-<slug>` has a record per pod of an agent, ready or not, told to the registry where
+PALLAS_REPLICA_DOMAIN has those that are ready."""
+PODS_PREFIX = "pallas-pods-"
+"""Begin of the names of these Services."""
 ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
 """SQLite file in which the registry keeps who registered, relative to agents.yaml or absolute; without it a restart
 forgets them. Written for `registry.registration.store`."""

@@ -26,13 +26,14 @@ HARD = [
     "~",
     "",
 ]
+AGENTS = {"top", "left-one", "right"}
 HOSTS = {"top", "left-one", "right", "tools", "model", "registry"}
 
 
 def test_each_program_has_a_deployment_a_service_and_an_account_of_its_host_name(plain) -> None:
     for kind in ("Deployment", "ServiceAccount"):
         assert set(plain.of(kind)) == HOSTS
-    assert set(plain.of("Service")) == HOSTS | {"agents", "pallas-pods"}
+    assert set(plain.of("Service")) == HOSTS | {"agents"} | {f"pallas-pods-{name}" for name in AGENTS}
     for name, service in plain.of("Service").items():
         (port,) = service["spec"]["ports"]
         assert port["port"] == 8080, name
@@ -42,17 +43,27 @@ def test_each_program_has_a_deployment_a_service_and_an_account_of_its_host_name
             assert port["targetPort"] == plain.main(name)["ports"][0]["name"]
 
 
-def test_one_headless_service_has_the_replicas_of_all_agents_under_their_names(plain) -> None:
-    for service, unready in (("agents", False), ("pallas-pods", True)):
-        spec = plain.one("Service", service)["spec"]
-        assert (spec["clusterIP"], spec.get("publishNotReadyAddresses", False)) == ("None", unready)
-        selected = {name for name, pod in plain.pods.items() if _selects(spec["selector"], pod)}
-        assert selected == {"top", "left-one", "right"}
-    for name in selected:
-        assert (plain.pod(name)["hostname"], plain.pod(name)["subdomain"]) == (name, "pallas-pods")
-    env = {item["name"]: item["value"] for item in plain.main("registry")["env"]}
-    assert env["PALLAS_REPLICA_DOMAIN"] == "pallas-pods.space.svc.cluster.local."
-    assert env["PALLAS_READY_DOMAIN"] == "agents.space.svc.cluster.local."
+def test_one_headless_service_has_the_ready_replicas_of_all_agents_under_their_names(plain) -> None:
+    """Nothing of it may change: while a release is upgraded, the registry of before reads it and sees the new pods."""
+    spec = plain.one("Service", "agents")["spec"]
+    assert (spec["clusterIP"], spec.get("publishNotReadyAddresses", False)) == ("None", False)
+    assert {name for name, pod in plain.pods.items() if _selects(spec["selector"], pod)} == AGENTS
+    for name in AGENTS:
+        assert (plain.pod(name)["hostname"], plain.pod(name)["subdomain"]) == (name, "agents")
+    assert _registry_env(plain)["PALLAS_REPLICA_DOMAIN"] == "agents.space.svc.cluster.local."
+
+
+def test_another_one_has_the_pods_of_one_agent_ready_or_not(plain) -> None:
+    for name in AGENTS:
+        service = plain.one("Service", f"pallas-pods-{name}")
+        assert (service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]) == ("None", True)
+        assert {host for host, pod in plain.pods.items() if _selects(service["spec"]["selector"], pod)} == {name}
+        assert service["metadata"]["labels"]["app.kubernetes.io/component"] == "fleet", "nobody scrapes it"
+    assert _registry_env(plain)["PALLAS_PODS_DOMAIN"] == "space.svc.cluster.local."
+
+
+def _registry_env(plain) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in plain.main("registry")["env"]}
 
 
 def _selects(selector: dict[str, str], pod: dict) -> bool:

@@ -27,8 +27,8 @@ def test_everything_can_be_said() -> None:
             "PALLAS_ABSENCES": "/run/absences.json",
             "PALLAS_LOG_FORMAT": "text",
             "PALLAS_ALLOWED_HOSTS": "registry, registry:*,",
-            "PALLAS_REPLICA_DOMAIN": "pods.space.svc.cluster.local.",
-            "PALLAS_READY_DOMAIN": "agents.space.svc.cluster.local.",
+            "PALLAS_REPLICA_DOMAIN": "agents.space.svc.cluster.local.",
+            "PALLAS_PODS_DOMAIN": "space.svc.cluster.local.",
         }
     )
     assert chosen.hosts == ("registry", "registry:*")
@@ -36,7 +36,7 @@ def test_everything_can_be_said() -> None:
     assert chosen.bind == ("0.0.0.0", 8080)
     assert chosen.addresses == {"harper": "127.0.0.1:8201"}
     assert (chosen.placement, chosen.log_format) == ("container", "text")
-    assert (chosen.domain, chosen.ready_domain) == ("pods.space.svc.cluster.local.", "agents.space.svc.cluster.local.")
+    assert (chosen.domain, chosen.pods_domain) == ("agents.space.svc.cluster.local.", "space.svc.cluster.local.")
     assert chosen.absences == Path("/run/absences.json")
 
 

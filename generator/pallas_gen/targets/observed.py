@@ -10,7 +10,7 @@ from pallas_contract import names
 
 Tree = Mapping[str, Any]
 
-TARGET_VARIABLES = frozenset({names.ENV_READY_DOMAIN, names.ENV_REPLICA_DOMAIN, names.ENV_LISTEN_ON})
+TARGET_VARIABLES = frozenset({names.ENV_PODS_DOMAIN, names.ENV_REPLICA_DOMAIN, names.ENV_LISTEN_ON})
 """Environment of one target alone: the chart knows the namespace, a network of compose carries both directions."""
 
 

@@ -18,8 +18,8 @@ class Settings:
     """Paths, addresses and the format of the log.
 
     `bind` is None for the file's own `registry_port`. `addresses` maps agent -> `host:port`; None means DNS.
-    `domain` is the one that has a record per replica; empty where an agent's own name has them. `ready_domain` has
-    those that are ready. `hosts` is what `/mcp` is known by; empty for what follows from the file.
+    `domain` is the one that has a record per replica; empty where an agent's own name has them. `pods_domain` has
+    those that are not ready too. `hosts` is what `/mcp` is known by; empty for what follows from the file.
     """
 
     config: Path
@@ -27,7 +27,7 @@ class Settings:
     bind: tuple[str, int] | None = None
     addresses: Mapping[str, str] | None = None
     domain: str = ""
-    ready_domain: str = ""
+    pods_domain: str = ""
     hosts: tuple[str, ...] = ()
     registrations: Path | None = None
     """File in which registrations outlive a restart; None where they do not."""
@@ -57,7 +57,7 @@ def read(env: Mapping[str, str]) -> Settings:
         bind=bind,
         addresses=addresses,
         domain=env.get(names.ENV_REPLICA_DOMAIN, ""),
-        ready_domain=env.get(names.ENV_READY_DOMAIN, ""),
+        pods_domain=env.get(names.ENV_PODS_DOMAIN, ""),
         hosts=tuple(host.strip() for host in env.get(names.ENV_ALLOWED_HOSTS, "").split(",") if host.strip()),
         registrations=config.parent / registrations if registrations else None,
         absences=Path(env[names.ENV_ABSENCES]) if env.get(names.ENV_ABSENCES) else None,

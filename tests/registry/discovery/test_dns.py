@@ -230,22 +230,38 @@ async def test_without_a_domain_nothing_is_undeclared() -> None:
 POD, OTHER = "10.244.0.3", "10.244.0.4"
 
 
+def on_kubernetes(resolver: Resolver) -> DnsDiscovery:
+    return DnsDiscovery(resolver, domain="agents", pods_domain="space", sleep=lambda _: asyncio.sleep(0))
+
+
 async def test_a_pod_that_is_not_ready_is_asked_only_where_no_other_of_its_agent_is() -> None:
-    resolver = Resolver(**{"harper.pods": [f"{POD} {OTHER}"], "ready": [f"{POD} 10.244.0.9", NotFound]})
-    source = DnsDiscovery(resolver, domain="pods", ready_domain="ready")
-    for ips, ready in (([POD], True), ([POD, OTHER], False)):
-        sighting = (await look(source, "harper"))["harper"]
-        assert ([endpoint.ip for endpoint in sighting.endpoints], sighting.ready) == (ips, ready)
-    assert source.undeclared == (), "of those that are ready only, seen twice"
-
-
-async def test_what_was_ready_stays_so_while_the_resolver_fails() -> None:
-    resolver = Resolver(**{"harper.pods": [f"{POD} {OTHER}"], "ready": [POD, POD, Unresolved]})
-    source = DnsDiscovery(resolver, domain="pods", ready_domain="ready")
-    for _ in range(3):
-        assert [endpoint.ip for endpoint in (await look(source, "harper"))["harper"].endpoints] == [POD]
+    resolver = Resolver(**{"harper.agents": [POD], "agents": [POD], "pallas-pods-harper.space": [f"{POD} {OTHER}"]})
+    source = on_kubernetes(resolver)
+    assert (await look(source, "harper"))["harper"] == Sighting((Endpoint(HARPER, POD),))
+    assert resolver.asked == ["harper.agents", "agents"]
+    resolver.set("harper.agents", NotFound)
+    resolver.set("agents", NotFound)
+    endpoints = (Endpoint(HARPER, POD), Endpoint(HARPER, OTHER))
+    for confirmations in (2, 0):
+        resolver.asked.clear()
+        assert (await look(source, "harper"))["harper"] == Sighting(endpoints, ready=False)
+        assert resolver.asked == [*["harper.agents"] * (1 + confirmations), "pallas-pods-harper.space", "agents"]
+    for name in ("harper.agents", "registry"):
+        resolver.set(name, Unresolved)
+    assert (await look(source, "harper"))["harper"] == Sighting(endpoints, STALE, unsure=True, ready=False)
+    assert source.undeclared == ()
 
 
 async def test_an_agent_without_any_pod_is_not_found() -> None:
-    source = DnsDiscovery(Resolver(ready=["10.244.0.9"]), domain="pods", ready_domain="ready")
+    source = on_kubernetes(Resolver(agents=["10.244.0.9"]))
     assert (await look(source, "harper"))["harper"] == Sighting(problem=NOT_FOUND)
+
+
+async def test_a_look_up_of_pods_that_fails_says_nothing_about_the_agent() -> None:
+    source = on_kubernetes(Resolver(**{"pallas-pods-harper.space": [Unresolved], "registry": [Unresolved]}))
+    assert (await look(source, "harper"))["harper"] == Sighting(problem=UNRESOLVED, unsure=True)
+
+
+async def test_a_pod_whose_address_is_never_asked_is_no_pod_that_is_not_ready() -> None:
+    found = await look(on_kubernetes(Resolver(**{"pallas-pods-harper.space": ["169.254.169.254"]})), "harper")
+    assert found["harper"].problem.code == "AddressNotAllowed"

@@ -5,7 +5,7 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 {{- if eq .kind "agent" }}
 hostname: {{ .host | quote }}
-subdomain: pallas-pods
+subdomain: agents
 {{- end }}
 terminationGracePeriodSeconds: {{ add $it.preStopSeconds $it.graceSeconds }}
 securityContext: {{- include "pallas.podSecurityContext" . | nindent 2 }}
@@ -98,10 +98,10 @@ env:
     value: {{ include "pallas.literal" (include "pallas.allowedHosts" .) }}
   {{- end }}
   {{- if eq .kind "registry" }}
-  - name: PALLAS_READY_DOMAIN
-    value: {{ printf "agents.%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
+  - name: PALLAS_PODS_DOMAIN
+    value: {{ printf "%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
   - name: PALLAS_REPLICA_DOMAIN
-    value: {{ printf "pallas-pods.%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
+    value: {{ printf "agents.%s.svc.%s." .root.Release.Namespace .root.Values.clusterDomain | quote }}
   {{- end }}
 {{- end }}
 {{- with $it.envFrom }}

@@ -43,3 +43,19 @@ spec:
     - {name: published, port: {{ .it.port }}, targetPort: {{ $port }}, appProtocol: {{ $protocol | quote }}}
     {{- end }}
 {{- end }}
+
+{{/* An agent's pods, ready or not, for the registry alone: one that refuses its input is never ready, and is asked why. */}}
+{{- define "pallas.pods" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ printf "pallas-pods-%s" .host | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels: {{- include "pallas.fleetLabels" .root | nindent 4 }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {{- include "pallas.selector" . | nindent 4 }}
+  ports:
+    - {name: mcp, port: 8080, targetPort: mcp, appProtocol: {{ .it.service.appProtocol | quote }}}
+{{- end }}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from pallas_contract import names
 from pallas_contract.fleet.model import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
@@ -34,8 +35,8 @@ Files = dict[PurePosixPath, str]
 
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_TAKEN = frozenset({"pallas-deny", "pallas-pods", "pallas-test"})
-"""Names of the chart's own network policies and Services."""
+_TAKEN = frozenset({"pallas-deny", "pallas-test"})
+"""Names of the chart's own network policies."""
 _OURS = ("app.kubernetes.io/", "helm.sh/")
 
 
@@ -64,7 +65,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
         section = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}.get(
             workload.kind, "registry"
         )
-        if workload.host in _TAKEN:
+        if workload.host in _TAKEN or workload.host.startswith(names.PODS_PREFIX):
             yield Problem(Where(plan.source, field=section), f"the chart has a {workload.host} of its own", "rename it")
         for key, value in workload.labels.items():
             if not _LABEL_KEY.fullmatch(key) or not _LABEL.fullmatch(value) or key.startswith(_OURS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from pallas_contract import names
@@ -54,7 +55,7 @@ class DnsDiscovery:
         resolve: Resolve,
         *,
         domain: str = "",
-        ready_domain: str = "",
+        pods_domain: str = "",
         control: str = names.REGISTRY,
         endpoint: EndpointOf = agent_endpoint,
         sleep: Sleep = asyncio.sleep,
@@ -62,8 +63,8 @@ class DnsDiscovery:
     ) -> None:
         """`domain` holds a record per replica under each agent's host name; without it the name itself has them.
 
-        `ready_domain` has a record of each replica that is ready, whatever its agent. Of the others an agent's are used
-        only where none of its own is ready: so a roll-out shows nothing, and a pod that never becomes ready says why.
+        Where `domain` has only those that are ready, `pallas-pods-NAME` in `pods_domain` has the others too. They are
+        looked up only where none is ready: so a roll-out shows nothing, and a pod that never becomes ready says why.
         `endpoint` gives what is asked of a member, still without the address.
         """
         self._resolve = resolve
@@ -72,30 +73,18 @@ class DnsDiscovery:
         self._sleep = sleep
         self._bound = bound
         self._suffix = f".{domain}" if domain else ""
-        self._ready_domain = ready_domain
-        self._ready: frozenset[str] = frozenset()
-        self._domain = ready_domain or domain
-        self._last: dict[str, tuple[Endpoint, ...]] = {}
+        self._pods_suffix = f".{pods_domain}" if pods_domain else ""
+        self._domain = domain
+        self._last: dict[str, Sighting] = {}
         self._unmatched: frozenset[str] = frozenset()
         self.undeclared: tuple[str, ...] = ()
 
     async def sweep(self, agents: Sequence[str], on_sighting: OnSighting) -> None:
         declared = set(agents)
-        self._last = {agent: endpoints for agent, endpoints in self._last.items() if agent in declared}
-        if self._ready_domain:
-            self._ready = await self._find_ready()
+        self._last = {agent: sighting for agent, sighting in self._last.items() if agent in declared}
         await self._sweep(agents, on_sighting)
         if self._domain:
             await self._find_undeclared()
-
-    async def _find_ready(self) -> frozenset[str]:
-        """Return the addresses that are ready, as far as is known: a resolver that fails changes nothing."""
-        try:
-            return await self._resolve_once(self._ready_domain)
-        except NotFound:
-            return frozenset()
-        except Unresolved:
-            return self._ready
 
     async def _find_undeclared(self) -> None:
         """Note addresses of the whole domain that are no agent's, twice in a row: one may come between two look-ups."""
@@ -105,7 +94,7 @@ class DnsDiscovery:
             addresses = frozenset()
         except Unresolved:
             return
-        declared = {endpoint.ip for endpoints in self._last.values() for endpoint in endpoints}
+        declared = {endpoint.ip for sighting in self._last.values() for endpoint in sighting.endpoints}
         unmatched = frozenset(addresses - declared)
         self.undeclared = tuple(sorted(unmatched & self._unmatched))
         self._unmatched = unmatched
@@ -125,8 +114,9 @@ class DnsDiscovery:
             if alive:
                 self._report_missing(agent, on_sighting)
             else:
-                last = self._last.get(agent, ())
-                on_sighting(agent, Sighting(last, STALE if last else UNRESOLVED, unsure=True))
+                last = self._last.get(agent, Sighting())
+                problem = STALE if last.endpoints else UNRESOLVED
+                on_sighting(agent, replace(last, problem=problem, unsure=True))
 
     async def _decide(self, agent: str, on_sighting: OnSighting) -> bool:
         """Look an agent up and report it; False when nothing can be said about it, or about the resolver."""
@@ -137,7 +127,7 @@ class DnsDiscovery:
             return True  # a server that says no is a server that works
         except Unresolved:
             return False
-        self._last[agent] = sighting.endpoints
+        self._last[agent] = sighting
         on_sighting(agent, sighting)
         return True
 
@@ -146,21 +136,31 @@ class DnsDiscovery:
         on_sighting(agent, Sighting(problem=NOT_FOUND))
 
     async def _look_up(self, agent: str) -> Sighting:
-        """Look an agent up. Losing one that was there takes confirmations: one lost packet flips nothing."""
-        for _ in range(CONFIRMATIONS if agent in self._last else 0):
+        """Look an agent up: its replicas that are ready, or where it has none and others are known, those."""
+        name = names.slug(agent)
+        try:
+            return self._sighting(agent, await self._confirm(agent, name + self._suffix))
+        except NotFound:
+            if not self._pods_suffix:
+                raise
+        pods = await self._resolve_once(names.PODS_PREFIX + name + self._pods_suffix)
+        return replace(self._sighting(agent, pods), ready=False)
+
+    async def _confirm(self, agent: str, host: str) -> frozenset[str]:
+        """Resolve the name of an agent. Losing one that was there takes more: one lost packet flips nothing."""
+        last = self._last.get(agent)
+        for _ in range(CONFIRMATIONS if last and last.ready else 0):
             try:
-                return self._sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
+                return await self._resolve_once(host)
             except (NotFound, Unresolved):
                 await self._sleep(PAUSE)
-        return self._sighting(agent, await self._resolve_once(names.slug(agent) + self._suffix))
+        return await self._resolve_once(host)
 
     def _sighting(self, agent: str, addresses: Iterable[str]) -> Sighting:
         endpoint = self._endpoint(agent)
         usable = sorted(ip for ip in addresses if not forbidden(ip_address(ip)))
-        ready = [ip for ip in usable if ip in self._ready]
-        endpoints = tuple(endpoint._replace(ip=ip) for ip in ready or usable)
-        is_ready = bool(ready) or not (endpoints and self._ready_domain)
-        return Sighting(endpoints, OK if endpoints else NOT_ALLOWED, ready=is_ready)
+        endpoints = tuple(endpoint._replace(ip=ip) for ip in usable)
+        return Sighting(endpoints, OK if endpoints else NOT_ALLOWED)
 
     async def _resolve_once(self, host: str) -> frozenset[str]:
         try:

@@ -22,7 +22,7 @@ def from_settings(settings: Settings, *, default: Callable[[str], str], bound: B
     `default` gives the `host:port` of an agent without an address; `bound` limits the time of a look-up.
     """
     if settings.addresses is None:
-        return DnsDiscovery(Resolver(), domain=settings.domain, ready_domain=settings.ready_domain, bound=bound)
+        return DnsDiscovery(Resolver(), domain=settings.domain, pods_domain=settings.pods_domain, bound=bound)
     return StaticDiscovery(settings.addresses, default, settings.absences)
 
 
