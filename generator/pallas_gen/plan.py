@@ -132,6 +132,8 @@ class Plan:
     config: tuple[str, ...]
     base_image: str
     """The kit's agent image, from which one of the fleet is made."""
+    python_image: str
+    """The image with Python that the kit's are built from."""
     built: tuple[BuiltImage, ...]
     """Images to build for agents and services that need more than it has, sorted."""
     recipe: Recipe
@@ -184,6 +186,7 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         hidden=project.hidden,
         config=project.config,
         base_image=fleet.image.base,
+        python_image=fleet.image.python,
         built=tuple(sorted(set(built.values()), key=lambda image: image.image)),
         recipe=recipe.common_recipe(needs),
     )

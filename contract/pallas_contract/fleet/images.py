@@ -7,6 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 from pallas_contract import __version__
 from pallas_contract.fleet.model import PATTERNS, ImageNames, Images
 
+PYTHON = "python:3.13-slim"
+"""What all images are built from, unless `image.python` names another one."""
 AGENT = "pallas-agent"
 REGISTRY = "pallas-registry"
 
@@ -16,6 +18,7 @@ class ResolvedImages(Images):
 
     agent: str
     registry: str
+    python: str
     base: str
     """The kit's agent image, which those of a fleet are built from."""
 
@@ -32,6 +35,7 @@ def resolve(images: Images, pattern: str | None = None) -> ResolvedImages:
     base = image_name(names, AGENT)
     registry = images.registry or image_name(names, REGISTRY)
     decided = {"names": names, "agent": images.agent or base, "registry": registry, "base": base}
+    decided["python"] = images.python or PYTHON
     return ResolvedImages(**{key: getattr(images, key) for key in Images.model_fields} | decided)
 
 

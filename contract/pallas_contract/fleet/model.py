@@ -71,7 +71,7 @@ _FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
 _PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
 _IMAGE_PATH = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?/)?([a-z0-9]+([._-]+[a-z0-9]+)*/)*"
 _IMAGE_NAMES = rf"^{_IMAGE_PATH}([a-z0-9]+[._-])*\{{name\}}([._-][a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?$"
-_DEBIAN = r"^[a-z0-9][a-z0-9+.-]+$"
+_DEBIAN = r"^[a-z0-9][a-z0-9+.-]+(=[0-9][0-9A-Za-z.+~:-]*)?$"
 _IMAGE = (
     r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
     r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?$"
@@ -89,7 +89,7 @@ PATTERNS = {
     _NAMESPACE: "a reverse domain such as com.example.project",
     _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
-    _DEBIAN: "the name of a Debian package",
+    _DEBIAN: "the name of a Debian package, or NAME=VERSION",
     _IMAGE_NAMES: "the name of an image with one `{name}`, such as ghcr.io/team/{name} or ghcr.io/team/{name}:1.4",
     _IMAGE: "the name of an image such as ghcr.io/team/server:1.4",
     _URL_PATH: "a path such as /mcp",
@@ -328,7 +328,9 @@ class Images(_Written):
     registry: Text | None = None
     """Image of the registry. Default: `pallas-registry`, by `names`."""
     packages: list[DebianPackage] = []
-    """Debian packages to put into the fleet's image, such as `git`; only where none is named by `agent`."""
+    """Debian packages to put into the fleet's image, as `git` or `git=1:2.47.3-0+deb13u1`; only without `agent`."""
+    python: ImageName | None = None
+    """Image with Debian and Python 3.13 that all are built from. Default: `python:3.13-slim`; `@sha256:...` pins it."""
     code: Literal["mounted", "baked"] = "mounted"
     """`mounted`: the project folder is mounted read-only; `baked`: the agent image already holds it in /project."""
 

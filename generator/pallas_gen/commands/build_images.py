@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -100,7 +101,7 @@ def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -
     wanted.write(context)
     builds = wanted.builds(str(context))
     # a user's code changes under one name
-    missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item.image)]
+    missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item)]
     images = [item.image for item in builds]
     options = build_settings.options(scratch) if missing else ()
     for line in wanted.advice(missing):
@@ -117,5 +118,10 @@ def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -
         typer.echo(f"{name} is here")
 
 
-def _is_here(image: str) -> bool:
-    return subprocess.run(docker.inspect(image), check=False, capture_output=True).returncode == 0  # noqa: S603
+def _is_here(item: Build) -> bool:
+    """Return whether the image of a build is in the local engine, made from what is named for it, if anything."""
+    done = subprocess.run(docker.inspect(item.image), check=False, capture_output=True, text=True)  # noqa: S603
+    if done.returncode or not item.python:
+        return done.returncode == 0
+    labels = json.loads(done.stdout) or {}
+    return bool(labels.get(docker.BASE_LABEL) == item.python)

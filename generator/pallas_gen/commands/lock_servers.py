@@ -38,7 +38,7 @@ def run(file: Path, *, upgrade: bool) -> None:
         return
     locks = dict(loaded.project.server_locks)
     stale = [package for package in wanted if upgrade or package.key not in locks]
-    new, failures = _resolve(stale) if stale else ({}, {})
+    new, failures = _resolve(stale, loaded.fleet.image.python) if stale else ({}, {})
     locks |= new
     complete = all(package.key in locks for package in wanted)
     # what could be resolved is kept, so that mending one server waits for no other
@@ -67,15 +67,15 @@ def _report_failures(packages: Iterable[Package], failures: Mapping[str, str], l
     typer.echo(f"mend this and run {server_locks.COMMAND} again; what it could resolve it keeps", err=True)
 
 
-def _resolve(packages: Sequence[Package]) -> tuple[Locks, dict[str, str]]:
-    """Return lock or reason of each package by its key, from a container with Python and Node of the images."""
+def _resolve(packages: Sequence[Package], python: str) -> tuple[Locks, dict[str, str]]:
+    """Return lock or reason of each package by its key, from a container with Node, made from the image `python`."""
     if not shutil.which("docker"):
         typer.echo("docker is not here: servers are resolved in the image that they are installed in", err=True)
         raise typer.Exit(WORLD)
     with tempfile.TemporaryDirectory() as scratch:
         context = Path(scratch, "context")
         context.mkdir()
-        server_lock.write(context, packages)
+        server_lock.write(context, packages, python)
         options = build_settings.options(Path(scratch))
         command = docker.export(str(context / server_lock.DOCKERFILE), str(context), f"{scratch}/out", options)
         typer.echo(f"resolving {', '.join(package.specifier for package in packages)}")

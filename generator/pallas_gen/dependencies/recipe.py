@@ -47,9 +47,10 @@ class Recipe:
         ]
         return json.dumps({"node": self.node, "packages": entries}, indent=1) + "\n"
 
-    def tag(self, base: str) -> str:
-        """Return a tag that changes with whatever goes into an image made from `base`."""
+    def tag(self, base: str, python: str) -> str:
+        """Return a tag that changes with whatever goes into an image made from `base`, itself built from `python`."""
         content = [__version__, base, self.requirements, self.server_list(), self.packages]
+        content += [] if python == images.PYTHON else [python]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
 
@@ -155,5 +156,5 @@ def _union(recipes: Iterable[Recipe]) -> Recipe:
 
 def _named(fleet: ResolvedFleet, name: str, recipe: Recipe) -> BuiltImage:
     project = re.sub(r"[^a-z0-9]+", "-", fleet.name.lower()).strip("-") or "fleet"
-    image = images.image_name(fleet.image.names, f"{project}-{name}", recipe.tag(fleet.image.base))
+    image = images.image_name(fleet.image.names, f"{project}-{name}", recipe.tag(fleet.image.base, fleet.image.python))
     return BuiltImage(image, recipe)

@@ -20,13 +20,21 @@ class Build:
     folder: str
     """The build's context."""
     version: str
+    python: str = ""
+    """Image that it is to be built from, where that is not what its Dockerfile says."""
+
+
+BASE_LABEL = "org.opencontainers.image.base.name"
+"""Label in which an image of the kit has the `python` that it was built from."""
 
 
 def build(image: Build, options: tuple[str, ...] = ()) -> list[str]:
     """Return the command that builds an image into the local engine; `options` are secrets and proxies."""
-    argument = f"VERSION={image.version}"
     command = ["docker", "buildx", "build", "--load", "--file", image.dockerfile, "--tag", image.image]
-    return [*command, "--build-arg", argument, *options, image.folder]
+    command += ["--build-arg", f"VERSION={image.version}"]
+    if image.python:
+        command += ["--build-arg", f"PYTHON={image.python}"]
+    return [*command, *options, image.folder]
 
 
 def export(dockerfile: str, folder: str, output: str, options: tuple[str, ...] = ()) -> list[str]:
@@ -54,5 +62,5 @@ def load(image: str, cluster: Cluster) -> list[str]:
 
 
 def inspect(image: str) -> list[str]:
-    """Return the command that prints an image's size in bytes, and fails when it is not in the local engine."""
-    return ["docker", "image", "inspect", "--format", "{{.Size}}", image]
+    """Return the command that prints an image's labels as JSON, and fails when it is not in the local engine."""
+    return ["docker", "image", "inspect", "--format", "{{json .Config.Labels}}", image]

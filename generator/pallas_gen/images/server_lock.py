@@ -17,7 +17,7 @@ DOCKERFILE = "Dockerfile.lock"
 
 # The base of the agent image, so that the same Python and the same settings resolve that install later.
 _TEXT = """\
-FROM python:3.13-slim AS resolved
+FROM {python} AS resolved
 RUN --mount=type=bind,target=/build {settings} \\
     /usr/local/bin/python3 /build/bake.py lock /build/servers.json
 FROM scratch
@@ -25,14 +25,14 @@ COPY --from=resolved {locks} {failures} /
 """
 
 
-def write(folder: Path, packages: Iterable[Package]) -> None:
-    """Write the context of a build that resolves `packages` into `folder`, which is there."""
+def write(folder: Path, packages: Iterable[Package], python: str) -> None:
+    """Write the context of a build from the image `python` that resolves `packages` into `folder`, which is there."""
     sources = resources.files("pallas_gen.dependencies")
     for name in ("bake.py", "tools.lock"):
         (folder / name).write_text((sources / name).read_text("utf-8"), "utf-8")
     (folder / "servers.json").write_text(Recipe(servers=tuple(packages)).server_list(), "utf-8")
     (folder / DOCKERFILE).write_text(
-        _TEXT.format(settings=image.SETTINGS, locks=bake.LOCKS, failures=bake.FAILURES), "utf-8"
+        _TEXT.format(python=python, settings=image.SETTINGS, locks=bake.LOCKS, failures=bake.FAILURES), "utf-8"
     )
 
 

@@ -27,9 +27,10 @@ class Step:
 def base_images(names: ResolvedImages, folder: str) -> tuple[Build, Build]:
     """Return how the kit's own two images are built in `folder`, where their build context is."""
     registry = images.image_name(names.names, images.REGISTRY)
+    python = "" if names.python == images.PYTHON else names.python
     return (
-        Build(names.base, f"{folder}/Dockerfile.agent", folder, __version__),
-        Build(registry, f"{folder}/Dockerfile.registry", folder, __version__),
+        Build(names.base, f"{folder}/Dockerfile.agent", folder, __version__, python),
+        Build(registry, f"{folder}/Dockerfile.registry", folder, __version__, python),
     )
 
 
@@ -49,7 +50,10 @@ def baked_image(plan: Plan, names: ResolvedImages, folder: Path) -> list[Build]:
 def fleet_dockerfiles(plan: Plan) -> dict[str, str]:
     """Return the Dockerfiles of `fleet_images` by name; they need nothing of their context."""
     comment = f"{plan.name}: what its agents need beyond the kit's image, by `pallas-gen build`."
-    return {_file(item): image.dockerfile(plan.base_image, item.recipe, comment) for item in plan.built}
+    return {
+        _file(item): image.dockerfile(item.recipe, comment, base=plan.base_image, python=plan.python_image)
+        for item in plan.built
+    }
 
 
 def _file(item: BuiltImage) -> str:

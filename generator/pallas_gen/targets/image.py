@@ -28,8 +28,6 @@ _SETTINGS = (
 )
 SETTINGS = " ".join(f"--mount={mount}" for mount in _SETTINGS)
 """Options of RUN for a step that fetches packages: the settings of pip and npm on this machine, and their caches."""
-# the agent image has no pip: that of the image it is made from is lent to the build
-_PIP = "--mount=type=bind,from=python:3.13-slim,source=/usr/local/lib/python3.13,target=/opt/pip"
 
 
 def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
@@ -44,12 +42,16 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     )
     # JSON lists, so that a name may hold spaces and quotes
     copies = [json.dumps([_literal(name), f"{names.PROJECT_DIR}/{name}"], ensure_ascii=False) for name in plan.entries]
-    text = dockerfile(plan.base_image, plan.recipe, comment, [copy.replace("$", "\\$") for copy in copies])
+    escaped = [copy.replace("$", "\\$") for copy in copies]
+    text = dockerfile(plan.recipe, comment, base=plan.base_image, python=plan.python_image, copies=escaped)
     return {FILE: text}
 
 
-def dockerfile(base: str, recipe: Recipe, comment: str, copies: Sequence[str] = ()) -> str:
-    """Return a Dockerfile that puts what is in `recipe` on top of `base`; without `copies` it needs no context."""
+def dockerfile(recipe: Recipe, comment: str, *, base: str, python: str, copies: Sequence[str] = ()) -> str:
+    """Return a Dockerfile that puts what is in `recipe` on top of `base`, which was built from `python`.
+
+    Without `copies` it needs no context.
+    """
     import jinja2
 
     loader = jinja2.PackageLoader("pallas_gen")
@@ -58,13 +60,15 @@ def dockerfile(base: str, recipe: Recipe, comment: str, copies: Sequence[str] = 
     words = {
         "comment": comment,
         "image": base,
+        "python": python,
         "files": list(_inputs(recipe)),
         "servers": recipe.node or recipe.servers,
         # a uv.lock is read together with its pyproject.toml
         "requirements": "." if len(names_of_files) > 1 else next(iter(names_of_files), ""),
         "packages": " ".join(recipe.packages),
         "mounts": f"--mount=type=bind,from=inputs,target=/build {SETTINGS}",
-        "pip": _PIP,
+        # the agent image has no pip: that of the image it is made from is lent to the build
+        "pip": f"--mount=type=bind,from={python},source=/usr/local/lib/python3.13,target=/opt/pip",
         "copies": copies,
     }
     return environment.get_template(f"{FILE}.j2").render(words)

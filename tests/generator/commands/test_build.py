@@ -14,15 +14,15 @@ AGENT = f"r.example/pallas-agent:{__version__}"
 REGISTRY = f"r.example/pallas-registry:{__version__}"
 DOCKER = """\
 #!/bin/sh
-[ "$2" = inspect ] && { [ -e "$HERE/$(basename "$5")" ]; exit $?; }
-echo "$1 $2 $(echo "$*" | grep -o 'tag [^ ]*')" >> "$HERE/log"
+[ "$2" = inspect ] && { cat "$HERE/$(basename "$5")"; exit $?; }
+echo "$1 $2 $(echo "$*" | grep -o 'tag [^ ]*')$(echo "$*" | grep -o ' PYTHON=[^ ]*')" >> "$HERE/log"
 case "$*" in *--load*) test -f "$5" && grep -q index "$(echo "$*" | sed 's/.*id=pip,src=\\([^ ]*\\).*/\\1/')" ;; esac
 """
 
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in for docker, and return the folder with its log; a file there is an image that is here."""
+    """Stand in for docker, and return the folder with its log; a file there has the labels of an image."""
     folder = tmp_path / "docker"
     folder.mkdir()
     (folder / "docker").write_text(DOCKER)
@@ -55,6 +55,16 @@ def test_base_builds_both_again_and_needs_no_fleet(run, docker: Path, tmp_path: 
     (docker / REGISTRY.rpartition("/")[2]).touch()
     assert run("build", "--base")[0] == 0
     assert (docker / "log").read_text().splitlines() == [f"buildx build tag {AGENT}", f"buildx build tag {REGISTRY}"]
+
+
+def test_an_image_that_was_made_from_another_python_is_built_again(make, run, docker: Path) -> None:
+    python = f"mirror.example/python:3.13-slim@sha256:{'0' * 64}"
+    for image, labels in ((AGENT, "null"), (REGISTRY, f'{{"org.opencontainers.image.base.name": "{python}"}}')):
+        (docker / image.rpartition("/")[2]).write_text(labels)
+    assert run("build", "-f", str(make(ONE)))[0] == 0
+    assert (docker / "log").read_text() == "", "without a word about it any will do"
+    assert run("build", "-f", str(make(ONE.replace("image: {", f"image: {{python: '{python}', "))))[0] == 0
+    assert (docker / "log").read_text() == f"buildx build tag {AGENT} PYTHON={python}\n"
 
 
 def test_a_key_goes_into_no_image(make, run, docker: Path) -> None:

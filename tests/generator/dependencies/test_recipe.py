@@ -63,6 +63,27 @@ def test_debian_packages_are_in_everybodys_image(plan, make) -> None:
     assert result["scout"] == result["other"] != BASE
 
 
+def test_a_pinned_package_of_debian_is_installed_as_it_is_pinned(plan, make, run) -> None:
+    pinned = "git=1:2.47.3-0+deb13u1"
+    images(plan, make)
+    (built,) = plan(FLEET % ("", "") + f"image: {{packages: ['{pinned}']}}\n").built
+    assert f" {pinned} && rm -rf" in dockerfile(built.recipe, "x", base=BASE, python="python:9")
+    for wrong in ("git=", "git=1; id", "git = 1"):
+        code, _, err = run("validate", "-f", str(make(FLEET % ("", "") + f"image: {{packages: ['{wrong}']}}\n")))
+        assert (code, "must be the name of a Debian package, or NAME=VERSION" in err) == (2, True)
+
+
+def test_another_python_is_another_tag_and_the_default_one_is_not(plan, make) -> None:
+    wanted = FLEET % ("", "") + "image: {python: '%s'}\n"
+    plain = images(plan, make, servers="f")["scout"]
+    assert images(plan, make, wanted % "python:3.13-slim", servers="f")["scout"] == plain
+    pinned = f"python:3.13-slim@sha256:{'0' * 64}"
+    assert images(plan, make, wanted % pinned, servers="f")["scout"] != plain
+    result = plan(wanted % pinned, fastagent__config__yaml=CONFIG)
+    text = dockerfile(result.recipe, "x", base=BASE, python=result.python_image)
+    assert (f"\nFROM {pinned} AS servers\n" in text, "python:3.13-slim " in text) == (True, False)
+
+
 def test_the_dockerfile_of_a_recipe_holds_what_it_installs(plan, make) -> None:
     images(plan, make)
     folder = make("").parent
@@ -74,7 +95,7 @@ def test_the_dockerfile_of_a_recipe_holds_what_it_installs(plan, make) -> None:
         ("npm", "@s/n"),
         ("python", "fetch"),
     ]
-    text = dockerfile(BASE, built[0].recipe, "x")
+    text = dockerfile(built[0].recipe, "x", base=BASE, python="python:9")
     assert "apt-get install -y -qq --no-install-recommends git" in text
     assert "COPY <<'PALLAS_EOF' /requirements.txt\nsix\nPALLAS_EOF\n" in text
     assert '"specifier": "@s/n"' in text

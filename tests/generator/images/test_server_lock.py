@@ -10,7 +10,7 @@ from pallas_gen.images import server_lock
 
 
 def test_the_context_has_all_that_the_build_reads_and_no_image_keeps_a_setting(tmp_path: Path) -> None:
-    server_lock.write(tmp_path, [Package("python", "a", "")])
+    server_lock.write(tmp_path, [Package("python", "a", "")], "python@sha256:0")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "Dockerfile.lock",
         "bake.py",
@@ -20,6 +20,7 @@ def test_the_context_has_all_that_the_build_reads_and_no_image_keeps_a_setting(t
     assert [entry["key"] for entry in json.loads((tmp_path / "servers.json").read_text())["packages"]] == ["python a"]
     text = (tmp_path / "Dockerfile.lock").read_text()
     assert "--mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=npm" in text
+    assert text.startswith("FROM python@sha256:0 AS resolved\n")
     assert text.endswith("FROM scratch\nCOPY --from=resolved /servers.lock.json /servers.failed.json /\n")
 
 
