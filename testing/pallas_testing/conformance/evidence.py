@@ -128,7 +128,7 @@ async def _with_turns(evidence: Agent, session: Session, turn: Turn) -> Agent:
     tool = chat_tool(evidence.tools)
     if tool is None:
         return evidence
-    known = _properties(tool)
+    known = properties(tool)
     conversation = {"session_id": SESSION_ID} if "session_id" in known and not session.id else {}
     params = {"name": tool["name"], "arguments": {"message": turn.message, **conversation}}
     quiet = await session.request("tools/call", params)
@@ -154,7 +154,7 @@ def tool_named(exchange: Exchange | None, name: str) -> Tool | None:
 
 def chat_tool(exchange: Exchange | None) -> Tool | None:
     """Return the tool that takes a message: `send_message`, else the first other than `get_health` that does."""
-    takers = [tool for tool in listed(exchange, "tools") if "message" in _properties(tool)]
+    takers = [tool for tool in listed(exchange, "tools") if "message" in properties(tool)]
     others = [tool for tool in takers if tool["name"] != HEALTH_TOOL]
     return next((tool for tool in others if tool["name"] == CHAT_TOOL), others[0] if others else None)
 
@@ -165,10 +165,12 @@ def history_prompt(exchange: Exchange | None) -> str:
     return next((name for name in names if name.endswith("_history") and name != "_history"), "")
 
 
-def _properties(tool: Tool) -> Mapping[str, Any]:
+def properties(tool: Tool) -> Mapping[str, Any]:
+    """Return the schemas of a tool's arguments that are objects, whatever else its own schema is."""
     schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
+    arguments = schema.get("properties") if isinstance(schema, dict) else None
+    entries = arguments.items() if isinstance(arguments, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}
 
 
 def _has_prompts(opening: Exchange) -> bool:

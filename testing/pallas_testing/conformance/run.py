@@ -127,7 +127,10 @@ def _is_own_entry(url: str, remotes: Sequence[str]) -> bool:
     """Return True for the document that an agent of the kit has of itself: one endpoint, on the port that was asked."""
     if len(remotes) != 1:
         return False
-    remote = httpx.URL(remotes[0])
+    try:
+        remote = httpx.URL(remotes[0])
+    except httpx.InvalidURL:
+        return False
     asked = httpx.URL(url)
     return remote.path == _MCP and (remote.scheme, remote.port) == (asked.scheme, asked.port)
 

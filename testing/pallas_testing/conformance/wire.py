@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
@@ -108,12 +108,21 @@ class Wire:
                             lines.append(line)
                             if _ends(line):
                                 deadline.reschedule(asyncio.get_running_loop().time() + _LINGER)
-        except (httpx.HTTPError, httpx.InvalidURL, _TooMuch) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, _TooMuch) as error:  # ValueError: no URL, no header
             return Exchange(sent, failure=f"no answer: {error or type(error).__name__}")
         text = "\n".join(lines)
         known = {key.lower(): value for key, value in response.headers.items()}
         exchange = Exchange(sent, response.status_code, known, text, seconds=self._clock() - began)
         return _with_messages(exchange)
+
+
+def is_url(text: str) -> bool:
+    """Return True for an absolute URL of http or https."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class _TooMuch(Exception):

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from pallas_testing.conformance import run
+from pallas_testing.conformance import official, run
 from pallas_testing.conformance.evidence import Turn
 from pallas_testing.conformance.run import Question, Report
-from pallas_testing.conformance.session import ERAS
+from pallas_testing.conformance.session import ERAS, MODERN
+from tests.e2e import suite
 
 pytestmark = pytest.mark.slow
 
@@ -42,3 +43,11 @@ async def test_it_finds_out_that_it_is_an_agent(fleet: Any) -> None:
     report, registry = await asyncio.gather(run.check(Question(url)), run.check(Question(url, kind="registry")))
     assert (report.kind, report.conformant) == ("agent", True)
     assert [finding for finding in registry.findings if finding.verdict != "held"] == []  # its own entry is one, too
+
+
+@pytest.mark.conformance
+def test_the_official_suite_beside_it_finds_nothing_either(fleet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(official, "SCENARIOS", {MODERN: ["tools-list"]})  # of the others only the names differ
+    findings = official.run(fleet.url("harper"), suite.command("conformance"), [MODERN])
+    assert [finding for finding in findings if finding.verdict != "held"] == []
+    assert {finding.id.split(".")[1] for finding in findings} == {"tools-list", official.LOCAL}

@@ -27,13 +27,17 @@ Json = dict[str, Any]
 
 @dataclass
 class Agent:
-    """The agent. `switches` name what it does wrong; `now` is its clock, in seconds; `asked` counts model requests."""
+    """The agent. `switches` name what it does wrong; `now` is its clock, in seconds; `asked` counts model requests.
+
+    `replaced` maps a method, `get_health` or `turn` to what it answers instead: a result, of a turn all messages.
+    """
 
     switches: frozenset[str] = frozenset()
     now: float = 0.0
     asked: int = 0
     sessions: set[str] = field(default_factory=set)
     history: list[Json] = field(default_factory=list)
+    replaced: Json = field(default_factory=dict)
 
     def on(self, switch: str) -> bool:
         return switch in self.switches
@@ -89,14 +93,17 @@ class Agent:
         if method == "tools/call" and params["name"] != "get_health":
             return self._turn(number, params)
         if method == "tools/call":
-            return self._reply(number, self._health())
+            return self._reply(number, self.replaced.get("get_health", self._health()))
         headers = {"mcp-session-id": SESSION} if method == "initialize" and not self.on("no sessions") else {}
-        return JSONResponse({"jsonrpc": "2.0", "id": number, "result": methods[method](params)}, headers=headers)
+        result = methods[method](params)
+        answer = {"jsonrpc": "2.0", "id": number, "result": self.replaced.get(method, result)}
+        return Response(json.dumps(answer), media_type="application/json", headers=headers)
 
     def _reply(self, number: int, result: Json) -> Response:
         if self.on("health fails"):
             return JSONResponse({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "no"}})
-        return JSONResponse({"jsonrpc": "2.0", "id": number, "result": result})
+        answer = {"jsonrpc": "2.0", "id": number, "result": result}
+        return Response(json.dumps(answer), media_type="application/json")
 
     def _capabilities(self) -> Json:
         return {"tools": {}} | ({} if self.on("no prompts") else {"prompts": {}})
@@ -165,6 +172,7 @@ class Agent:
         end = {"jsonrpc": "2.0", "id": number, "result": result}
         token = params.get("_meta", {}).get("progressToken") or ("loud" if self.on("loud") else "")
         messages = [*self._progress(token), end] if token else [end]
+        messages = self.replaced.get("turn", messages)
         if self.on("result first"):
             messages = [end, *messages[:-1]]
         body = "".join(f"event: message\ndata: {json.dumps(message)}\n\n" for message in messages)

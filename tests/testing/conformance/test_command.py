@@ -59,6 +59,8 @@ def test_nobody_there_ends_with_1(asked: list[Question], capsys: pytest.CaptureF
     ("arguments", "message"),
     [
         (["agent.example"], "agent.example: must be a URL\n    such as http://"),
+        (["http://["], "http://[: must be a URL\n"),
+        (["http://a:99999/mcp"], "http://a:99999/mcp: must be a URL\n"),
         (["http://me:planted@a/mcp"], "a: must be a URL without user and password\n    use --token-file\n"),
         ([AGENT, "--reply", "x"], "--reply: is the answer to --message\n    give both\n"),
         ([AGENT, "--timeout", "nan"], "--timeout: must be seconds above 0\n"),

@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pallas_testing.conformance.evidence import CHAT_TOOL, Agent, chat_tool, history_prompt, listed, tool_named
+from pallas_testing.conformance.evidence import (
+    CHAT_TOOL,
+    Agent,
+    chat_tool,
+    history_prompt,
+    listed,
+    properties,
+    tool_named,
+)
 from pallas_testing.conformance.requirement import Table, demand, not_asked
 from pallas_testing.conformance.session import LEGACY, MODERN
 
@@ -58,12 +66,11 @@ def chat(evidence: Agent) -> str:
 
 @TABLE.row("chat.send-message", "001, send_message Tool", "it is `send_message`, and needs a text", after="agent.tools")
 def send_message(evidence: Agent) -> str:
-    tool = tool_named(evidence.tools, CHAT_TOOL)
+    tool = tool_named(evidence.tools, CHAT_TOOL) or {}
     demand(tool, evidence.tools, f"a tool named {CHAT_TOOL}")
-    schema = _schema(tool)
-    text = schema.get("properties", {}).get("message", {}).get("type") == "string"
+    text = properties(tool).get("message", {}).get("type") == "string"
     right = "`message`, a string, among the required arguments"
-    demand(text and "message" in schema.get("required", ()), evidence.tools, right, json.dumps(schema))
+    demand(text and "message" in _required(tool), evidence.tools, right, json.dumps(tool["inputSchema"]))
     return ""
 
 
@@ -71,11 +78,13 @@ def send_message(evidence: Agent) -> str:
     "chat.images", "001, send_message Tool", "images are a list of objects, and optional", after="chat.send-message"
 )
 def images(evidence: Agent) -> str:
-    schema = _schema(tool_named(evidence.tools, CHAT_TOOL))
-    value = schema["properties"].get("images", {})
-    forms = [form for form in (value, *value.get("anyOf", ())) if form.get("type") in ("array", ["array", "null"])]
+    tool = tool_named(evidence.tools, CHAT_TOOL) or {}
+    value = properties(tool).get("images", {})
+    several = value.get("anyOf")
+    forms = [value, *(several if isinstance(several, list) else ())]
+    array = any(isinstance(form, dict) and form.get("type") in ("array", ["array", "null"]) for form in forms)
     right = "`images`, an array that is not required"
-    demand(forms and "images" not in schema["required"], evidence.tools, right, json.dumps(schema))
+    demand(array and "images" not in _required(tool), evidence.tools, right, json.dumps(tool["inputSchema"]))
     return ""
 
 
@@ -106,7 +115,8 @@ def content(evidence: Agent) -> str:
     if evidence.history is None:
         not_asked("needs a session, or a tool that takes `session_id`")
     messages = evidence.history.result.get("messages")
-    pairs = [(entry.get("role"), _text(entry)) for entry in messages or () if isinstance(entry, dict)]
+    entries = messages if isinstance(messages, list) else []
+    pairs = [(entry.get("role"), _text(entry)) for entry in entries if isinstance(entry, dict)]
     right = f"a message of the user with {evidence.expected.message!r}, and one of the assistant"
     asked = ("user", evidence.expected.message) in pairs
     demand(asked and "assistant" in [role for role, _ in pairs], evidence.history, right)
@@ -118,6 +128,6 @@ def _text(message: Mapping[str, Any]) -> str:
     return str(block.get("text", "")) if isinstance(block, dict) else ""
 
 
-def _schema(tool: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    schema = (tool or {}).get("inputSchema")
-    return schema if isinstance(schema, dict) else {}
+def _required(tool: Mapping[str, Any]) -> list[Any]:
+    required = tool["inputSchema"].get("required")
+    return required if isinstance(required, list) else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from pallas_testing.conformance.evidence import Catalogue
 from pallas_testing.conformance.requirement import Table, demand
+from pallas_testing.conformance.wire import is_url
 
 TABLE: Table[Catalogue] = Table()
 _SECTION = "000, 1 Registry, Schema"
@@ -85,8 +85,8 @@ def remotes(evidence: Catalogue) -> str:
 )
 def streamable_http(evidence: Catalogue) -> str:
     def fits(value: Any) -> bool:
-        urls = [urlsplit(remote["url"]) for remote in value if remote["type"] == "streamable-http"]
-        return bool(urls) and all(url.scheme in ("http", "https") and url.netloc for url in urls)
+        urls = [remote["url"] for remote in value if remote["type"] == "streamable-http"]
+        return bool(urls) and all(map(is_url, urls))
 
     right = 'a remote of type "streamable-http" with an absolute http or https URL'
     return _each(evidence, "remotes", right, fits)
