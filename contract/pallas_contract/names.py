@@ -121,7 +121,7 @@ CALLER_HEADER = "pallas-caller"
 token of that caller. Heeded from the bearer of the static token `GATEWAY` only."""
 
 GATEWAY = "gateway"
-"""Name of the static token that the gateway presents to agents."""
+"""Host name of the gateway, and name of the static token that it presents to agents."""
 PROBE_TIMEOUT = 3.0
 """Seconds for a whole probe, all its requests together (seed 000: 3 seconds per downstream probe)."""
 ALLOW_PLAIN_SECRETS = "--allow-plain-secrets"
@@ -130,7 +130,7 @@ ALLOW_PLAIN_SECRETS = "--allow-plain-secrets"
 REGISTRY = "registry"
 REGISTRY_SERVER = "pallas-registry"
 """Name under which the registry itself answers MCP: never that of an agent."""
-RESERVED = frozenset({REGISTRY, "agents"})
+RESERVED = frozenset({REGISTRY, GATEWAY, "agents"})
 """Host names of the kit itself: neither an agent nor a service may have them."""
 
 MAX_NAME = 40

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import providers
+from pallas_contract.fleet.access_model import Access
 from pallas_contract.fleet.fastagent import VARIABLE, Config
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 
@@ -25,7 +26,7 @@ def reasons(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definiti
     if agent.egress is not None:
         return (EXPLICIT,) if agent.egress else ()
     models = [f"its model {model}" for model in _models(fleet, config, agent, definitions)]
-    return (*sorted(set(models)), *_servers(fleet, config, definitions), *_keys(agent))
+    return (*sorted(set(models)), *_servers(fleet, config, definitions), *keys(agent.access))
 
 
 def _models(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definitions: Definitions) -> Iterator[str]:
@@ -73,8 +74,9 @@ def _unclear(definitions: Definitions) -> str:
     return "" if definitions.agents else "its module defines no agent where that can be read"
 
 
-def _keys(agent: ResolvedAgent) -> Iterator[str]:
-    jwt = agent.access.jwt
+def keys(access: Access) -> Iterator[str]:
+    """Yield the reason that lies in the keys of an issuer, where they are to be fetched."""
+    jwt = access.jwt
     if jwt is not None and jwt.jwks_url is not None:
         yield f"the keys of its callers' tokens ({_origin(jwt.jwks_url)})"
 

@@ -26,13 +26,15 @@ def connections(plan: Plan) -> Iterator[Connection]:
     probed = plan.workload(names.REGISTRY).calls
     for caller, called in plan.edges:
         hard = called in plan.workload(caller).waits_for
-        yield Connection(caller, called, "depends_on" if hard else "depends_on, not required")
+        why = "depends_on" if hard else "depends_on, not required"
+        yield Connection(caller, called, "gateway.agents" if plan.workload(caller).kind == "gateway" else why)
     for workload in plan.workloads:
         if workload.kind == "agent":
             yield Connection(names.REGISTRY, workload.host, "the registry probes every agent")
             yield Connection(workload.host, names.REGISTRY, _BACK)
         elif workload.host in probed:
-            yield Connection(names.REGISTRY, workload.host, "the registry probes it as its `health` says")
+            asks = "the gateway" if workload.kind == "gateway" else "it as its `health` says"
+            yield Connection(names.REGISTRY, workload.host, f"the registry probes {asks}")
             yield Connection(workload.host, names.REGISTRY, _BACK)
         if workload.collector:
             at = f"{workload.collector.host}:{workload.collector.port}"

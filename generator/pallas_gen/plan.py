@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
+from pallas_contract.fleet.access_model import Gateway
+from pallas_contract.fleet.base import Resources
 from pallas_contract.fleet.fastagent import Config
-from pallas_contract.fleet.model import Resources, Service
+from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.launch import addresses, service_check
 from pallas_contract.launch.program import Program, programs
@@ -26,6 +28,10 @@ from pallas_gen.dependencies.server_locks import Locks
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
+
+
+LISTENING = frozenset({"agent", "gateway"})
+"""Kinds of programs that listen on the networks of their callers only: they call others themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +200,7 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
 
 def _with_image(workload: Workload, built: Mapping[str, BuiltImage]) -> Workload:
     """Return `workload` in the image that is built for it, if one is."""
-    if workload.kind == "registry" or workload.name not in built:
+    if workload.kind not in ("agent", "service") or workload.name not in built:
         return workload
     return replace(workload, image=built[workload.name].image)
 
@@ -202,13 +208,15 @@ def _with_image(workload: Workload, built: Mapping[str, BuiltImage]) -> Workload
 def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: Program) -> Workload:
     """Return `program` with what it is granted, the path of agents.yaml and the secret files all agents share."""
     values = program.values()
-    values["files"] = project.files.get(program.name, ()) if program.kind != "registry" else ()
+    values["files"] = project.files.get(program.name, ()) if program.kind in ("agent", "service") else ()
     values["secrets"] = tuple(replace(secret, file=secret.file.removeprefix("./")) for secret in program.secrets)
     if program.kind == "service":
         return Workload(**values | _service_grants(fleet, program.name))
     values["env"] = {names.ENV_AGENTS_CONFIG: f"{names.PROJECT_DIR}/{project.agents_file}"} | values["env"]
     if program.kind == "registry":
         return Workload(**values | _registry_grants(fleet))
+    if fleet.gateway and program.kind == "gateway":
+        return Workload(**values | _gateway_grants(fleet, fleet.gateway))
     values["secrets"] = (*(Secret(file, file) for file in project.secret_files), *values["secrets"])
     agent = fleet.agents[program.name]
     definitions = project.definitions.get(agent.name, Definitions())
@@ -270,6 +278,18 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
         "stateless": registration is None,
         "egress": (f"reach of registered agents: {', '.join(reach)}",) if reach else (),
         "reach": reach,
+    }
+
+
+def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
+    return {
+        # it is in the kit's agent image, whose SDK and client it needs (decision 0022)
+        "image": fleet.image.agent,
+        "calls": tuple(sorted(map(names.slug, gateway.agents))),
+        "published": (addresses.bind_address(gateway.publish), gateway.port) if gateway.publish else None,
+        "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
+        "resources": gateway.resources,
+        "egress": tuple(egress.keys(gateway.access)),
     }
 
 

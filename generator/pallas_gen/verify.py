@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from pallas_contract import names
 from pallas_contract.problems import Problem, Where, refuse_errors
 from pallas_gen.output.drift import Drift, drift
-from pallas_gen.plan import Plan, Workload
+from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.project.load import Loaded
 from pallas_gen.targets.base import RenderContext, Target
 from pallas_gen.targets.observed import ObservedWorkload, Unreadable, mebibytes, shared_env
@@ -129,7 +129,7 @@ def planned(plan: Plan, workload: Workload) -> ObservedWorkload:
     """Return what every target must have of one program."""
     edges = {*plan.edges, *((names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls)}
     peers = {host for edge in edges if workload.host in edge for host in edge} - {workload.host}
-    callers = {caller for caller, called in edges if called == workload.host and workload.kind == "agent"}
+    callers = {caller for caller, called in edges if called == workload.host and workload.kind in LISTENING}
     collector = workload.collector if plan.isolated else None
     foreign = workload.foreign
     return ObservedWorkload(

@@ -20,6 +20,7 @@ ROOMS = {
     "contract": "",
     "generator": "",
     "services/common": "",
+    "services/gateway": "",
     "services/registry": "",
     "services/agent-runtime": "",
     "testing": "",
@@ -100,7 +101,14 @@ def test_the_images_are_built_from_what_the_checkout_builds_them_from(installed:
     written = {path.relative_to(context) for path in context.rglob("*") if path.is_file()}
     assert set(map(Path, IMAGE_SOURCES)) < written
     assert all((context / path).read_bytes() == (ROOT / path).read_bytes() for path in written)
-    packages = {"pallas_contract", "pallas_service", "pallas_registry", "pallas_agent_runtime", "pallas_testing"}
+    packages = {
+        "pallas_contract",
+        "pallas_service",
+        "pallas_gateway",
+        "pallas_registry",
+        "pallas_agent_runtime",
+        "pallas_testing",
+    }
     assert {path.parts[-2] for path in written if path.parts[-2:][0].startswith("pallas_")} == packages
 
 

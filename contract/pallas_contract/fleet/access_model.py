@@ -1,4 +1,4 @@
-"""The `access` section of agents.yaml: who may call an agent, and whose token goes on to whom."""
+"""The sections `access` and `gateway` of agents.yaml: who may call an agent, whose token goes on, and the one door."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from pallas_contract.fleet.base import FilePath, SecretFile, Text, Written
+from pallas_contract.fleet.base import FilePath, Port, Publish, Resources, SecretFile, Text, Written
 
 _CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
 _SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"
@@ -79,3 +79,19 @@ class AgentAccess(Access):
     """true lets everybody in, in spite of the fleet's `access`."""
     forward: list[Text] = []
     """Names of agents and MCP servers that are called with the caller's own token, where it is meant for them too."""
+
+
+class Gateway(Written):
+    """One guarded door in front of agents (docs/gateway.md): each is reached through it at /agents/NAME/mcp."""
+
+    port: Port = 24190
+    """Port of the gateway on the host."""
+    publish: Publish = True
+    """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
+    agents: Annotated[list[Text], Field(min_length=1)]
+    """Agents that can be reached through it, and no others."""
+    access: Access = Access()
+    """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
+    itself to the agents, and lets nobody in here."""
+    resources: Resources = Resources(memory="256Mi")
+    """Limits of the container."""

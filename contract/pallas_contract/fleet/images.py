@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import TypeAdapter, ValidationError
 
 from pallas_contract import __version__
-from pallas_contract.fleet.model import PATTERNS, ImageNames, Images
+from pallas_contract.fleet.base import ImageNames
+from pallas_contract.fleet.model import PATTERNS, Images
 
 PYTHON = "python:3.13-slim"
 """What all images are built from, unless `image.python` names another one."""

@@ -5,120 +5,41 @@ Every default that can be said in one file is here; what follows from several ke
 
 from __future__ import annotations
 
-import re
-from ipaddress import IPv4Network, ip_address, ip_network
+from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field
 
-from pallas_contract.fleet import access_model
-from pallas_contract.fleet.access_model import Access, AgentAccess
-from pallas_contract.fleet.base import FilePath, SecretFile, Text, fitting_path, readable_url
+from pallas_contract.fleet import access_model, base
+from pallas_contract.fleet.access_model import Access, AgentAccess, Gateway
+from pallas_contract.fleet.base import (
+    ContainerPath,
+    DebianPackage,
+    Endpoint,
+    EnvKey,
+    FilePath,
+    Host,
+    ImageName,
+    ImageNames,
+    ModulePath,
+    Namespace,
+    Pattern,
+    Port,
+    PublicUrl,
+    Publish,
+    Reach,
+    RelativePath,
+    Resources,
+    SecretFile,
+    ServiceUrl,
+    Text,
+    TokenName,
+    UrlPath,
+)
 from pallas_contract.fleet.base import Written as _Written
 
-
-def _is_address(text: str) -> str:
-    ip_address(text)
-    return text
-
-
-def _inside(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/"):
-        raise ValueError("must be a path inside the project folder")
-    return fitting_path(path)
-
-
-def _is_plain(path: str) -> str:
-    """Require an absolute path without `..` or an empty part, and not the root or what the kit mounts itself."""
-    parts = path.split("/")[1:]
-    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts):
-        raise ValueError("must be an absolute path such as /var/cache")
-    if path == "/tmp" or f"{path}/".startswith("/run/secrets/"):  # noqa: S108
-        raise ValueError("is mounted in any case")
-    return fitting_path(path)
-
-
-def _importable(module: str) -> str:
-    fitting_path(f"{module.replace('.', '/')}.py")
-    return module
-
-
-def _is_reach(text: str) -> str:
-    """Require a host name, an address or a network, none link-local: there clouds have their metadata services."""
-    try:
-        network = ip_network(text)
-    except ValueError:
-        # Digits and dots alone are no name: resolvers read `10.1` as the address 10.0.0.1.
-        if not re.fullmatch(_HOST, text) or re.fullmatch(r"[0-9.]+", text):
-            raise ValueError("must be a host name, an IP address, or a network such as 10.20.0.0/16") from None
-        return text
-    if network.is_link_local:
-        raise ValueError("link-local addresses are never asked")
-    return text
-
-
-_ENV_KEY = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_MODULE = r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$"
-"""Also with hyphens, as in names of scripts: only the word `import` cannot name such a module."""
-# Mi and Gi only, because one spelling must do for all targets: `512m` is 512 MiB to Docker, half a byte to Kubernetes.
-_MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
-_HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
-_NAMESPACE = r"^[a-zA-Z0-9.-]+$"
-# Without user and password: the URL is written into generated files.
-_ENDPOINT = r"^https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
-_SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
-_FOLDERS = r"(/[A-Za-z0-9._~-]+)*"
-_PUBLIC_URL = rf"^https?://(\{{name\}}\.{_SITE}{_FOLDERS}|{_SITE}{_FOLDERS}/\{{name\}}{_FOLDERS})$"
-_IMAGE_PATH = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?/)?([a-z0-9]+([._-]+[a-z0-9]+)*/)*"
-_IMAGE_NAMES = rf"^{_IMAGE_PATH}([a-z0-9]+[._-])*\{{name\}}([._-][a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?$"
-_DEBIAN = r"^[a-z0-9][a-z0-9+.-]+(=[0-9][0-9A-Za-z.+~:-]*)?$"
-_IMAGE = (
-    r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
-    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?$"
-)
-_URL_PATH = r"^(/[A-Za-z0-9._~-]+)*/?$"
-_SERVICE_URL = rf"^https?://{_SITE}{_URL_PATH[1:]}"
-_SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
-
-PATTERNS = {
-    _ENV_KEY: "the name of an environment variable",
-    _MODULE: "a dotted module path such as agents.scout",
-    _MEMORY: "a size such as 512Mi or 2Gi",
-    _HOST: "a host name",
-    _SHORT: "a short name in lower case such as partners",
-    _NAMESPACE: "a reverse domain such as com.example.project",
-    _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
-    _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
-    _DEBIAN: "the name of a Debian package, or NAME=VERSION",
-    _IMAGE_NAMES: "the name of an image with one `{name}`, such as ghcr.io/team/{name} or ghcr.io/team/{name}:1.4",
-    _IMAGE: "the name of an image such as ghcr.io/team/server:1.4",
-    _URL_PATH: "a path such as /mcp",
-    _SERVICE_URL: "a URL such as http://localhost:6333/mcp, without user, query or fragment",
-    **access_model.PATTERNS,
-}
-"""Each pattern in words, for messages."""
-
-Port = Annotated[int, Field(ge=1, le=65535)]
-EnvKey = Annotated[str, StringConstraints(pattern=_ENV_KEY)]
-ModulePath = Annotated[str, StringConstraints(pattern=_MODULE), AfterValidator(_importable)]
-Pattern = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
-RelativePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_inside)]
-Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
-# 253 characters is the longest name DNS can carry (RFC 1035, less the length bytes).
-Host = Annotated[str, StringConstraints(pattern=_HOST, max_length=253)]
-Address = Annotated[str, AfterValidator(_is_address)]
-TokenName = Annotated[str, StringConstraints(pattern=_SHORT)]
-Reach = Annotated[str, AfterValidator(_is_reach)]
-Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500), AfterValidator(readable_url)]
-# With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
-Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
-DebianPackage = Annotated[str, StringConstraints(pattern=_DEBIAN)]
-ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
-ImageName = Annotated[str, StringConstraints(pattern=_IMAGE, max_length=300)]
-UrlPath = Annotated[str, StringConstraints(pattern=_URL_PATH, max_length=200)]
-ServiceUrl = Annotated[str, StringConstraints(pattern=_SERVICE_URL, max_length=300), AfterValidator(readable_url)]
-ContainerPath = Annotated[str, AfterValidator(_is_plain)]
-PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200), AfterValidator(readable_url)]
+PATTERNS = {**base.PATTERNS, **access_model.PATTERNS}
+"""Each pattern of the file in words, for messages."""
 
 
 class Need(_Written):
@@ -126,17 +47,6 @@ class Need(_Written):
 
     required: bool = True
     """false starts the agent degraded instead of waiting for the other one."""
-
-
-class Resources(_Written):
-    """Limits of one container."""
-
-    memory: Memory = "512Mi"
-    """Memory limit, in Mi or Gi."""
-    cpus: Annotated[float, Field(gt=0, le=256)] = 1.0
-    """CPU limit, in cores."""
-    pids: Annotated[int, Field(ge=16, le=65536)] = 256
-    """Limit of processes and threads."""
 
 
 class Icon(_Written):
@@ -158,7 +68,6 @@ Edges = Annotated[
     dict[str, Need],
     BeforeValidator(_edges, json_schema_input_type=list[str] | dict[str, Need]),
 ]
-Publish = bool | Address
 Scope = Literal["shared", "connection", "request"]
 
 
@@ -384,6 +293,8 @@ class Fleet(_Written):
     """Images of the containers; a text names an agent image that holds the project's code."""
     access: Access = Access()
     """Who may call the agents: static tokens or those of an authorization server."""
+    gateway: Gateway | None = None
+    """One guarded door in front of agents. Default: none."""
     registry: Registry = Registry()
     """How the registry runs."""
     telemetry: Telemetry | None = None

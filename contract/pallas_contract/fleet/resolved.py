@@ -9,15 +9,14 @@ from typing import Any
 
 from pallas_contract import names
 from pallas_contract.fleet import images
-from pallas_contract.fleet.access_model import Access, AgentAccess
+from pallas_contract.fleet.access_model import Access, AgentAccess, Gateway
+from pallas_contract.fleet.base import Publish, Resources
 from pallas_contract.fleet.model import (
     Agent,
     AgentDefaults,
     Fleet,
     Networks,
-    Publish,
     Registry,
-    Resources,
     Scope,
     Service,
     Telemetry,
@@ -60,6 +59,8 @@ class ResolvedFleet:
     agents: Mapping[str, ResolvedAgent]
     services: Mapping[str, Service]
     image: images.ResolvedImages
+    gateway: Gateway | None
+    """With the fleet's `access` in its own."""
     registry: Registry
     telemetry: Telemetry | None
     networks: Networks
@@ -84,6 +85,7 @@ def resolve(fleet: Fleet) -> ResolvedFleet:
     values["namespace"] = fleet.namespace or f"local.{names.slug(fleet.name.lower()).replace(' ', '-')}"
     values["agents"] = {name: _agent(name, agent, fleet) for name, agent in fleet.agents.items()}
     values["image"] = images.resolve(fleet.image)
+    values["gateway"] = _gateway(fleet)
     return ResolvedFleet(**values, written=fleet)
 
 
@@ -116,3 +118,13 @@ def _access(agent: AgentAccess, fleet: Access) -> AgentAccess:
     if agent.anonymous:
         return AgentAccess(anonymous=True)
     return agent.model_copy(update={"tokens": {**fleet.tokens, **agent.tokens}, "jwt": agent.jwt or fleet.jwt})
+
+
+def _gateway(fleet: Fleet) -> Gateway | None:
+    """Return the gateway with the fleet's callers and its own, without itself: its token is for the agents."""
+    if fleet.gateway is None:
+        return None
+    own = fleet.gateway.access
+    tokens = {caller: file for caller, file in {**fleet.access.tokens, **own.tokens}.items() if caller != names.GATEWAY}
+    access = own.model_copy(update={"tokens": tokens, "jwt": own.jwt or fleet.access.jwt})
+    return fleet.gateway.model_copy(update={"access": access})

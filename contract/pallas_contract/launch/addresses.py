@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedFleet
 
@@ -102,9 +103,18 @@ def service_path(service: Service) -> str:
 
 def registry_health_url(fleet: ResolvedFleet, placement: Placement) -> str:
     """Return the URL for a probe of the registry on the same host."""
+    return _ready_url(fleet.registry.publish, fleet.registry_port, placement)
+
+
+def gateway_health_url(gateway: Gateway, placement: Placement) -> str:
+    """Return the URL for a probe of the gateway on the same host."""
+    return _ready_url(gateway.publish, gateway.port, placement)
+
+
+def _ready_url(publish: bool | str, port: int, placement: Placement) -> str:
     if placement == "container":
         return f"http://{LOOPBACK}:{names.CONTAINER_PORT}{names.READY_PATH}"
-    return f"http://{_reached_at(fleet.registry.publish)}:{fleet.registry_port}{names.READY_PATH}"
+    return f"http://{_reached_at(publish)}:{port}{names.READY_PATH}"
 
 
 def _port(fleet: ResolvedFleet, name: str) -> int:
@@ -136,6 +146,29 @@ def registry_hosts(fleet: ResolvedFleet) -> list[str]:
     """Return `allowed_hosts` of the registry."""
     publish = fleet.registry.publish
     return allowed_hosts(fleet, names.REGISTRY, _reached_at(publish), published=bool(publish))
+
+
+def gateway_hosts(fleet: ResolvedFleet, gateway: Gateway) -> list[str]:
+    """Return `allowed_hosts` of the gateway."""
+    publish = gateway.publish
+    return allowed_hosts(fleet, names.GATEWAY, _reached_at(publish), published=bool(publish))
+
+
+def gateway_authority(gateway: Gateway, placement: Placement) -> str:
+    """Return `host:port`, under which the rest of the fleet reaches the gateway."""
+    if placement == "container":
+        return f"{names.GATEWAY}:{names.CONTAINER_PORT}"
+    return f"{_reached_at(gateway.publish)}:{gateway.port}"
+
+
+def gateway_url(fleet: ResolvedFleet, placement: Placement) -> str:
+    """Return the URL of the gateway for its clients, without a path; empty where there is none."""
+    gateway = fleet.gateway
+    if gateway is None:
+        return ""
+    if gateway.publish:
+        return public_url(fleet, names.GATEWAY, gateway.port)
+    return f"http://{gateway_authority(gateway, placement)}"
 
 
 def allowed_hosts(

@@ -1,7 +1,8 @@
-"""The tokens that agents present to each other, as follows from `access` and `depends_on` together. Pure."""
+"""The tokens that agents and the gateway present, as follows from `access` and `depends_on` together. Pure."""
 
 from __future__ import annotations
 
+from pallas_contract import names
 from pallas_contract.fleet.base import SecretFile
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
@@ -34,6 +35,18 @@ def presented(fleet: ResolvedFleet, caller: str) -> dict[str, SecretFile]:
     peers = sorted(peer for peer in agent.depends_on if peer in fleet.agents and peer not in forward)
     accepted = {peer: fleet.agents[peer].access.tokens for peer in peers}
     return {peer: tokens[caller] for peer, tokens in accepted.items() if caller in tokens}
+
+
+def presented_by_gateway(fleet: ResolvedFleet) -> dict[str, SecretFile]:
+    """Return the tokens that the gateway presents, by agent: those listed there under its name."""
+    listed = fleet.gateway.agents if fleet.gateway else ()
+    accepted = {name: fleet.agents[name].access.tokens for name in listed if name in fleet.agents}
+    return {name: tokens[names.GATEWAY] for name, tokens in accepted.items() if names.GATEWAY in tokens}
+
+
+def gateway_resource(fleet: ResolvedFleet, placement: addresses.Placement) -> str:
+    """Return the URL that stands for the gateway in tokens and metadata: where it is published, without a path."""
+    return addresses.gateway_url(fleet, placement)
 
 
 def token_owner(fleet: ResolvedFleet, name: str, caller: str) -> tuple[str, ...]:

@@ -13,12 +13,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.launch import addresses, secret_files
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.launch.secret_files import Secret
 
-Kind = Literal["agent", "service", "registry"]
+Kind = Literal["agent", "service", "registry", "gateway"]
 
 STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
 """Folder of what outlives a restart: a volume, or beside agents.yaml."""
@@ -59,9 +60,10 @@ class Program:
 
 
 def programs(fleet: ResolvedFleet, placement: Placement) -> list[Program]:
-    """Return the registry, the services and the agents of `fleet`, in the file's order."""
+    """Return the registry, the gateway, the services and the agents of `fleet`, in the file's order."""
     return [
         registry(fleet, placement),
+        *([gateway(fleet, fleet.gateway, placement)] if fleet.gateway else []),
         *(service(fleet, name, placement) for name in fleet.services if addresses.is_started(fleet, name, placement)),
         *(agent(fleet, name, placement) for name in fleet.agents),
     ]
@@ -154,6 +156,23 @@ def registry(fleet: ResolvedFleet, placement: Placement) -> Program:
         health_url=addresses.registry_health_url(fleet, placement),
         health_paths=(names.LIVE_PATH, names.READY_PATH),
         state=state,
+    )
+
+
+def gateway(fleet: ResolvedFleet, settings: Gateway, placement: Placement) -> Program:
+    """Return the gateway's program. It waits for no agent: whoever calls one that is not up is told so."""
+    return Program(
+        name=names.GATEWAY,
+        kind="gateway",
+        command=("-P", "-m", "pallas_gateway"),
+        env={
+            names.ENV_PLACEMENT: placement,
+            names.ENV_BIND: addresses.bind(settings.port, settings.publish, placement),
+            names.ENV_ALLOWED_HOSTS: ",".join(addresses.gateway_hosts(fleet, settings)),
+        },
+        secrets=secret_files.of_gateway(fleet),
+        health_url=addresses.gateway_health_url(settings, placement),
+        health_paths=(names.LIVE_PATH, names.READY_PATH),
     )
 
 

@@ -35,6 +35,7 @@ def of_fleet(fleet: ResolvedFleet) -> Iterator[Secret]:
     for name in fleet.services:
         yield from of_service(fleet, name)
     yield from of_registry(fleet)
+    yield from of_gateway(fleet)
 
 
 def of_agent(fleet: ResolvedFleet, name: str) -> tuple[Secret, ...]:
@@ -68,6 +69,25 @@ def of_registry(fleet: ResolvedFleet) -> tuple[Secret, ...]:
     return _unique(
         Secret(names.registration_secret(name), token.file, (*path, name, "file")) for name, token in tokens.items()
     )
+
+
+def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
+    """Return the tokens that the gateway accepts and presents, and an issuer's keys."""
+    if fleet.gateway is None or fleet.written.gateway is None:
+        return ()
+    own = fleet.written.gateway.access
+    access = fleet.gateway.access
+    secrets = []
+    for caller, secret in access.tokens.items():
+        owner = ("gateway", "access") if caller in own.tokens else ("access",)
+        secrets.append(Secret(names.token_file(caller), secret.file, (*owner, "tokens", caller, "file")))
+    if access.jwt and access.jwt.jwks_file:
+        owner = ("gateway", "access") if own.jwt else ("access",)
+        secrets.append(Secret(names.KEYS_FILE, access.jwt.jwks_file, (*owner, "jwt", "jwks_file")))
+    for agent, secret in credentials.presented_by_gateway(fleet).items():
+        path = (*credentials.token_owner(fleet, agent, names.GATEWAY), "tokens", names.GATEWAY, "file")
+        secrets.append(Secret(names.call_token(agent), secret.file, path))
+    return _unique(secrets)
 
 
 def _variables(

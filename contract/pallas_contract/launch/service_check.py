@@ -1,4 +1,4 @@
-"""The question by which the registry sees that a service is up, from its health in the fleet file.
+"""The question by which the registry sees that a service or the gateway is up, from the fleet file.
 
 It is asked over the network: nothing is run in the service's container.
 """
@@ -32,11 +32,27 @@ class ServiceCheck:
     obstacle: str = ""
 
 
+def followed(fleet: ResolvedFleet) -> tuple[str, ...]:
+    """Return the names of what the registry follows beside the agents: the gateway and the services."""
+    return (*([names.GATEWAY] if fleet.gateway else []), *fleet.services)
+
+
+def provides(fleet: ResolvedFleet, name: str) -> str:
+    """Return in a word what one of `followed` is."""
+    return fleet.services[name].provides if name in fleet.services else "gateway"
+
+
 def service_check(fleet: ResolvedFleet, name: str, placement: Placement) -> ServiceCheck:
-    """Return how the registry asks service `name`.
+    """Return how the registry asks `name`, one of `followed`.
 
     A `health.command` runs in the container only, and what is at `url` belongs to somebody else: neither is asked.
     """
+    if fleet.gateway and name == names.GATEWAY:
+        return ServiceCheck("get", f"http://{addresses.gateway_authority(fleet.gateway, placement)}{names.READY_PATH}")
+    return _of_service(fleet, name, placement)
+
+
+def _of_service(fleet: ResolvedFleet, name: str, placement: Placement) -> ServiceCheck:
     service = fleet.services[name]
     health = service.health
     at = addresses.authority(fleet, name, placement)
@@ -57,6 +73,6 @@ def service_check(fleet: ResolvedFleet, name: str, placement: Placement) -> Serv
 
 
 def checked_services(fleet: ResolvedFleet) -> tuple[str, ...]:
-    """Return the host names of the services that the registry asks in containers, sorted."""
-    checks = {name: service_check(fleet, name, "container") for name in fleet.services}
+    """Return the host names of what the registry asks in containers beside the agents, sorted."""
+    checks = {name: service_check(fleet, name, "container") for name in followed(fleet)}
     return tuple(sorted(names.slug(name) for name, check in checks.items() if check.url))

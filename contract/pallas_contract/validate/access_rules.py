@@ -23,9 +23,9 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if "access" in tree.data and not (fleet.written.access.tokens or fleet.written.access.jwt):
         hint = "add `tokens: {NAME: {file: secrets/NAME.txt}}` or `jwt: {issuer: ..., jwks_url: ...}`, or remove it"
         yield tree.problem("access", message="has neither `tokens` nor `jwt`: nobody could be let in", hint=hint)
-    yield from _section(("access",), fleet.written.access, tree)
+    yield from section(("access",), fleet.written.access, tree)
     for name, agent in fleet.written.agents.items():
-        yield from _section(("agents", name, "access"), agent.access, tree)
+        yield from section(("agents", name, "access"), agent.access, tree)
         yield from _agent(fleet, name, tree)
         yield from _calls(fleet, name, tree)
         yield from _static_tokens(fleet, name, tree)
@@ -67,6 +67,14 @@ def _in_every_fleet(fleet: ResolvedFleet, name: str, url: str) -> bool:
 _OWN = re.compile(
     r"(.+\.)?(localhost|localdomain)|ip6-(localhost|loopback)|(host|gateway|kubernetes)\.docker\.internal"
 )
+
+
+def this_machine(url: str) -> bool:
+    """Return whether `url` has a host that every machine means itself by."""
+    try:
+        return _this_machine(urlsplit(url).hostname or "")
+    except ValueError:  # refused for that elsewhere
+        return False
 
 
 def _this_machine(host: str) -> bool:
@@ -115,7 +123,7 @@ def _static_tokens(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Pr
             yield tree.problem(*path, message=message, hint=hint, level="warning")
 
 
-def _section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Problem]:
+def section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Problem]:
     """Yield the problems of one section on its own."""
     if access.jwt and (access.jwt.jwks_url is None) == (access.jwt.jwks_file is None):
         neither = access.jwt.jwks_url is None

@@ -12,7 +12,8 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem
-from pallas_contract.validate import access_rules, cycles, registration_rules
+from pallas_contract.validate import access_rules, cycles
+from pallas_contract.validate.entry import gateway_rules, registration_rules
 from pallas_contract.validate.suggestions import Suggestions
 
 
@@ -30,6 +31,7 @@ def problems(fleet: ResolvedFleet, tree: Source, outside: Container[str] = ()) -
     yield from _services(fleet, tree)
     yield from registration_rules.problems(fleet, tree)
     yield from access_rules.problems(fleet, tree)
+    yield from gateway_rules.problems(fleet, tree)
     yield from _telemetry(fleet, tree)
 
 

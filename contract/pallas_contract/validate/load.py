@@ -126,6 +126,8 @@ def _message(path: tuple[str | int, ...], detail: ErrorDetails) -> str:
     by_key = [_BY_KEY[part] for part in reversed(path) if part in _BY_KEY]
     if by_key and (path[-1] in _BY_KEY or isinstance(path[-1], int)):
         return f"must be {by_key[0]}"
+    if detail["type"] == "too_short" and detail["ctx"]["field_type"] == "List":
+        return "must be a list with at least one entry"
     if detail["type"] in _BY_TYPE:
         return f"must be {_BY_TYPE[detail['type']]}"
     message = detail["msg"].replace("Input should be", "must be").removeprefix("Value error, ")

@@ -18,6 +18,7 @@ _PACKAGES = {
     "pallas_contract": "contract",
     "pallas_service": "services/common",
     "pallas_agent_runtime": "services/agent-runtime",
+    "pallas_gateway": "services/gateway",
     "pallas_registry": "services/registry",
     "pallas_testing": "testing",
 }

@@ -7,7 +7,6 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pallas_agent_runtime.access import token_files
 from pallas_agent_runtime.config import environment, fastagent_yaml, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
@@ -15,10 +14,12 @@ from pallas_contract import names
 from pallas_contract.fleet import fastagent, fastagent_files, skills, source
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import credentials
+from pallas_contract.launch import credentials, secret_files
 from pallas_contract.probe.probe import Target
 from pallas_contract.problems import Problem, refuse_errors
 from pallas_contract.validate import access_rules, load
+from pallas_service import secret_text
+from pallas_service.access import token_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         presented={peer: names.call_token(peer) for peer in credentials.presented(fleet, name)},
     )
     jwks = (resolved.agent.access.jwt and resolved.agent.access.jwt.jwks_file) or ""
+    own_secrets = secret_files.of_agent(fleet, name)
     servers = fastagent_yaml.http_servers(built.data, environ)
     return Prepared(
         settings=resolved,
@@ -85,8 +87,8 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
         programs=fastagent_yaml.programs(built.data),
         oauth=frozenset(name for name, server in servers.items() if server.oauth),
         warnings=tuple(warnings),
-        keys_file=environment.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
-        tokens=token_files.read(fleet, tree, name, project=project, secrets=secrets),
+        keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
+        tokens=token_files.read(fleet.agents[name].access.tokens, own_secrets, tree, project=project, secrets=secrets),
     )
 
 
@@ -95,6 +97,6 @@ def _tree(path: Path | None) -> Source | None:
     if path is None or not path.is_file():
         return None
     if not os.access(path, os.R_OK):
-        environment.read_text(path)  # says so, with the user that tried
+        secret_text.read(path)  # says so, with the user that tried
     tree = source.read(path)
     return tree if tree.data is not None else None

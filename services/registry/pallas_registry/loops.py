@@ -6,6 +6,7 @@ import asyncio
 
 import structlog
 
+from pallas_contract.launch import service_check
 from pallas_contract.problems import Refused
 from pallas_registry.catalogue.publisher import Publisher
 from pallas_registry.dependencies import Dependencies
@@ -94,14 +95,14 @@ async def discover_services(discovery: Discovery, monitor: Monitor, scheduler: S
     """Look for the services of the file, as often as for its agents, and without delaying those."""
 
     def on_sighting(service: str, sighting: Sighting) -> None:
-        if service in monitor.reading.fleet.services:  # the file may have changed during the sweep
+        if service in service_check.followed(monitor.reading.fleet):  # the file may have changed during the sweep
             monitor.service_states.set_sighting(service, sighting)
             scheduler.follow(service, sighting.endpoints)
 
     while True:
         monitor.services_changed.clear()
         with surviving("discovery of services"):
-            services = tuple(monitor.reading.fleet.services)
+            services = service_check.followed(monitor.reading.fleet)
             scheduler.retain(services)
             await discovery.sweep(services, on_sighting)
         await wait_for(monitor.services_changed, monitor.pause(monitor.service_states), sleep)

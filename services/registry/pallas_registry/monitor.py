@@ -6,6 +6,7 @@ import asyncio
 
 import structlog
 
+from pallas_contract.launch import service_check
 from pallas_contract.probe.probe import Result
 from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery.replica_count import ReplicaCount
@@ -105,7 +106,7 @@ class Monitor:
         self.reading = reading
         self.registrar.use(reading.fleet)
         self._replica_count.retain(reading.fleet.agents)
-        self.service_states.expect(list(reading.fleet.services))
+        self.service_states.expect(list(service_check.followed(reading.fleet)))
         self.services_changed.set()
         self._expect()
         self.registrar.announce()

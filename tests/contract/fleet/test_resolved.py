@@ -10,8 +10,8 @@ import pytest
 
 from pallas_contract import __version__
 from pallas_contract.fleet.access_model import Access, AgentAccess, Jwt
-from pallas_contract.fleet.base import SecretFile
-from pallas_contract.fleet.model import Agent, AgentDefaults, Fleet, Images, Resources
+from pallas_contract.fleet.base import Resources, SecretFile
+from pallas_contract.fleet.model import Agent, AgentDefaults, Fleet, Images
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet, resolve
 
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -65,7 +65,11 @@ def test_nothing_is_none_where_there_is_a_default() -> None:
     absent = {"egress", "card", "skills", "image", "requirements"}
     assert {key for key, value in resolved(agent()) if value is None} == absent
     fleet = resolve(Fleet(name="x", agents={"a": agent()}))
-    assert {key.name for key in fields(fleet) if getattr(fleet, key.name) is None} == {"public_url", "telemetry"}
+    assert {key.name for key in fields(fleet) if getattr(fleet, key.name) is None} == {
+        "gateway",
+        "public_url",
+        "telemetry",
+    }
 
 
 def test_every_key_of_the_file_is_in_the_resolved_fleet() -> None:

@@ -48,6 +48,38 @@ def test_the_same_programs_in_both_placements(fleet: ResolvedFleet) -> None:
     assert [entry.state for entry in local] == [True, False, False, False, True]
 
 
+GATEWAY = """
+name: x
+access:
+  tokens: {ui: {file: s/ui}, gateway: {file: s/gateway}}
+  jwt: {issuer: "https://i.example", jwks_file: s/keys, audience: x}
+gateway: {port: 8300, publish: 127.0.0.2, agents: [leaf_one], access: {tokens: {phone: {file: s/phone}}}}
+agents:
+  leaf_one: {card: a.md, port: 8201, access: {tokens: {gateway: {file: s/own}}}}
+  other: {card: a.md, port: 8202}
+"""
+
+
+def test_the_gateway_is_a_program_with_the_tokens_of_its_agents_alone() -> None:
+    fleet = load.parse(source.parse(GATEWAY, name="agents.yaml"))
+    local, container = (programs(fleet, placement)[1] for placement in ("local", "container"))
+    assert (local.name, local.kind, local.command) == ("gateway", "gateway", ("-P", "-m", "pallas_gateway"))
+    assert [(secret.target, secret.file) for secret in container.secrets] == [
+        ("PALLAS_CALL_LEAF_ONE_TOKEN", "s/own"),
+        ("access.jwks.json", "s/keys"),
+        ("access.phone", "s/phone"),
+        ("access.ui", "s/ui"),
+    ]
+    assert set(container.secrets) <= set(secret_files.of_fleet(fleet))
+    paths = {secret.target: ".".join(secret.path) for secret in container.secrets}
+    assert paths["PALLAS_CALL_LEAF_ONE_TOKEN"] == "agents.leaf_one.access.tokens.gateway.file"
+    assert paths["access.phone"] == "gateway.access.tokens.phone.file"
+    assert paths["access.ui"] == "access.tokens.ui.file"
+    assert (local.env["PALLAS_BIND"], local.health_url) == ("127.0.0.2:8300", "http://127.0.0.2:8300/readyz")
+    assert (container.env["PALLAS_BIND"], container.health_url) == ("0.0.0.0:8080", "http://127.0.0.1:8080/readyz")
+    assert (container.needs, container.state) == ((), False)
+
+
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_each_program_of_ours_is_told_where_it_runs(fleet: ResolvedFleet, placement: Placement) -> None:
     told = {

@@ -263,7 +263,9 @@ async def test_an_agents_challenge_does_not_reach_the_caller(status: int) -> Non
 
 async def test_a_redirect_is_not_followed() -> None:
     async with answering(Response(status_code=307, headers={"location": "http://127.0.0.1:1/"})) as door:
-        assert reason_of((await ask(door, PING))[1]) == refusal(-32003, "unreachable")
+        body = (await ask(door, PING))[1]
+    assert reason_of(body) == refusal(-32003, "unreachable")
+    assert body["error"]["message"] == "agent `scout` answered with a redirect"
 
 
 async def test_an_answer_that_breaks_off_is_an_error_in_its_stream() -> None:

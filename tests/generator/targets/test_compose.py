@@ -57,6 +57,30 @@ def test_an_agent_listens_only_where_its_callers_are(plan) -> None:
     assert "PALLAS_LISTEN_ON" not in flat["left"]["environment"]
 
 
+def test_the_gateway_reaches_what_it_names_and_is_reached_along_no_call(plan) -> None:
+    fleet = """
+name: x
+gateway: {agents: [front], publish: 127.0.0.2}
+agents:
+  front: {card: a.md, port: 8101, publish: false, depends_on: [back]}
+  back: {card: a.md, port: 8102, publish: false}
+"""
+    card = {"a.md": "---\nname: a\n---\nText.\n"}
+    made = document(plan(fleet, **card))
+    gateway = made["services"]["gateway"]
+    members = {
+        name: {host for host in made["services"] if name in made["services"][host]["networks"]}
+        for name in gateway["networks"]
+    }
+    assert members == {"call.gateway.front": {"gateway", "front"}, "gateway.gateway": {"gateway", "registry"}}
+    assert [name for name in gateway["networks"] if not made["networks"][name].get("internal")] == ["gateway.gateway"]
+    assert gateway["environment"]["PALLAS_LISTEN_ON"] == "from.registry"
+    assert made["services"]["front"]["environment"]["PALLAS_LISTEN_ON"] == "from.gateway,from.registry"
+    assert gateway["ports"][0]["host_ip"] == "127.0.0.2"
+    assert gateway["image"] == made["services"]["front"]["image"]
+    assert gateway["command"] == ["-P", "-m", "pallas_gateway"]
+
+
 def test_only_publishing_and_egress_open_a_network(plan) -> None:
     networks = document(plan(GRAPH))["networks"]
     assert sorted(name for name, network in networks.items() if not network.get("internal")) == [

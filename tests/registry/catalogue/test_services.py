@@ -9,7 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from pallas_contract.documents.reason import Reason
+from pallas_contract.fleet import source
+from pallas_contract.launch import service_check
 from pallas_contract.probe.probe import Result
+from pallas_contract.validate import load
 from pallas_registry.catalogue import services
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.service import Service
@@ -91,3 +94,27 @@ async def test_what_cannot_be_asked_is_no_metric_and_no_warning(served: Path, ti
     assert 'pallas_service_reason{code="NotProbed",name="shy"} 1.0' in exposition
     assert 'pallas_service_health{name="shy"}' not in exposition
     assert not [entry for entry in logs if entry.get("name") == "shy" and entry["log_level"] != "info"]
+
+
+async def test_the_gateway_is_followed_like_a_service_and_drawn_before_its_agents(
+    folder: Path, time, fake: Fake
+) -> None:
+    path = folder / "agents.yaml"
+    agent = next(iter(load.load(path)[0].agents))
+    path.write_text(path.read_text() + f"gateway: {{agents: [{agent}]}}\n")
+    fake.put("gateway", "10.0.0.8")
+    async with running(folder, time, fake, fake, services=fake) as service:
+        await time.advance(10)
+        assert documented(service) == [("gateway", "ok", "")]
+        view = service.monitor.overview(None)
+        assert (view.nodes[0].name, view.nodes[0].state) == ("gateway", "ok")
+        assert ("gateway", agent) in view.edges
+        assert [(row.name, row.provides) for row in view.services] == [("gateway", "gateway")]
+
+
+def test_the_gateway_is_asked_whether_it_is_ready() -> None:
+    text = "{name: x, gateway: {agents: [a], port: 8300}, agents: {a: {card: a.md, port: 8101}}}"
+    fleet = load.parse(source.parse(text, name="agents.yaml"))
+    for placement, url in (("local", "http://127.0.0.1:8300/readyz"), ("container", "http://gateway:8080/readyz")):
+        assert service_check.service_check(fleet, "gateway", placement) == service_check.ServiceCheck("get", url)
+    assert service_check.checked_services(fleet) == ("gateway",)

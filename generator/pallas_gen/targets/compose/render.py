@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Resources
+from pallas_contract.fleet.base import Resources
 from pallas_contract.launch.program import START_PERIOD
 from pallas_gen.output import yaml as yaml_out
-from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
+from pallas_gen.plan import GRACE_SECONDS, LISTENING, Plan, Workload
 from pallas_gen.targets.compose import FILE, subnets
 
 USER = "10001:10001"
@@ -180,7 +180,7 @@ def _bind(source: str, target: str) -> Tree:
 
 def _joining(workload: Workload, network: str, hosts: list[str]) -> Tree:
     """Return how a workload joins a network: a called agent has an alias there for each caller, to listen on."""
-    called = workload.kind == "agent" and hosts[-1] == workload.host and network != TELEMETRY
+    called = workload.kind in LISTENING and hosts[-1] == workload.host and network != TELEMETRY
     callers = hosts[:-1] if called else []
     return {"aliases": [_caller_alias(host) for host in callers]} if callers else {}
 
@@ -194,7 +194,7 @@ def _listen_on(workload: Workload, networks: dict[str, list[str]]) -> dict[str, 
         if workload.host == hosts[-1] and network != TELEMETRY
         for host in hosts[:-1]
     ]
-    if workload.kind != "agent" or not callers:
+    if workload.kind not in LISTENING or not callers:
         return {}
     return {names.ENV_LISTEN_ON: ",".join(_caller_alias(host) for host in sorted(callers))}
 
@@ -212,8 +212,8 @@ def _members(plan: Plan) -> dict[str, list[str]]:
     # hosts have no dot in them, so no two pairs give the same name
     members = {names.REGISTRY: [names.REGISTRY]}
     for workload in plan.workloads:
-        if workload.kind == "agent":
-            members[f"agent.{workload.host}"] = [names.REGISTRY, workload.host]
+        if workload.kind in LISTENING:
+            members[f"{workload.kind}.{workload.host}"] = [names.REGISTRY, workload.host]
         elif workload.kind == "service" and workload.egress:
             members[f"service.{workload.host}"] = [workload.host]
     if traced := [workload.host for workload in plan.workloads if workload.collector and workload.collector.beside]:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract import names
-from pallas_contract.fleet.model import Resources as Limits
+from pallas_contract.fleet.base import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, Plan, Workload, is_in
@@ -62,6 +62,10 @@ def defaults() -> dict[str, Any]:
 def problems(plan: Plan) -> Iterator[Problem]:
     """Yield everything that the plan says and this target cannot do."""
     for workload in plan.workloads:
+        if workload.kind == "gateway":
+            hint = "run it with compose or as processes, or keep a fleet file without it for Kubernetes"
+            yield Problem(Where(plan.source, field="gateway"), "the chart cannot run the gateway yet", hint)
+            continue
         section = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}.get(
             workload.kind, "registry"
         )
@@ -94,7 +98,7 @@ def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str
 def values(plan: Plan, delivery: Delivery) -> Values:
     """Return the values that make the chart this fleet. Secrets stand in them by name, never by content."""
     sources = secret_names(plan)
-    by_kind: dict[str, list[Workload]] = {"agent": [], "service": [], "registry": []}
+    by_kind: dict[str, list[Workload]] = {"agent": [], "service": [], "registry": [], "gateway": []}
     for workload in plan.workloads:
         by_kind[workload.kind].append(workload)
     counts = Counter(workload.image for workload in by_kind["agent"])

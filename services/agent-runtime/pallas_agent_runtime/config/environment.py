@@ -5,7 +5,6 @@ Nothing overwrites a variable that is already set (seed 001, `.env`); earlier so
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, MutableMapping
 from io import StringIO
@@ -18,7 +17,8 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import program
 from pallas_contract.launch import secret_files as launch_secrets
-from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.problems import Problem, refuse_errors
+from pallas_service import secret_text
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -58,7 +58,7 @@ def secret_files(folder: Path) -> dict[str, str]:
         return {}
     # Kubernetes mounts `..data` and a dated folder beside the files: neither has the name of a variable.
     paths = [path for path in sorted(folder.iterdir()) if _KEY.fullmatch(path.name) and path.is_file()]
-    return {path.name: value(read_text(path)) for path in paths}
+    return {path.name: secret_text.value(secret_text.read(path)) for path in paths}
 
 
 def dotenv(project: Path, secrets: Path) -> dict[str, str]:
@@ -70,7 +70,7 @@ def dotenv(project: Path, secrets: Path) -> dict[str, str]:
     path = choose(names.DOTENV_FILE, project, secrets)
     if path is None:
         return {}
-    values = dotenv_values(stream=StringIO(read_text(path)), interpolate=False)
+    values = dotenv_values(stream=StringIO(secret_text.read(path)), interpolate=False)
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -80,27 +80,6 @@ def choose(file_name: str, project: Path, secrets: Path) -> Path | None:
     A container masks the project's copy with /dev/null, which is no regular file.
     """
     return next((path for path in (secrets / file_name, project / file_name) if path.is_file()), None)
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a secret file.
-
-    Raises:
-        Refused: it cannot be read, naming the file and the user that tried.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
-        hint = "make it readable for that user: `chmod o+r`, or change its owner"
-        raise Refused([Problem(Where(str(path)), message, hint)]) from None
-    except UnicodeDecodeError as error:
-        raise Refused([Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})")]) from None
-    if "\0" in text:  # no environment can hold it
-        raise Refused(
-            [Problem(Where(str(path)), f"has a NUL in it (byte {text.encode().index(0)})", "save it as UTF-8")]
-        )
-    return text
 
 
 def _referenced(
@@ -114,20 +93,9 @@ def _referenced(
             continue
         path = project / secret.file
         if path.is_file():
-            values[secret.target] = value(read_text(path))
+            values[secret.target] = secret_text.value(secret_text.read(path))
         else:
             hint = f"create it, or set the environment variable {secret.target}"
             problems.append(tree.problem(*secret.path, message=f"no such file: {secret.file}", hint=hint))
     refuse_errors(problems)
     return values
-
-
-def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
-    """Return the path of a secret file: `key` in the secrets folder of a container, else what agents.yaml says."""
-    mounted = secrets / key
-    return mounted if mounted.is_file() else project / file
-
-
-def value(text: str) -> str:
-    """Return the value in the text of a secret file: one trailing newline is not part of it."""
-    return text.removesuffix("\n").removesuffix("\r")

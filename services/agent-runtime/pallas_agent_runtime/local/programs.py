@@ -23,7 +23,7 @@ class Member(Program):
     """A program as one process. Its `env` is the whole environment, with secrets, and its `command` the whole command.
 
     `stage` is the start order, and backwards the stop order: 0 is services and registry, then sub-agents, last
-    top-level agents.
+    top-level agents and the gateway.
     """
 
     stage: int
@@ -34,7 +34,9 @@ class Member(Program):
     @property
     def place(self) -> tuple[str, ...]:
         """Path in agents.yaml of the port this member listens on."""
-        return ("registry_port",) if self.kind == "registry" else (f"{self.kind}s", self.name, "port")
+        if self.kind == "registry":
+            return ("registry_port",)
+        return ("gateway", "port") if self.kind == "gateway" else (f"{self.kind}s", self.name, "port")
 
 
 def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[str, str]) -> list[Member]:
@@ -76,7 +78,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
 
 def _path(fleet: ResolvedFleet, program: Program) -> str:
     """Return the path that people open."""
-    if program.kind == "registry":
+    if program.kind in ("registry", "gateway"):
         return ""
     if program.kind == "service":
         return urlsplit(addresses.service_url(fleet, program.name, "local")).path
@@ -84,11 +86,15 @@ def _path(fleet: ResolvedFleet, program: Program) -> str:
 
 
 def _stages(fleet: ResolvedFleet) -> dict[str, int]:
-    """Return agent -> stage: sub-agents by the waves of their dependencies, top-level agents last (seed 001)."""
+    """Return agent -> stage: sub-agents by the waves of their dependencies, top-level agents last (seed 001).
+
+    With these the gateway, so that it is the first to stop.
+    """
     waves = start_order.waves(fleet)
     below = start_order.subagents(fleet)
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave}
-    return {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
+    stages = {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
+    return stages | {names.GATEWAY: len(waves) + 1}
 
 
 def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:

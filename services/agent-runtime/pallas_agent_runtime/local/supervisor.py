@@ -33,8 +33,9 @@ from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, config_rules, graph_rules, load, publish_rules
+from pallas_contract.validate import access_rules, config_rules, graph_rules, load
 from pallas_contract.validate.code import files
+from pallas_contract.validate.entry import publish_rules
 
 DONE = 0
 WORLD = 1

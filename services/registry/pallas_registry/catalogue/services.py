@@ -7,6 +7,7 @@ import json
 from pallas_contract.documents import server_json
 from pallas_contract.documents.health import timestamp
 from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.launch.service_check import provides
 from pallas_registry.prebuilt.documents import Document
 from pallas_registry.state.agents import AgentStates
 
@@ -14,11 +15,11 @@ PATH = "/services"
 
 
 def document(fleet: ResolvedFleet, states: AgentStates) -> Document:
-    """Return every service of the file, in its order; `since` is when it came into its state."""
+    """Return the gateway and every service of the file, in its order; `since` is when it came into its state."""
     entries = [
         {
             "name": name,
-            "provides": fleet.services[name].provides,
+            "provides": provides(fleet, name),
             **server_json.state_fields(states.condition(name).state, states.condition(name).reason),
             "since": timestamp(states.since(name)),
         }

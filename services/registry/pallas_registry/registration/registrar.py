@@ -12,7 +12,7 @@ import structlog
 from pallas_contract import names
 from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.validate import registration_rules
+from pallas_contract.validate.entry import registration_rules
 from pallas_registry.discovery.sighting import Sighting
 from pallas_registry.registration import errors, token_files
 from pallas_registry.registration.errors import Refusal

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from pallas_contract import names
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import Reason
-from pallas_contract.launch import addresses
+from pallas_contract.launch import addresses, service_check
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Leases, Registration
 from pallas_registry.state.agents import AgentStates, MemberStates, Replica
@@ -174,18 +174,18 @@ def gather(
 
 
 def _service_rows(loaded: FleetReading, states: AgentStates) -> tuple[ServiceRow, ...]:
-    """Return the services in the order of the file."""
+    """Return the gateway, and the services in the order of the file."""
     return tuple(
         ServiceRow(
             name=name,
             title=names.title(name),
-            provides=loaded.fleet.services[name].provides,
+            provides=service_check.provides(loaded.fleet, name),
             state=states.condition(name).state,
             reason=states.condition(name).reason,
             since=states.since(name),
             probed=max((replica.probed for replica in states.replicas(name) if replica.probed), default=None),
         )
-        for name in loaded.fleet.services
+        for name in service_check.followed(loaded.fleet)
         if name in states
     )
 
@@ -277,4 +277,10 @@ def _graph(
         for name in fleet.services
         if name in used
     ]
-    return (*agents, *services), edges
+    if not fleet.gateway:
+        return (*agents, *services), edges
+    door = probed.get(names.GATEWAY)
+    state = door.state if door else "service"
+    gateway = Node(names.GATEWAY, names.title(names.GATEWAY), state, names.GATEWAY in causes)
+    led_to = tuple((names.GATEWAY, agent) for agent in fleet.gateway.agents if agent in conditions)
+    return (gateway, *agents, *services), (*led_to, *edges)

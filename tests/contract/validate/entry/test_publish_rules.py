@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.fleet import source
-from pallas_contract.validate import load, publish_rules
+from pallas_contract.validate import load
+from pallas_contract.validate.entry import publish_rules
 
 FLEET = "name: x\nhost: {host}\n{more}agents:\n  scout: {{module: m, port: 8101{agent}}}\n"
 

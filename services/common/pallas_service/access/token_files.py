@@ -1,34 +1,38 @@
-"""The static tokens that an agent accepts, read from secret files."""
+"""The static tokens that an agent or the gateway accepts, read from secret files."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from pallas_agent_runtime.config import environment
 from pallas_contract import names
-from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import secret_files
+from pallas_contract.launch.secret_files import Secret
 from pallas_contract.problems import Problem, refuse_errors
+from pallas_service import secret_text
 from pallas_service.access.static_tokens import SHORTEST
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """`b64token` of RFC 6750: what can stand in a header."""
 
 
-def read(fleet: ResolvedFleet, tree: Source, name: str, *, project: Path, secrets: Path) -> dict[str, str]:
-    """Return caller -> token for all that agent `name` accepts, from `secrets` (a folder) or where agents.yaml says.
+def read(
+    callers: Iterable[str], known: Iterable[Secret], tree: Source, *, project: Path, secrets: Path
+) -> dict[str, str]:
+    """Return caller -> token for all `callers`, from `secrets` (a folder) or where agents.yaml says.
+
+    `known` are the secrets of the program, with the files of its tokens among them.
 
     Raises:
         Refused: one is missing or cannot be a token; never with its content.
     """
-    written = {secret.target: secret for secret in secret_files.of_agent(fleet, name)}
+    written = {secret.target: secret for secret in known}
     tokens: dict[str, str] = {}
     problems: list[Problem] = []
-    for caller in fleet.agents[name].access.tokens:
+    for caller in callers:
         secret = written[names.token_file(caller)]
-        token, wrong = _read(environment.locate(secret.target, secret.file, project, secrets))
+        token, wrong = from_file(secret_text.locate(secret.target, secret.file, project, secrets))
         if not wrong and token in tokens.values():
             wrong = "is also the token of another caller", "give each caller its own"
         if wrong:
@@ -38,12 +42,12 @@ def read(fleet: ResolvedFleet, tree: Source, name: str, *, project: Path, secret
     return tokens
 
 
-def _read(path: Path) -> tuple[str, tuple[str, str] | None]:
+def from_file(path: Path) -> tuple[str, tuple[str, str] | None]:
     """Return the token in the file; else why it is none and what helps."""
     make = f"for example `openssl rand -hex 32 > {path.name}`"
     if not path.is_file():
         return "", ("does not exist", f"create it, {make}")
-    token = environment.value(environment.read_text(path))
+    token = secret_text.value(secret_text.read(path))
     if not _TOKEN.fullmatch(token):
         return "", ("is not a token: it must be one line of letters, digits and - . _ ~ + / =", make)
     if len(token) < SHORTEST:

@@ -1,0 +1,1 @@
+"""Rules about what reaches a fleet from outside: published addresses, registrations, the gateway."""

@@ -1,0 +1,89 @@
+"""Rules for `gateway`: where it leads, and that its door is as strict as what is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import get_args
+
+from pallas_contract import names
+from pallas_contract.fleet.access_model import Gateway
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses, credentials
+from pallas_contract.problems import Problem
+from pallas_contract.validate import access_rules
+from pallas_contract.validate.suggestions import Suggestions
+
+_AT = "gateway"
+
+
+def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per rule about the gateway that `fleet` breaks, placed in `tree`."""
+    gateway = fleet.gateway
+    if gateway is None or fleet.written.gateway is None:
+        return
+    written = fleet.written.gateway.access
+    yield from access_rules.section((_AT, "access"), written, tree)
+    if names.GATEWAY in written.tokens:
+        message = "is the name under which the gateway itself calls agents, and no caller's"
+        hint = "its token belongs into `access.tokens` of the fleet or of the agents; give this caller another name"
+        yield tree.problem(_AT, "access", "tokens", names.GATEWAY, message=message, hint=hint)
+    yield from _port(fleet, gateway, tree)
+    yield from _agents(fleet, gateway, tree)
+    address = addresses.bind_address(gateway.publish)
+    beyond = not ip_address(address).is_loopback
+    if beyond and not _asks(gateway):
+        message = f"on {address} everybody could call the agents: the gateway asks for no token"
+        hint = "add `access` with `tokens` or `jwt`, or `publish: true` for this machine only"
+        yield tree.problem(_AT, "publish", message=message, hint=hint)
+    jwt = gateway.access.jwt
+    if jwt and jwt.audience is None:
+        urls = [credentials.gateway_resource(fleet, placement) for placement in get_args(addresses.Placement)]
+        if shared := [url for url in urls if access_rules.this_machine(url) or _host(url) == names.GATEWAY]:
+            owner = (_AT, "access") if written.jwt else ("access",)
+            message = f"without `audience` a token for the gateway is for {shared[0]}, which is the same in every fleet"
+            hint = "set `public_url`, or `host`, to where clients reach the fleet, or set `audience`"
+            yield tree.problem(*owner, "jwt", message=message, hint=hint)
+
+
+def _host(url: str) -> str:
+    return url.rpartition("/")[2].partition(":")[0]
+
+
+def _asks(gateway: Gateway) -> bool:
+    return bool(gateway.access.tokens or gateway.access.jwt)
+
+
+def _port(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    taken = {fleet.registry_port: "registry_port"}
+    taken |= {agent.port: f"agents.{name}" for name, agent in fleet.agents.items()}
+    started = [name for name in fleet.services if addresses.is_started(fleet, name, "local")]
+    taken |= {fleet.services[name].port: f"services.{name}" for name in started}
+    if gateway.port in taken:
+        message = f"port {gateway.port} is already used by {taken[gateway.port]}"
+        yield tree.problem(_AT, "port", message=message, hint="give each its own port")
+
+
+def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    """Yield the problems of each agent that the gateway leads to."""
+    suggestions = Suggestions()
+    presented = credentials.presented_by_gateway(fleet)
+    for index, name in enumerate(gateway.agents):
+        path = (_AT, "agents", index)
+        if name not in fleet.agents:
+            hint = suggestions.hint(name, sorted(fleet.agents))
+            yield tree.problem(*path, message=f"there is no agent `{name}`", hint=hint)
+        elif name in gateway.agents[:index]:
+            yield tree.problem(*path, message=f"`{name}` is there twice", hint="remove one of them")
+        elif _asks(gateway) and name not in presented:
+            asks = credentials.protected(fleet, name)
+            what = "asks for a token, and the gateway has none for it" if asks else "asks nobody for a token"
+            message = f"`{name}` {what}: {'it could not be called' if asks else 'callers could go around the gateway'}"
+            hint = f"add `{names.GATEWAY}: {{file: secrets/gateway.txt}}` to `access.tokens`, or to that of `{name}`"
+            if fleet.agents[name].access.anonymous:
+                hint = f"remove `anonymous` from agents.{name}.access, or `{name}` here"
+            yield tree.problem(*path, message=message, hint=hint)
+        elif not _asks(gateway) and credentials.protected(fleet, name):
+            message = f"`{name}` asks for a token, and the gateway would let everybody in to it"
+            yield tree.problem(*path, message=message, hint="add `access` to `gateway`, with `tokens` or `jwt`")

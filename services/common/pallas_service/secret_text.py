@@ -1,0 +1,40 @@
+"""Secret files of a program: where they are in a container and beside agents.yaml, and the text in them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pallas_contract.problems import Problem, Refused, Where
+
+
+def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
+    """Return the path of a secret file: `key` in the secrets folder of a container, else what agents.yaml says."""
+    mounted = secrets / key
+    return mounted if mounted.is_file() else project / file
+
+
+def read(path: Path) -> str:
+    """Return the text of a secret file.
+
+    Raises:
+        Refused: it cannot be read, naming the file and the user that tried.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
+        hint = "make it readable for that user: `chmod o+r`, or change its owner"
+        raise Refused([Problem(Where(str(path)), message, hint)]) from None
+    except UnicodeDecodeError as error:
+        raise Refused([Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})")]) from None
+    if "\0" in text:  # no environment can hold it
+        raise Refused(
+            [Problem(Where(str(path)), f"has a NUL in it (byte {text.encode().index(0)})", "save it as UTF-8")]
+        )
+    return text
+
+
+def value(text: str) -> str:
+    """Return the value in the text of a secret file: one trailing newline is not part of it."""
+    return text.removesuffix("\n").removesuffix("\r")

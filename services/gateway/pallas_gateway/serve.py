@@ -1,0 +1,72 @@
+"""The gateway as a process: from its settings to sockets, to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+import structlog
+import uvloop
+
+from pallas_contract import names
+from pallas_contract.launch import credentials
+from pallas_gateway.app import App, Pages
+from pallas_gateway.call_log import CallLog
+from pallas_gateway.data_plane import upstream
+from pallas_gateway.data_plane.plane import DataPlane
+from pallas_gateway.health import Reachability
+from pallas_gateway.metrics import Metrics
+from pallas_gateway.settings import Settings
+from pallas_service.access.arrangement import Arrangement, arrange
+from pallas_service.http import sockets as http_sockets
+from pallas_service.http.shutdown import HttpServer, Stop, background, drain
+
+log = structlog.get_logger(__name__)
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        sockets.CannotListen: the address is in use or not ours.
+    """
+    fd = os.environ.pop(names.ENV_LISTEN_FD, "")
+    with (
+        http_sockets.bound(settings.host, settings.port, settings.listen_on, fd) as listeners,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(settings, listeners))
+
+
+def guard(settings: Settings) -> Arrangement:
+    """Return the gate in front of the agents, as the fleet's `access` and the gateway's own ask for it."""
+    access = settings.gateway.access
+    resource = credentials.gateway_resource(settings.fleet, settings.placement)
+    audience = (access.jwt.audience if access.jwt else None) or resource
+    return arrange(access, settings.tokens, resource=resource, audience=audience, keys_file=settings.keys_file)
+
+
+async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
+    stop = Stop()
+    arrangement = guard(settings)
+    metrics = Metrics(settings.routes)
+    reachability = Reachability(lambda: arrangement.problem)
+    pages = Pages(metrics, reachability, {"name": names.GATEWAY, "version": settings.fleet.version})
+    async with upstream.session() as client, background(*arrangement.background()):
+        plane = DataPlane(settings.routes, client, limit=settings.max_body, watchers=[metrics, reachability, CallLog()])
+        server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate))
+        for listener in listeners:
+            http_sockets.start(listener)
+        pages.ready = True
+        log.info("ready", address=f"{settings.host}:{settings.port}", agents=sorted(settings.routes))
+        serving = asyncio.create_task(server.serve(listeners))
+        await stop.asked.wait()
+        pages.ready = False
+        await drain(metrics.idle, stop.insisted, _nothing)
+        server.should_exit = True
+        await serving
+
+
+async def _nothing() -> None:
+    """Leave calls that are still open to the server, which cuts their connections."""

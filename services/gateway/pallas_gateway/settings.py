@@ -1,0 +1,138 @@
+"""The settings of the gateway, from agents.yaml, the environment and secret files; the names are the contract's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pallas_contract import names
+from pallas_contract.fleet.access_model import Gateway
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch import addresses, credentials, program, secret_files
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.validate import load
+from pallas_gateway.data_plane.plane import Route
+from pallas_service import secret_text
+from pallas_service.access import token_files
+
+MAX_BODY = 32 << 20
+"""Default of `PALLAS_MAX_BODY`: as much as agents take."""
+_NUMBER = re.compile(r"[1-9][0-9]{0,11}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that the gateway starts with. `warnings` are those of the fleet file."""
+
+    fleet: ResolvedFleet
+    gateway: Gateway
+    host: str
+    port: int
+    allowed_hosts: tuple[str, ...]
+    placement: addresses.Placement
+    routes: Mapping[str, Route] = field(repr=False)
+    """The agents that it leads to, by host name."""
+    tokens: Mapping[str, str] = field(repr=False)
+    """Caller -> token that is accepted."""
+    keys_file: Path | None = None
+    listen_on: tuple[str, ...] = ()
+    """Names of this host to listen on instead of `host`; empty: listen on `host`."""
+    max_body: int = MAX_BODY
+    warnings: tuple[Problem, ...] = ()
+
+
+def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
+    """Return the settings from the fleet file at `path`; `secrets` is the folder of a container's secret files.
+
+    Raises:
+        Refused: the file, a variable or a secret file cannot be used, or the file has no gateway.
+    """
+    fleet, tree, warnings = load.load(path)
+    if fleet.gateway is None:
+        hint = "add `gateway: {agents: [NAME]}`, with the agents that it leads to"
+        raise Refused([tree.problem(message="has no `gateway`", hint=hint)])
+    env = {**program.gateway(fleet, fleet.gateway, "local").env, **environ}
+    problems: list[Problem] = []
+    host, port = _bind(env[names.ENV_BIND], problems)
+    placement = _placement(env, problems)
+    max_body = _max_body(env, problems)
+    refuse_errors(problems)
+    project = path.resolve().parent
+    known = secret_files.of_gateway(fleet)
+    jwks = (fleet.gateway.access.jwt and fleet.gateway.access.jwt.jwks_file) or ""
+    return Settings(
+        fleet=fleet,
+        gateway=fleet.gateway,
+        host=host,
+        port=port,
+        allowed_hosts=_listed(env[names.ENV_ALLOWED_HOSTS]),
+        placement=placement,
+        routes=_routes(fleet, fleet.gateway, tree, placement=placement, project=project, secrets=secrets),
+        tokens=token_files.read(fleet.gateway.access.tokens, known, tree, project=project, secrets=secrets),
+        keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
+        listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
+        max_body=max_body,
+        warnings=tuple(warnings),
+    )
+
+
+def _routes(
+    fleet: ResolvedFleet,
+    gateway: Gateway,
+    tree: Source,
+    *,
+    placement: addresses.Placement,
+    project: Path,
+    secrets: Path,
+) -> dict[str, Route]:
+    """Return the routes with the gateway's own tokens, which it reads as any caller's."""
+    presented = credentials.presented_by_gateway(fleet)
+    written = {secret.target: secret for secret in secret_files.of_gateway(fleet)}
+    routes = {}
+    problems: list[Problem] = []
+    for agent in gateway.agents:
+        token = ""
+        if agent in presented:
+            secret = written[names.call_token(agent)]
+            token, wrong = token_files.from_file(secret_text.locate(secret.target, secret.file, project, secrets))
+            if wrong:
+                problems.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
+        routes[names.slug(agent)] = Route(addresses.mcp_url(fleet, agent, placement), token)
+    refuse_errors(problems)
+    return routes
+
+
+def _bind(text: str, problems: list[Problem]) -> tuple[str, int]:
+    # the last colon: an IPv6 host has others before it
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        problems.append(_problem(names.ENV_BIND, f"must be `address:port`, not {text[:80]!r}"))
+        return "", 0
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _placement(env: Mapping[str, str], problems: list[Problem]) -> addresses.Placement:
+    try:
+        return addresses.placement(env)
+    except ValueError as error:
+        problems.append(_problem(names.ENV_PLACEMENT, str(error)))
+        return "local"
+
+
+def _max_body(env: Mapping[str, str], problems: list[Problem]) -> int:
+    text = env.get(names.ENV_MAX_BODY) or str(MAX_BODY)
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    problems.append(_problem(names.ENV_MAX_BODY, f"must be a whole number of at least 1, not {text[:80]!r}"))
+    return MAX_BODY
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _problem(variable: str, message: str) -> Problem:
+    return Problem(Where(f"${variable}"), message)

@@ -1,0 +1,91 @@
+"""What the gateway reads before it listens: routes and tokens, by process and by container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.problems import Refused
+from pallas_gateway import serve, settings
+from pallas_gateway.data_plane.plane import Route
+from tests.gateway.door import OWN, PHONE, UI
+
+FLEET = """\
+name: doors
+access:
+  tokens:
+    ui: {file: ui.txt}
+    gateway: {file: gateway.txt}
+gateway:
+  agents: [scout_one]
+  access: {tokens: {phone: {file: phone.txt}}}
+agents:
+  scout_one: {card: a.md, port: 8101}
+  oracle: {card: a.md, port: 8102}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {"agents.yaml": FLEET, "ui.txt": UI, "gateway.txt": f"{OWN}\n", "phone.txt": PHONE}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def read(project: Path, **environ: str) -> settings.Settings:
+    return settings.read(project / "agents.yaml", environ, project / "secrets")
+
+
+def test_processes_find_agents_at_their_ports(project: Path) -> None:
+    found = read(project)
+    assert found.routes == {"scout-one": Route("http://127.0.0.1:8101/mcp", OWN)}
+    assert found.tokens == {"ui": UI, "phone": PHONE}  # its own token lets nobody in
+    assert (found.host, found.port, found.listen_on) == ("127.0.0.1", 24190, ())
+    assert "gateway:*" in found.allowed_hosts
+    assert OWN not in repr(found)
+    assert UI not in repr(found)
+
+
+def test_containers_find_them_by_name_and_secrets_where_they_are_mounted(project: Path) -> None:
+    (project / "secrets").mkdir()
+    (project / "secrets/PALLAS_CALL_SCOUT_ONE_TOKEN").write_text("mounted-0123456789")
+    (project / "secrets/access.phone").write_text("other-phone-0123456789")
+    told = {"PALLAS_PLACEMENT": "container", "PALLAS_BIND": "0.0.0.0:8080", "PALLAS_LISTEN_ON": "from.registry"}
+    found = read(project, **told)
+    assert found.routes == {"scout-one": Route("http://scout-one:8080/mcp", "mounted-0123456789")}
+    assert found.tokens["phone"] == "other-phone-0123456789"
+    assert (found.host, found.port, found.listen_on) == ("0.0.0.0", 8080, ("from.registry",))
+
+
+def test_all_that_is_wrong_is_said_with_its_place_and_without_secrets(project: Path) -> None:
+    with pytest.raises(Refused) as refused:
+        read(project, PALLAS_BIND="8080", PALLAS_PLACEMENT="moon", PALLAS_MAX_BODY="0")
+    assert [problem.where.field or problem.where.file for problem in refused.value.problems] == [
+        "$PALLAS_BIND",
+        "$PALLAS_MAX_BODY",
+        "$PALLAS_PLACEMENT",
+    ]
+    (project / "gateway.txt").write_text("two words of it")
+    with pytest.raises(Refused) as refused:
+        read(project)
+    (problem,) = refused.value.problems
+    assert problem.where.field == "access.tokens.gateway.file"
+    assert "two words" not in str(problem)
+
+
+def test_a_file_without_a_gateway_is_refused(project: Path) -> None:
+    path = project / "agents.yaml"
+    path.write_text("name: x\nagents: {scout: {card: a.md, port: 8101}}\n")
+    with pytest.raises(Refused, match="has no `gateway`"):
+        read(project)
+
+
+def test_the_gate_is_that_of_the_fleet_and_its_own(project: Path) -> None:
+    arrangement = serve.guard(read(project))
+    assert arrangement.gate is not None
+    assert arrangement.gate.resource == "http://localhost:24190"
+    path = project / "agents.yaml"
+    path.write_text("name: x\ngateway: {agents: [scout]}\nagents: {scout: {card: a.md, port: 8101}}\n")
+    assert serve.guard(read(project)).gate is None
