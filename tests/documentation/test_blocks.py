@@ -22,6 +22,7 @@ RUN = {
     "daedalus": "tests/e2e/daedalus.py",
     "fleet-test": "tests/testing/test_plugin.py",
     "scripted-model": "tests/testing/model/test_docs.py",
+    "offline": "tests/documentation/test_shell.py",
     "missing-extra": "tests/packaging/test_wheel.py",
 }
 """Scenarios whose blocks are run as they stand, by where."""
