@@ -25,7 +25,7 @@ Scope = Literal["session", "package", "module", "class", "function"]
 
 SCOPES: tuple[Scope, ...] = ("session", "package", "module", "class", "function")
 _FACE = "pallas_testing.fleet.face"
-TARGETS = ("processes", "compose")
+TARGETS = ("processes", "compose", "cluster")
 _MARKER = "fleet(target): the target, or targets, on which the fixture `fleet` of this test runs"
 
 
@@ -84,7 +84,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def fleet_target(request: pytest.FixtureRequest) -> str:
-    """Return the target of the fleet: `processes` or `compose`."""
+    """Return the target of the fleet: `processes`, `compose` or `cluster`."""
     target: str = getattr(request, "param", None) or _targets(request.config)[0]
     return target
 

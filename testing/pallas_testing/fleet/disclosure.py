@@ -75,7 +75,7 @@ def _page(registry: Registry, path: str) -> str:
 def _document(target: Target, agent: str, path: str) -> str:
     try:
         return httpx.get(target.url(agent) + path, timeout=TIMEOUT, trust_env=False).text
-    except (httpx.HTTPError, LookupError):  # down, or not published: it shows nothing to this machine
+    except (httpx.HTTPError, LookupError, OSError):  # down, or not published: it shows nothing to this machine
         return ""
 
 

@@ -40,7 +40,7 @@ class Fleet:
 
     @property
     def target(self) -> str:
-        """Name of the target: `processes` or `compose`."""
+        """Name of the target: `processes`, `compose` or `cluster`."""
         return self._target.name
 
     @property
@@ -126,14 +126,16 @@ class Fleet:
         """Wait until a member answers by itself, then have the registry look: it may not have missed it yet."""
         if member not in self._target.file.agents or self._expected.get(slug(member)) == "error":
             return
-        try:
-            ready = f"{self.url(member)}/readyz"
-        except LookupError:  # not published: nobody but the registry reaches it
-            ready = ""
-        if ready:
-            waiting.until(lambda: _status(ready), _is_ok, what=f"{member} itself", within=PATIENCE)
+        waiting.until(lambda: self._ready(member), _is_ok, what=f"{member} itself", within=PATIENCE)
         what = f"a probe of {member}"
         waiting.until(lambda: self.registry.recheck(member), _is_ok, what=what, within=PATIENCE)
+
+    def _ready(self, member: str) -> int:
+        try:
+            url = self.url(member)
+        except LookupError:  # not published: nobody but the registry reaches it
+            return _OK
+        return httpx.get(f"{url}/readyz", timeout=TIMEOUT, trust_env=False).status_code
 
     def no_sessions_left(self, *, within: float = 10.0) -> bool:
         """Return True once no agent has a session open or a call under way.
@@ -170,10 +172,6 @@ class Fleet:
             counts = {gauge: float(match[1]) for gauge, match in values.items() if match}
             used += [f"{agent}: {count:g} {_GAUGES[gauge]}" for gauge, count in counts.items() if count]
         return "; ".join(used)
-
-
-def _status(url: str) -> int:
-    return httpx.get(url, timeout=TIMEOUT, trust_env=False).status_code
 
 
 def _is_ok(status: int) -> bool:

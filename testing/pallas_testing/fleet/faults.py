@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from pallas_testing.targets.base import Target
+from pallas_testing.targets.base import CannotDisturb, Target, Undo
+from pallas_testing.targets.relay import Course
+
+_TELL = """
+import json, urllib.request
+body = {body!r}
+request = urllib.request.Request({url!r}, json.dumps(body).encode() if body else None, method={method!r})
+urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request, timeout=30).close()
+"""
+
+
+class Provider:
+    """The scripted models of a fleet, which can be had to fail."""
+
+    def __init__(self, target: Target, begun: Callable[..., None]) -> None:
+        """`begun` is told each fault with what undoes it."""
+        self._target = target
+        self._begun = begun
+
+    def down(self, status: int = 503) -> None:
+        """Answer every request with an error."""
+        self._fail("provider.down", status=status, message="the provider is down")
+
+    def rate_limit(self, retry_after: float = 1.0) -> None:
+        """Answer every request with 429, and ask for peace for so many seconds."""
+        self._fail("provider.rate_limit", status=429, message="too many requests", retry_after=retry_after)
+
+    def _fail(self, fault: str, **outage: object) -> None:
+        for model in self._target.file.models:
+            self._tell(model, "PUT", outage)
+            self._begun(fault, partial(self._tell, model, "DELETE", {}), *self._target.file.agents)
+
+    def _tell(self, model: str, method: str, body: Mapping[str, object]) -> None:
+        code = _TELL.format(url=f"{self._target.own_url(model)}/outage", method=method, body=dict(body))
+        self._target.execute(model, code)
 
 
 class Faults:
@@ -40,12 +74,52 @@ class Faults:
         """Take the agent away, its name included; it is made anew when the test ends."""
         self._do(f"remove {agent}", self._target.remove, self._target.recreate, agent)
 
+    def scale(self, agent: str, count: int) -> None:
+        """Run as many replicas of the agent; how many there were when the test ends."""
+        self._begun(f"scale {agent} to {count}", self._target.scale(agent, count), agent)
+
+    def partition(self, one: str, other: str) -> None:
+        """Let two members, or one and `registry`, reach each other no more."""
+        self._begun(f"partition {one}, {other}", self._target.partition(one, other), one, other)
+
+    def slow(self, caller: str, callee: str, latency: float, jitter: float = 0.0) -> None:
+        """Delay what `caller` asks of `callee` and the answers, each by `latency` seconds, more or less `jitter`."""
+        course = Course(latency=latency, jitter=jitter, cut_after=None)
+        self._begun(f"slow {caller} -> {callee}", self._target.lead("slow", caller, callee, course), caller, callee)
+
+    def cut(self, caller: str, callee: str, after_bytes: int) -> None:
+        """Reset each connection from `caller` to `callee` once so many bytes of answers have come through."""
+        course = Course(latency=0.0, jitter=0.0, cut_after=after_bytes)
+        self._begun(f"cut {caller} -> {callee}", self._target.lead("cut", caller, callee, course), caller, callee)
+
+    def rotate_secret(self, name: str, content: str) -> None:
+        """Give a secret file, relative to agents.yaml, new content; who reads it at the start is started again."""
+        self._begun(f"rotate_secret {name}", self._target.rotate_secret(name, content), *self._target.file.agents)
+
+    def fill_disk(self, agent: str) -> None:
+        """Leave no space where the agent may write."""
+        self._begun(f"fill_disk {agent}", self._target.fill_disk(agent), agent)
+
     def undo(self) -> None:
         """Undo all faults, the last one first."""
         self._undo.close()
 
+    @property
+    def provider(self) -> Provider:
+        """The model of the fleet: a service with `provides: openai` that is a scripted model of the kit.
+
+        Raises:
+            CannotDisturb: there is none.
+        """
+        if not self._target.file.models:
+            raise CannotDisturb("provider: agents.yaml has no service that provides a model")
+        return Provider(self._target, self._begun)
+
     def _do(self, fault: str, do: Callable[[str], None], undo: Callable[[str], None], agent: str) -> None:
         do(agent)
+        self._begun(fault, partial(undo, agent), agent)
+
+    def _begun(self, fault: str, undo: Undo, *members: str) -> None:
         self.done.append(fault)
-        self.members[agent] = None
-        self._undo.callback(partial(undo, agent))
+        self.members |= dict.fromkeys(members)
+        self._undo.callback(undo)

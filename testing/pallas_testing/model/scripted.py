@@ -34,6 +34,8 @@ class ScriptedModel:
         """Of each call that nobody scripted, what was asked."""
         self.abandoned: list[Request] = []
         """Requests whose caller hung up before the answer was complete."""
+        self.outage: Failure | None = None
+        """What every request is answered with while the provider is down, the list of models too."""
         self.function = function
         self._matcher = Matcher(Script())
         if isinstance(script, Script):
@@ -87,6 +89,8 @@ class ScriptedModel:
             Unscripted: nobody scripted it.
         """
         self.requests.append(request)
+        if self.outage:
+            return Answer(self.outage)
         try:
             result = self.function(request) if self.function else None
             if isinstance(result, Reply | Failure):

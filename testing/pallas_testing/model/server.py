@@ -19,6 +19,8 @@ from pallas_testing.model.scripted import ScriptedModel
 from pallas_testing.model.sending import Sender
 from pallas_testing.model.wire import APIS, Api, sse
 
+OUTAGE = "/outage"
+"""Where a test has a model fail that it cannot reach as an object: PUT and DELETE."""
 UNSCRIPTED = "unscripted_call"
 """The `type` of the error that a call gets which nobody scripted."""
 
@@ -32,6 +34,11 @@ class Backend(Protocol):
     async def respond(self, api: Api, request: Request, http: HttpRequest, sender: Sender) -> None: ...
 
     def refuse(self, what: str) -> None: ...
+
+    @property
+    def outage(self) -> Failure | None: ...
+
+    def fail(self, outage: Failure | None) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -51,6 +58,14 @@ class Scripted:
     def refuse(self, what: str) -> None:
         self._model.refuse(what)
         self._report(what)
+
+    @property
+    def outage(self) -> Failure | None:
+        return self._model.outage
+
+    def fail(self, outage: Failure | None) -> None:
+        """Answer everything with this from now on, or by the script again."""
+        self._model.outage = outage
 
     async def close(self) -> None:
         """Hold nothing that would have to be closed."""
@@ -80,8 +95,16 @@ def create_app(backend: Backend, closing: asyncio.Event | None = None) -> Starle
     closing = closing or asyncio.Event()
 
     async def models(_: HttpRequest) -> Response:
+        if outage := backend.outage:
+            headers = {} if outage.retry_after is None else {"retry-after": f"{outage.retry_after:g}"}
+            return JSONResponse({"error": {"message": outage.message}}, outage.status, headers)
         entries = [_entry(name) for name in backend.models]
         return JSONResponse({"object": "list", "data": entries, "has_more": False})
+
+    async def outage(http: HttpRequest) -> Response:
+        """Begin an outage with the fields of a `Failure`, or end it."""
+        backend.fail(Failure(**_object(await http.body())) if http.method == "PUT" else None)
+        return Response(status_code=204)
 
     async def model(http: HttpRequest) -> Response:
         name = http.path_params["name"]
@@ -96,7 +119,8 @@ def create_app(backend: Backend, closing: asyncio.Event | None = None) -> Starle
             backend.refuse(what)
         await JSONResponse({"error": {"type": UNSCRIPTED, "message": what}}, status_code=404)(scope, receive, send)
 
-    routes = [Route("/v1/models", models), Route("/v1/models/{name:path}", model)]
+    routes = [Route(OUTAGE, outage, methods=["PUT", "DELETE"]), Route("/v1/models", models)]
+    routes += [Route("/v1/models/{name:path}", model)]
     posts = [Route(path, _Endpoint(api, backend, closing), methods=["POST"]) for path, api in APIS.items()]
     return Starlette(routes=[*routes, *posts, Mount("/", other)])
 

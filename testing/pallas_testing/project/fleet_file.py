@@ -16,6 +16,8 @@ REGISTRY = "registry"
 """The registry's name among the members."""
 DEFAULT_REGISTRY_PORT = 24200
 """Seed 001, `registry_port`."""
+_MODELS = ("openai", "anthropic")
+"""What a service `provides` that is a model."""
 
 
 class NoFleetFile(Exception):
@@ -36,6 +38,8 @@ class FleetFile:
     agents: Mapping[str, int | None]
     services: Mapping[str, int | None]
     calls: Mapping[str, tuple[str, ...]]
+    models: tuple[str, ...] = ()
+    """Services that provide a model."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -78,6 +82,7 @@ def read(path: Path) -> FleetFile:
         agents={name: _port(entry.get("port")) for name, entry in agents.items()},
         services={name: _port(entry.get("port")) for name, entry in services.items()},
         calls={name: tuple(map(str, entry.get("depends_on") or ())) for name, entry in agents.items()},
+        models=tuple(name for name, entry in services.items() if entry.get("provides") in _MODELS),
     )
 
 

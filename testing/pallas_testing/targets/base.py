@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from pallas_testing.project.claims import Claims
 from pallas_testing.project.fleet_file import FleetFile
+from pallas_testing.targets.relay import Course
+
+Undo = Callable[[], object]
+"""What takes a fault back."""
 
 
 class CannotStart(Exception):
@@ -18,7 +22,7 @@ class CannotStart(Exception):
 
 
 class CannotDisturb(Exception):
-    """The target has no such fault; the text says which has."""
+    """The target has no such fault, or not now; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,38 @@ class Target(ABC):
         """Make a removed agent anew."""
         raise self.cannot("remove")
 
-    def cannot(self, fault: str) -> CannotDisturb:
+    def scale(self, agent: str, count: int) -> Undo:
+        """Run as many replicas of the agent."""
+        raise self.cannot("scale")
+
+    def partition(self, one: str, other: str) -> Undo:
+        """Let two members reach each other no more."""
+        raise self.cannot("partition")
+
+    def lead(self, fault: str, caller: str, callee: str, course: Course) -> Undo:
+        """Lead what `caller` asks of `callee` through a relay; `fault` is the name by which that is refused."""
+        raise self.cannot(fault)
+
+    def rotate_secret(self, name: str, content: str) -> Undo:
+        """Give a secret file of the copy, relative to agents.yaml, new content, and have its readers read it."""
+        raise self.cannot("rotate_secret")
+
+    def fill_disk(self, agent: str) -> Undo:
+        """Leave no space where the agent may write."""
+        raise self.cannot("fill_disk")
+
+    def own_url(self, member: str) -> str:
+        """Return `http://host:port` at which a member reaches itself."""
+        return "http://127.0.0.1:8080"
+
+    def execute(self, member: str, code: str) -> str:
+        """Return what Python prints that runs where the member runs, with its network.
+
+        Raises:
+            CannotDisturb: it fails.
+        """
+        raise self.cannot("execute")
+
+    def cannot(self, fault: str, reason: str = "") -> CannotDisturb:
         """Return the refusal of a fault, by its name."""
-        return CannotDisturb(f"{fault}: not on {self.name}")
+        return CannotDisturb(f"{fault}: not on {self.name}{f': {reason}' if reason else ''}")

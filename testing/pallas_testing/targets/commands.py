@@ -7,23 +7,31 @@ import sys
 from collections.abc import Sequence
 
 from pallas_testing.project.fleet_file import FleetFile
-from pallas_testing.targets.base import CannotStart, Order
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order
 
 TIMEOUT = 1800.0
 """Seconds for one command: the first build of the images takes minutes."""
 
 
-def run(command: Sequence[str], file: FleetFile, order: Order) -> str:
+def run(
+    command: Sequence[str],
+    file: FleetFile,
+    order: Order,
+    *,
+    stdin: str | None = None,
+    failure: type[CannotStart | CannotDisturb] = CannotStart,
+) -> str:
     """Return what a command prints in the folder of the copy.
 
     Raises:
-        CannotStart: it fails, takes too long, or is not there; the text has what it says.
+        CannotStart: it fails, takes too long, or is not there; the text has what it says. Or another `failure`.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the targets'
             command,
             cwd=file.path.parent,
             env=order.environ,
+            input=stdin or "",
             capture_output=True,
             text=True,
             errors="replace",
@@ -31,18 +39,18 @@ def run(command: Sequence[str], file: FleetFile, order: Order) -> str:
             check=False,
         )
     except FileNotFoundError:
-        raise CannotStart(f"{command[0]} is not here, and this target needs it") from None
+        raise failure(f"{command[0]} is not here, and this target needs it") from None
     except subprocess.TimeoutExpired:
-        raise CannotStart(f"`{' '.join(command)}` takes longer than {TIMEOUT:g} s") from None
+        raise failure(f"`{' '.join(command)}` takes longer than {TIMEOUT:g} s") from None
     if done.returncode:
-        raise CannotStart(f"`{' '.join(command)}` ends with {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
+        raise failure(f"`{' '.join(command)}` ends with {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
     return done.stdout
 
 
-def generate(file: FleetFile, order: Order, verb: str, *options: str) -> None:
-    """Run a verb of `pallas-gen` on the copy.
+def generate(file: FleetFile, order: Order, verb: str, *options: str) -> str:
+    """Run a verb of `pallas-gen` on the copy, and return what it prints.
 
     Raises:
         CannotStart: it refuses the fleet, or fails.
     """
-    run([sys.executable, "-P", "-m", "pallas_gen", verb, "-f", file.path.name, *options], file, order)
+    return run([sys.executable, "-P", "-m", "pallas_gen", verb, "-f", file.path.name, *options], file, order)

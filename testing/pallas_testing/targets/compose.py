@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import IPv4Network, ip_network
+from pathlib import Path
 
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
@@ -16,8 +17,10 @@ from testcontainers.core.docker_client import DockerClient
 from pallas_testing.project import copies
 from pallas_testing.project.fleet_file import slug
 from pallas_testing.targets import commands
-from pallas_testing.targets.base import CannotStart, Order, Target
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo
+from pallas_testing.targets.edges import Edges
 from pallas_testing.targets.leash import Leash
+from pallas_testing.targets.relay import Course
 
 PORT = 8080
 """Every member of a fleet in containers listens there."""
@@ -25,6 +28,18 @@ _GRACE = "10"
 """Seconds until a container that is taken down is killed."""
 _ATTEMPTS = 3
 """Compose gives the callers of a member up that fails three checks, as one may where the machine has much to do."""
+_FILL = """
+import errno, os
+with open("/tmp/.pallas-testing", "wb", buffering=0) as file:
+    for size in (1 << 20, 1 << 10, 1):
+        try:
+            while True:
+                file.write(bytes(size))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+"""
+_FREE = "import os; os.path.exists('/tmp/.pallas-testing') and os.remove('/tmp/.pallas-testing')"
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -154,6 +169,53 @@ class Compose(Target):
     def recreate(self, agent: str) -> None:
         command = [*self._compose.compose_command_property, "up", "--detach", "--no-deps", slug(agent)]
         commands.run(command, self.file, self.order)
+
+    def scale(self, agent: str, count: int) -> Undo:
+        before = len(self._containers(agent))
+        self._scale(agent, count)
+        return partial(self._scale, agent, before)
+
+    def partition(self, one: str, other: str) -> Undo:
+        return Edges(self._engine, self.project).partition(one, other)
+
+    def lead(self, fault: str, caller: str, callee: str, course: Course) -> Undo:
+        return Edges(self._engine, self.project).lead(fault, caller, callee, course)
+
+    def rotate_secret(self, name: str, content: str) -> Undo:
+        file = self.file.path.parent / name
+        if not file.is_file():
+            raise LookupError(f"the project has no file {name}")
+        undo = partial(self._rotate, file, file.read_text("utf-8"))
+        self._rotate(file, content)
+        return undo
+
+    def _rotate(self, file: Path, content: str) -> None:
+        """Write the file where it is, as that is what is mounted, and start again those that have it; not the registry.
+
+        It reads its secrets again by itself.
+        """
+        file.write_text(content, "utf-8")
+        for member in (*self.file.agents, *self.file.services):
+            for container in self._containers(member):
+                if any(mount.get("Source") == str(file) for mount in container.attrs["Mounts"]):
+                    container.restart(timeout=int(_GRACE))
+
+    def fill_disk(self, agent: str) -> Undo:
+        self.execute(agent, _FILL)
+        return partial(self.execute, agent, _FREE)
+
+    def execute(self, member: str, code: str) -> str:
+        result = self._existing(member)[0].exec_run(["python", "-c", code])
+        text: str = result.output.decode("utf-8", "replace")
+        if result.exit_code:
+            raise CannotDisturb(f"in {member}: {text[-500:]}")
+        return text
+
+    def _scale(self, agent: str, count: int) -> None:
+        service = slug(agent)
+        up = ("up", "--detach", "--no-deps", "--no-recreate", "--scale", f"{service}={count}", service)
+        command = [*self._compose.compose_command_property, *up]
+        commands.run(command, self.file, self.order, failure=CannotDisturb)
 
     def _networks(self) -> list[IPv4Network]:
         """Return the address ranges of all networks of the engine."""

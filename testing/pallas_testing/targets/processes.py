@@ -10,13 +10,16 @@ import time
 from contextlib import suppress
 
 from pallas_testing.project import copies
-from pallas_testing.targets.base import CannotDisturb, Order, Target
+from pallas_testing.targets import commands
+from pallas_testing.targets.base import CannotDisturb, Order, Target, Undo
 from pallas_testing.targets.leash import Leash
 from pallas_testing.targets.listeners import listener
+from pallas_testing.targets.relay import Course
 
 GRACE = 30.0
 """Seconds from the interrupt until the fleet is killed; `pallas` itself gives its members 10."""
 _POLL = 0.05
+_ONE_NETWORK = "all processes are at one address of this machine, and nothing tells who asks; compose has it"
 _TAIL = 40
 """Last lines of the output that an error repeats."""
 
@@ -83,6 +86,27 @@ class Processes(Target):
 
     def restart(self, agent: str) -> None:
         self._end(agent, signal.SIGTERM)
+
+    def scale(self, agent: str, count: int) -> Undo:
+        raise self.cannot("scale", "`pallas` runs one process of each agent, at one port")
+
+    def partition(self, one: str, other: str) -> Undo:
+        raise self.cannot("partition", _ONE_NETWORK)
+
+    def lead(self, fault: str, caller: str, callee: str, course: Course) -> Undo:
+        raise self.cannot(fault, _ONE_NETWORK)
+
+    def rotate_secret(self, name: str, content: str) -> Undo:
+        raise self.cannot("rotate_secret", "`pallas` reads the secrets once, when it starts")
+
+    def fill_disk(self, agent: str) -> Undo:
+        raise self.cannot("fill_disk", "a process has no disk of its own: it would be that of this machine")
+
+    def own_url(self, member: str) -> str:
+        return self.url(member)
+
+    def execute(self, member: str, code: str) -> str:
+        return commands.run([sys.executable, "-I", "-c", code], self.file, self.order, failure=CannotDisturb)
 
     def _end(self, agent: str, number: signal.Signals) -> None:
         pid = self._pid(agent)

@@ -24,11 +24,56 @@ from pallas_testing.targets.base import CannotStart, Order
 VERBS = """
 import os, signal
 import pytest
+from pallas_testing.fleet import AgentFailed, CannotDisturb
 
 @pytest.mark.parametrize("verb", ["pause", "remove"])
 def test_verb(fleet, verb):
-    getattr(fleet.faults, verb)("hello")
-    assert fleet.registry.saw("hello", "ok", "error", within=120)
+    getattr(fleet.faults, verb)("back")
+    assert fleet.registry.saw("back", "ok", "error", within=120)
+
+def test_slow(fleet):
+    assert fleet.agent("front").ask("good morning").text.endswith("back: good morning")
+    fleet.faults.slow("front", "back", latency=1.0, jitter=0.1)
+    answer = fleet.agent("front").ask("good morning")
+    assert answer.calls[0].seconds > 1.8
+    assert answer.text.endswith("back: good morning")
+    with pytest.raises(CannotDisturb, match="slow: back does not call front on a network of their own"):
+        fleet.faults.slow("back", "front", latency=1.0)
+
+def test_cut(fleet):
+    fleet.faults.cut("front", "back", after_bytes=10)
+    try:
+        assert "back: good" not in fleet.agent("front").ask("good morning").text
+    except AgentFailed:
+        pass
+
+def test_partition(fleet):
+    fleet.faults.partition("front", "back")
+    assert fleet.registry.saw("front", "ok", "degraded", within=120)
+    with pytest.raises(CannotDisturb, match="partition: model and nobody have no network of their own"):
+        fleet.faults.partition("model", "nobody")
+
+def test_all_is_well_again(fleet):
+    assert fleet.agent("front").ask("good morning").text.endswith("back: good morning")
+
+def test_scaled(fleet):
+    fleet.faults.scale("back", 2)
+    two = 'pallas_agent_replicas{agent="back"} 2.0'
+    fleet.wait_for(lambda: two in fleet.registry.get("/metrics").text, within=120)
+
+def test_secret(fleet, running_fleet):
+    fleet.faults.rotate_secret("key.txt", "second\\n")
+    assert running_fleet.target.execute("back", "print(open('/run/secrets/KEY').read())").strip() == "second"
+    assert fleet.no_secret("second-to-none")
+
+def test_disk(fleet, running_fleet):
+    fleet.faults.fill_disk("back")
+    with pytest.raises(CannotDisturb, match="No space left on device"):
+        running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
+
+def test_undone(running_fleet):
+    assert running_fleet.target.execute("back", "print(open('/run/secrets/KEY').read())").strip() == "first"
+    running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
 
 def test_killed(running_fleet):
     print("project", running_fleet.target.project, flush=True)
@@ -146,12 +191,12 @@ def test_two_fleets_are_two_projects(order: Order) -> None:
 
 
 @pytest.mark.docker
-def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(tmp_path: Path, root: Path) -> None:
-    example = shutil.copytree(root / "examples" / "01-hello", tmp_path / "hello")
-    (example / "tests" / "test_verbs.py").write_text(VERBS)
+def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(tmp_path: Path) -> None:
+    example = shutil.copytree(Path(__file__).with_name("disturbed"), tmp_path / "disturbed")
+    (example / "test_verbs.py").write_text(VERBS)
     plugins = ("-p", "pallas_testing.plugin", "-p", "no:cacheprovider")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-vs", *plugins, "--fleet-target", "compose", "tests"],
+        [sys.executable, "-m", "pytest", "-vs", *plugins, "--fleet-target", "compose", "test_verbs.py"],
         cwd=example,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUNBUFFERED": "1"},
         capture_output=True,
@@ -159,7 +204,7 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(tmp_path: 
         check=False,
     )
     assert done.returncode == -9, done.stdout
-    assert done.stdout.count("PASSED") == 4, done.stdout
+    assert done.stdout.count("PASSED") == 10, done.stdout
     project = re.search(r"project (pallas-testing-\w+)", done.stdout)
     assert project, done.stdout
     engine = docker.from_env()

@@ -40,6 +40,13 @@ class Recorder:
         self._exchanges: dict[int, dict[str, Any]] = {}
         self._next = 0
 
+    @property
+    def outage(self) -> None:
+        return None
+
+    def fail(self, outage: Failure | None) -> None:
+        """Go on asking the provider: only it can be down."""
+
     def refuse(self, what: str) -> None:
         """Say that a call is none that could be recorded."""
         self.failures += 1

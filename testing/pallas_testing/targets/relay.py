@@ -1,0 +1,102 @@
+"""A TCP relay between two members of a fleet, which is slow, or breaks connections off.
+
+It runs inside a container of the fleet, handed to its Python as text: it needs nothing but the standard library. Its
+arguments are a `Course` as JSON, and the host and port that it passes connections on to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import struct
+import sys
+from functools import partial
+from typing import TypedDict
+
+_CHUNK = 65536
+
+
+class Course(TypedDict):
+    """What becomes of a connection: `latency` and `jitter` are seconds, each way, for each piece of it.
+
+    `cut_after` are bytes of the answers after which it is reset, None for never.
+    """
+
+    latency: float
+    jitter: float
+    cut_after: int | None
+
+
+Address = tuple[str, int]
+
+
+async def serve(course: Course, to: Address, listen: Address) -> asyncio.Server:
+    """Return the relay to an address, listening at another one."""
+    return await asyncio.start_server(partial(_connected, course, to), *listen)
+
+
+async def _connected(course: Course, to: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        there, back = await asyncio.open_connection(*to)
+    except OSError:  # as whoever asks would find it
+        _reset(writer)
+        return
+    answers = _pass(there, writer, course, course["cut_after"])
+    await asyncio.gather(_pass(reader, back, course, None), answers, return_exceptions=True)
+    for end in (writer, back):
+        end.close()
+
+
+async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter, course: Course, limit: int | None) -> None:
+    """Pass on what comes, in its order, each piece after its own delay, and the end after all of them."""
+    loop = asyncio.get_running_loop()
+    pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+
+    async def read() -> None:
+        due = 0.0
+        data = b"-"
+        while data:
+            try:
+                data = await source.read(_CHUNK)
+            except OSError:  # reset: the end for both sides
+                data = b""
+            delay = course["latency"] + random.uniform(-1, 1) * course["jitter"]  # noqa: S311 - a network's whim
+            due = max(due, loop.time() + max(delay, 0.0))
+            pieces.put_nowait((due, data))
+
+    reading = asyncio.create_task(read())
+    try:
+        while True:
+            due, data = await pieces.get()
+            await asyncio.sleep(due - loop.time())
+            if limit is not None:
+                data, limit = data[:limit], limit - len(data)
+            sink.write(data)
+            await sink.drain()
+            if limit is not None and limit < 0:
+                _reset(sink)
+                return
+            if not data:
+                sink.write_eof()
+                return
+    finally:
+        reading.cancel()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection as a crash or a firewall does (socket(7), SO_LINGER), and not as one that has said all."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def main(course: Course, host: str, port: int) -> None:
+    """Relay until the end of the process."""
+    async with await serve(course, (host, port), ("0.0.0.0", port)) as server:
+        print("ready", flush=True)  # noqa: T201 - for the test that started it
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

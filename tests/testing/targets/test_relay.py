@@ -1,0 +1,84 @@
+"""A connection between two members that is slow, or breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from pallas_testing.targets import relay
+from pallas_testing.targets.relay import Course
+
+FREE = ("127.0.0.1", 0)
+
+
+@asynccontextmanager
+async def relayed(course: Course) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection by a relay to a server that answers with what it is sent, twice."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        data = await reader.read()
+        writer.write(data * 2)
+        writer.close()
+
+    async with await asyncio.start_server(answer, *FREE) as server:
+        address = server.sockets[0].getsockname()
+        async with await relay.serve(course, address, FREE) as between:
+            reader, writer = await asyncio.open_connection(*between.sockets[0].getsockname())
+            yield reader, writer
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            between.close()
+            await between.wait_closed()  # its connections have ended, too
+
+
+async def asked(course: Course, data: bytes) -> tuple[bytes, float]:
+    """Return the answer by a relay, and the seconds until it came."""
+    async with relayed(course) as (reader, writer):
+        began = asyncio.get_running_loop().time()
+        writer.write(data)
+        writer.write_eof()
+        return await reader.read(), asyncio.get_running_loop().time() - began
+
+
+def test_it_passes_everything_on_and_the_end_of_it() -> None:
+    data = bytes(range(256)) * 4096
+    text, _ = asyncio.run(asked(Course(latency=0, jitter=0.001, cut_after=None), data))
+    assert text == data * 2
+
+
+def test_it_is_slow_in_both_ways() -> None:
+    text, seconds = asyncio.run(asked(Course(latency=0.1, jitter=0, cut_after=None), b"abc"))
+    assert text == b"abcabc"
+    assert seconds >= 0.2
+
+
+def test_it_resets_a_connection_after_so_many_bytes_of_the_answer() -> None:
+    text, _ = asyncio.run(asked(Course(latency=0, jitter=0, cut_after=6), b"abc"))
+    assert text == b"abcabc"
+
+    async def cut() -> None:
+        async with relayed(Course(latency=0, jitter=0, cut_after=4)) as (reader, writer):
+            writer.write(b"abc")
+            writer.write_eof()
+            with pytest.raises(ConnectionResetError):
+                await reader.readexactly(6)
+
+    asyncio.run(cut())
+
+
+def test_who_is_not_there_is_refused() -> None:
+    async def ask() -> bytes:
+        async with await relay.serve(Course(latency=0, jitter=0, cut_after=None), ("127.0.0.1", 1), FREE) as between:
+            reader, writer = await asyncio.open_connection(*between.sockets[0].getsockname())
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            return b""
+
+    asyncio.run(ask())
