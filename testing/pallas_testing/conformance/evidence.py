@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pallas_testing.conformance.session import Era, Session, spoken
-from pallas_testing.conformance.wire import Exchange, Wire
+from pallas_testing.conformance.wire import Exchange, Wire, objects
 
 DOCUMENT = "/.well-known/mcp/server.json"
 HEALTH_TOOL = "get_health"
@@ -91,10 +91,8 @@ async def of_registry(wire: Wire, sessions: Callable[[str], Sequence[Session]]) 
 def remotes(document: Exchange) -> list[str]:
     """Return the streamable-http URLs in a catalogue, whatever else is wrong with it."""
     body = document.messages[-1] if document.messages else {}
-    entries = body.get("servers")
-    servers = [entry.get("server") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    lists = [server.get("remotes") for server in servers if isinstance(server, dict)]
-    every = [remote for several in lists if isinstance(several, list) for remote in several if isinstance(remote, dict)]
+    servers = objects([entry.get("server") for entry in objects(body.get("servers"))])
+    every = [remote for server in servers for remote in objects(server.get("remotes"))]
     urls = [remote.get("url") for remote in every if remote.get("type") == "streamable-http"]
     return sorted({url for url in urls if isinstance(url, str)})
 
@@ -142,9 +140,8 @@ async def _with_turns(evidence: Agent, session: Session, turn: Turn) -> Agent:
 
 def listed(exchange: Exchange | None, kind: str) -> list[Tool]:
     """Return the objects with a name in the answer to `tools/list` or `prompts/list`."""
-    entries = exchange.result.get(kind) if exchange else None
-    objects = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    return [entry for entry in objects if isinstance(entry.get("name"), str)]
+    entries = objects(exchange.result.get(kind)) if exchange else []
+    return [entry for entry in entries if isinstance(entry.get("name"), str)]
 
 
 def tool_named(exchange: Exchange | None, name: str) -> Tool | None:

@@ -65,6 +65,11 @@ class Exchange:
         return result if isinstance(result, dict) else {}
 
 
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in an array of JSON; none where it is no array."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
 class Wire:
     """Requests to one server. A failure of the network is an exchange like any other."""
 

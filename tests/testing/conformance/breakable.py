@@ -172,7 +172,8 @@ class Agent:
         end = {"jsonrpc": "2.0", "id": number, "result": result}
         token = params.get("_meta", {}).get("progressToken") or ("loud" if self.on("loud") else "")
         messages = [*self._progress(token), end] if token else [end]
-        messages = self.replaced.get("turn", messages)
+        replaced = self.replaced.get("turn", messages)
+        messages = replaced if isinstance(replaced, list) else [replaced]
         if self.on("result first"):
             messages = [end, *messages[:-1]]
         body = "".join(f"event: message\ndata: {json.dumps(message)}\n\n" for message in messages)

@@ -34,6 +34,7 @@ ANSWERS: dict[str, Any] = {
 @hostile(100)
 @given(documents(ANSWERS))
 @example({"tools/list": {"tools": [{"name": "send_message", "inputSchema": {"properties": [], "required": 1}}]}})
+@example({**ANSWERS, "turn": [{"jsonrpc": "2.0", "id": 1, "result": {"content": 1}}]})
 @example({"turn": [{"method": "notifications/progress", "params": []}, *ANSWERS["turn"]]})
 def test_an_agent(answers: dict[str, Any]) -> None:
     judged = asyncio.run(judged_agent(Agent(replaced={name: answers[name] for name in ANSWERS if name in answers})))

@@ -17,6 +17,7 @@ from pallas_testing.conformance.evidence import (
 )
 from pallas_testing.conformance.requirement import Table, demand, not_asked
 from pallas_testing.conformance.session import LEGACY, MODERN
+from pallas_testing.conformance.wire import objects
 
 TABLE: Table[Agent] = Table()
 
@@ -80,9 +81,8 @@ def send_message(evidence: Agent) -> str:
 def images(evidence: Agent) -> str:
     tool = tool_named(evidence.tools, CHAT_TOOL) or {}
     value = properties(tool).get("images", {})
-    several = value.get("anyOf")
-    forms = [value, *(several if isinstance(several, list) else ())]
-    array = any(isinstance(form, dict) and form.get("type") in ("array", ["array", "null"]) for form in forms)
+    forms = [value, *objects(value.get("anyOf"))]
+    array = any(form.get("type") in ("array", ["array", "null"]) for form in forms)
     right = "`images`, an array that is not required"
     demand(array and "images" not in _required(tool), evidence.tools, right, json.dumps(tool["inputSchema"]))
     return ""
@@ -114,9 +114,8 @@ def content(evidence: Agent) -> str:
         not_asked("needs --message")
     if evidence.history is None:
         not_asked("needs a session, or a tool that takes `session_id`")
-    messages = evidence.history.result.get("messages")
-    entries = messages if isinstance(messages, list) else []
-    pairs = [(entry.get("role"), _text(entry)) for entry in entries if isinstance(entry, dict)]
+    messages = objects(evidence.history.result.get("messages"))
+    pairs = [(entry.get("role"), _text(entry)) for entry in messages]
     right = f"a message of the user with {evidence.expected.message!r}, and one of the assistant"
     asked = ("user", evidence.expected.message) in pairs
     demand(asked and "assistant" in [role for role, _ in pairs], evidence.history, right)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pallas_testing.conformance.evidence import TOKEN, Agent
 from pallas_testing.conformance.requirement import Table, demand, not_asked
-from pallas_testing.conformance.wire import Exchange
+from pallas_testing.conformance.wire import Exchange, objects
 
 TABLE: Table[Agent] = Table()
 _METHOD = "notifications/progress"
@@ -45,8 +45,8 @@ def quiet(evidence: Agent) -> str:
 @TABLE.row("turn.answer", "000, 4 How It Works", "the call ends with the answer as text", after="chat.tool")
 def answer(evidence: Agent) -> str:
     exchange = _turn(evidence.turn)
-    content = exchange.result.get("content")
-    texts = [block.get("text") for block in content or () if isinstance(block, dict) and block.get("type") == "text"]
+    blocks = objects(exchange.result.get("content"))
+    texts = [block for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)]
     right = "a result with a block of text that is no error"
     demand(texts and exchange.result.get("isError") is not True, exchange, right)
     return ""
@@ -58,7 +58,7 @@ def reply(evidence: Agent) -> str:
     if not expected:
         not_asked("needs the model's answer: --reply")
     exchange = _turn(evidence.turn)
-    texts = [str(block.get("text", "")) for block in exchange.result["content"] if isinstance(block, dict)]
+    texts = [str(block.get("text", "")) for block in objects(exchange.result.get("content"))]
     demand(expected in "\n".join(texts), exchange, f"the text {expected!r}")
     return ""
 
