@@ -57,6 +57,20 @@ def test_a_copy_has_ports_of_its_own_and_the_lines_of_the_original(project: Path
     assert project.read_text() == FLEET
 
 
+@pytest.mark.parametrize("section", ["gateway: {agents: [a]}", "gateway:\n  agents: [a]\n  port: 24190"])
+def test_a_gateway_has_a_port_of_its_own_too(tmp_path: Path, section: str) -> None:
+    original = tmp_path / "project" / "agents.yaml"
+    original.parent.mkdir()
+    original.write_text(f"name: x\n{section}\nagents:\n  a: {{card: a.md, port: 24101}}\n")
+    held = Claims()
+    copy = copies.copy(original, tmp_path / "copy", held)
+    held.close()
+    assert copy.members == ("a", "gateway", "registry")
+    port = copy.port("gateway")
+    assert port not in (None, 24190)
+    assert yaml.safe_load(copy.path.read_text())["gateway"] == {"agents": ["a"], "port": port}
+
+
 def test_a_copy_has_what_a_fleet_needs_and_addresses_that_hold(project: Path, tmp_path: Path) -> None:
     held = Claims()
     copy = copies.copy(project, tmp_path / "copy", held)

@@ -49,8 +49,8 @@ def copy(file: Path, folder: Path, claims: Claims, pool: IPv4Network | None = No
 
 
 def _ports(file: FleetFile) -> dict[edits.Path, int]:
-    """Return the ports of a file by their keys, the registry's also where the file has none."""
-    ports: dict[edits.Path, int | None] = {("registry_port",): file.registry_port}
+    """Return the ports of a file by their keys, the registry's and a gateway's also where the file has none."""
+    ports: dict[edits.Path, int | None] = {("registry_port",): file.registry_port, ("gateway", "port"): file.gateway}
     for section, members in (("agents", file.agents), ("services", file.services)):
         ports |= {(section, name, "port"): port for name, port in members.items()}
     return {path: port for path, port in ports.items() if port is not None and port in _PORTS}

@@ -18,6 +18,9 @@ DEFAULT_REGISTRY_PORT = 24200
 """Seed 001, `registry_port`."""
 _MODELS = ("openai", "anthropic")
 """What a service `provides` that is a model."""
+GATEWAY = "gateway"
+"""The gateway's name among the members."""
+DEFAULT_GATEWAY_PORT = 24190
 
 
 class NoFleetFile(Exception):
@@ -29,7 +32,7 @@ class FleetFile:
     """The members of a fleet by their names in agents.yaml.
 
     `agents` and `services` map names to ports (None where the file gives none), `calls` agents to the members that they
-    depend on.
+    depend on. `gateway` is its port, None where the fleet has none.
     """
 
     path: Path
@@ -40,11 +43,12 @@ class FleetFile:
     calls: Mapping[str, tuple[str, ...]]
     models: tuple[str, ...] = ()
     """Services that provide a model."""
+    gateway: int | None = None
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of all members: the agents, the services, the registry."""
-        return (*self.agents, *self.services, REGISTRY)
+        """Names of all members: the agents, the services, the gateway where there is one, the registry."""
+        return (*self.agents, *self.services, *([GATEWAY] if self.gateway else []), REGISTRY)
 
     def port(self, member: str) -> int | None:
         """Return the port of a member as the file has it.
@@ -52,6 +56,8 @@ class FleetFile:
         Raises:
             KeyError: there is no such member.
         """
+        if member == GATEWAY and self.gateway:
+            return self.gateway
         return self.registry_port if member == REGISTRY else {**self.agents, **self.services}[member]
 
 
@@ -81,6 +87,7 @@ def read(path: Path) -> FleetFile:
         registry_port=_port(top.get("registry_port")) or DEFAULT_REGISTRY_PORT,
         agents={name: _port(entry.get("port")) for name, entry in agents.items()},
         services={name: _port(entry.get("port")) for name, entry in services.items()},
+        gateway=_gateway_port(top.get(GATEWAY)),
         calls={name: tuple(map(str, entry.get("depends_on") or ())) for name, entry in agents.items()},
         models=tuple(name for name, entry in services.items() if entry.get("provides") in _MODELS),
     )
@@ -97,6 +104,10 @@ def nearest(folder: Path) -> Path:
             return parent / "agents.yaml"
     message = f"no agents.yaml in {folder} or above. Name it with --fleet-file, or in the fixture `fleet_file`"
     raise NoFleetFile(message)
+
+
+def _gateway_port(section: Any) -> int | None:
+    return (_port(section.get("port")) or DEFAULT_GATEWAY_PORT) if isinstance(section, Mapping) else None
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
