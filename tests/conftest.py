@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+# The commands that tests start by the hundred are compiled once, also where the environment forbids to keep it: a
+# `pallas-gen validate` takes a third of the processor time then. Workers and commands inherit it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 LONGEST = (
