@@ -16,7 +16,7 @@ import pytest
 import structlog
 
 from pallas_agent_runtime import cli, log_levels, serve
-from pallas_service import extras
+from pallas_service import deferred_models, extras
 from pallas_service.http import sockets as http_sockets
 
 FLEET = "name: demo\nagents:\n  jarvis: {module: agents.jarvis, port: 8201}\n"
@@ -32,6 +32,7 @@ def _restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in ("", *log_levels._LEVELS)}
     handlers = logging.getLogger().handlers[:]
     yield
+    deferred_models.as_usual()
     structlog.reset_defaults()
     logging.getLogger().handlers[:] = handlers
     for logger, level in levels.items():

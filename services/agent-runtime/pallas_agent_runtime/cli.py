@@ -53,6 +53,9 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
 def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from pallas_service import deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    deferred_models.defer()
     import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
 
     from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it

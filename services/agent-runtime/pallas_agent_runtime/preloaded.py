@@ -15,9 +15,14 @@ from pallas_agent_runtime import cli, engine, log_levels, serve  # noqa: F401 - 
 from pallas_agent_runtime.health import providers  # noqa: F401 - imported with the first check
 from pallas_contract import names
 from pallas_contract.fleet import fastagent
+from pallas_contract.fleet.images import ResolvedImages
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import ResolvedAgent
 from pallas_contract.validate.code import models
 
 engine.preload("")
+for model in (Fleet, ResolvedAgent, ResolvedImages):  # built at their first use otherwise, by each fork for itself
+    model.model_rebuild()
 
 
 def warm() -> None:

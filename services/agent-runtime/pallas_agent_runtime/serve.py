@@ -34,6 +34,7 @@ from pallas_agent_runtime.web import app as web_app
 from pallas_contract import names
 from pallas_contract.documents.health import Health
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_service import deferred_models
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.shutdown import LAST_WORDS, HttpServer, Stop, background, drain
 
@@ -91,7 +92,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
 
     settings = prepared.settings
     fast.silence()
-    loaded = fast.load(settings)
+    with deferred_models.suspended():  # a mistake in a model of the project is told at the start
+        loaded = fast.load(settings)
     references = prepared.config.data.get("model_references")
     fast.check_models(loaded, settings, prepared.default_model, references)
     provider, model = fast.resolve_model(prepared.default_model, references)
@@ -211,6 +213,7 @@ async def _answer(
                 pages.ready = True
                 address = f"{settings.host}:{settings.port}"
                 gc_tuning.as_usual()
+                deferred_models.as_usual()
                 log.info("ready", address=address, tools=[tool.name for tool in surface.tools])
                 serving = asyncio.create_task(server.serve(sockets))
                 await stop.asked.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -137,8 +137,10 @@ def prepare(definitions: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(wanting)
 
 
-def equip(agents: Mapping[str, Any], wanting: Iterable[str]) -> None:
+def equip(agents: Mapping[str, Any], wanting: Collection[str]) -> None:
     """Give the agents of an instance their tool."""
+    if not wanting:  # to make fast-agent's imports FastMCP's server, which nothing else at the start needs
+        return
     original = get_elicitation_fastmcp_tool()
     for name in wanting:
         tool = _Tool(fn=_human_input, name=TOOL, description=original.description, parameters=original.parameters)

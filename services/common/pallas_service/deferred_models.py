@@ -1,0 +1,38 @@
+"""pydantic's models, built when they are first used instead of when their module is imported.
+
+The packages of an agent define some 780 models, of which about 60 are built when it is ready. pydantic has
+`defer_build` for it, which a model inherits from its bases: here it is set on the base of all, for as long as packages
+are imported. A model defined meanwhile is the same class with the same fields; its validator and serializer are made by
+whoever asks for them first, under pydantic's own lock.
+
+A process that is forked afterwards must not defer: each fork would build for itself what all could share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import BaseModel
+
+
+def defer() -> None:
+    """Have every model that is defined from now on built at its first use."""
+    BaseModel.model_config["defer_build"] = True
+
+
+def as_usual() -> None:
+    """Have every model that is defined from now on built with its class; those that wait go on waiting."""
+    BaseModel.model_config.pop("defer_build", None)
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Define models as usual for a time: a mistake in one is an error of its definition."""
+    deferring = BaseModel.model_config.get("defer_build", False)
+    as_usual()
+    try:
+        yield
+    finally:
+        if deferring:
+            defer()
