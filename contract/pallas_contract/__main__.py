@@ -5,11 +5,11 @@ Exit 0 when every URL answers as it should, 1 when one does not, 2 for wrong arg
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pallas_contract import names
@@ -66,17 +66,39 @@ def _explained(url: str, reason: str) -> str:
     return f"nobody listens on {parts.port or 80}; the program must listen on {names.ENV_BIND}"
 
 
-def main() -> int:
-    """Ask every URL of the command line and print what each answers; return the exit code."""
+@dataclass(slots=True)
+class _Options:
+    urls: Sequence[str] = ()
+    wait: float = 0.0
+    deep: bool = False
+
+
+def _options(arguments: Sequence[str]) -> _Options:
+    """Return what the command line says.
+
+    A health check has URLs alone, every few seconds in every container: to load a parser would be a tenth of its cost.
+
+    Raises:
+        SystemExit: the arguments are wrong.
+    """
+    if arguments and all("://" in argument and not argument.startswith("-") for argument in arguments):
+        return _Options(arguments)
+    import argparse  # noqa: PLC0415 - see above
+
     parser = argparse.ArgumentParser(prog="python -m pallas_contract", description="Ask endpoints how they are.")
     parser.add_argument(
         "urls", metavar="URL", nargs="+", help="ending in /mcp: asked in MCP; tcp:: whether it listens; else GET"
     )
     parser.add_argument("--wait", metavar="SECONDS", type=float, default=0.0, help="ask again until they answer")
     parser.add_argument("--deep", action="store_true", help="also call get_health on an MCP endpoint")
-    arguments = parser.parse_args()
-    reasons = asyncio.run(_wait_for_all(arguments.urls, arguments.wait, deep=arguments.deep))
-    for url, plain in zip(arguments.urls, reasons, strict=True):
+    return parser.parse_args(arguments, _Options())
+
+
+def main() -> int:
+    """Ask every URL of the command line and print what each answers; return the exit code."""
+    options = _options(sys.argv[1:])
+    reasons = asyncio.run(_wait_for_all(options.urls, options.wait, deep=options.deep))
+    for url, plain in zip(options.urls, reasons, strict=True):
         reason = _explained(url, plain)
         print(f"{url}: {reason or 'ok'}" if len(reasons) > 1 else reason or "ok")
     return 1 if any(reasons) else 0

@@ -117,8 +117,9 @@ async def test_waiting_is_bounded_and_pauses_between_attempts(monkeypatch, secon
 
 async def test_a_check_costs_no_more_than_it_must() -> None:
     """Each container runs one a second while it starts: pydantic alone would make it three times as dear."""
-    code = "import sys, pallas_contract.__main__; print(*sorted(sys.modules))"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", code, stdout=asyncio.subprocess.PIPE)
+    code = "import sys; from pallas_contract.__main__ import main; main(); print(*sorted(sys.modules))"
+    command = (sys.executable, "-P", "-c", code, DOWN)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     loaded = {name.partition(".")[0] for name in (await process.communicate())[0].decode().split()}
-    assert loaded.isdisjoint({"pydantic", "yaml", "httpx", "jinja2", "anyio", "mcp"})
+    assert loaded.isdisjoint({"argparse", "pydantic", "yaml", "httpx", "jinja2", "anyio", "mcp"})
     assert "pallas_contract" in loaded
