@@ -26,6 +26,10 @@ def test_verb(fleet, verb):
     if verb == "remove":
         assert fleet.registry.saw("hello", "ok", "error", within=120)
 
+def test_partition(fleet):
+    fleet.faults.partition("registry", "hello")
+    assert fleet.registry.saw("hello", "ok", "error", within=120)
+
 def test_scaled(fleet):
     fleet.faults.scale("hello", 2)
     two = 'pallas_agent_replicas{agent="hello"} 2.0'
@@ -60,7 +64,7 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(
         check=False,
     )
     assert done.returncode == -9, done.stdout
-    assert done.stdout.count("PASSED") == 7, done.stdout
+    assert done.stdout.count("PASSED") == 8, done.stdout
     namespace = re.search(r"namespace (pallas-testing-\w+)", done.stdout)
     assert namespace, done.stdout
     gone = ("kubectl", "get", "namespace", namespace[1], "--ignore-not-found")

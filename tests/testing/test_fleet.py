@@ -185,6 +185,27 @@ def test_the_report_shows_who_is_unwell_and_what_was_called(fleet: Fleet, stub: 
     }
 
 
+def test_the_report_shows_services_that_are_not_well(fleet: Fleet, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub.services = [
+        {"name": "model", "status": "error", "message": "connection refused", "reason": "ConnectionRefused"},
+        {"name": "tools", "status": "ok"},
+        {"name": "database", "status": "unknown", "reason": "NotProbed"},
+        {"name": "gateway", "status": "error"},
+    ]
+
+    def logs(member: str) -> str:
+        if member == "gateway":
+            raise LookupError("no container")
+        return f"the last words of {member}"
+
+    monkeypatch.setattr(stub, "logs", logs)
+    assert dict(report.sections(fleet)) == {
+        "fleet on stub: registry": "harper: ok\ntech-research: ok\nmodel: error: connection refused\ngateway: error",
+        "fleet: log of model (error)": "the last words of model",
+        "fleet: log of gateway (error)": "it cannot be read: no container",
+    }
+
+
 def test_a_report_survives_a_registry_that_is_gone(fleet: Fleet, stub: Stub) -> None:
     stub.end = "`stub` has ended"
     stub.url = lambda _: "http://127.0.0.1:1"  # type: ignore[method-assign]
@@ -228,6 +249,7 @@ def test_a_start_that_is_under_way_is_waited_for(order: Order, monkeypatch: pyte
     [
         ("end", "`stub` has ended with exit code 2", "`stub` has ended with exit code 2"),
         ("states", {"harper": "starting", "tech_research": "ok"}, "log of harper (starting)\nfirst line of harper"),
+        ("services", [{"name": "model", "status": "error"}], "log of model (error)\nfirst line of model"),
     ],
 )
 def test_a_fleet_that_does_not_come_up_says_why_and_is_stopped(
@@ -236,6 +258,7 @@ def test_a_fleet_that_does_not_come_up_says_why_and_is_stopped(
     class Broken(Stub):
         def start(self) -> None:
             super().start()
+            self.states["harper"] = "starting"
             setattr(self, attribute, value)
 
     monkeypatch.setattr(table, "target", lambda _, order: Broken(order))

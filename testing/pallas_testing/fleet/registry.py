@@ -13,6 +13,7 @@ from pallas_testing.fleet.events import Change, Events
 from pallas_testing.project.fleet_file import slug
 
 DOCUMENT = "/.well-known/mcp/server.json"
+SERVICES = "/services"
 _HEALTH = "io.pallas-kit/health"
 TIMEOUT = 10.0
 """Seconds for one document."""
@@ -66,6 +67,10 @@ class Registry:
     def states(self) -> dict[str, State]:
         """Return the agents that are listed, by their names in the registry, with their states."""
         return states(self.document())
+
+    def services(self) -> dict[str, State]:
+        """Return the services that the fleet brings along, by their names in agents.yaml, with their states."""
+        return services(self.get(SERVICES).raise_for_status().json())
 
     def state(self, agent: str) -> State:
         """Return the state of an agent, `unlisted` for one that is not in the catalogue."""
@@ -121,6 +126,14 @@ def states(document: Mapping[str, Any]) -> dict[str, State]:
         state = State(health.get("status", "unknown"), health.get("message", ""), health.get("reason", ""))
         by_name[entry["server"]["name"].rpartition("/")[2]] = state
     return by_name
+
+
+def services(document: Mapping[str, Any]) -> dict[str, State]:
+    """Return the states in the registry's list of services; `not probed` where nobody can ask, which is no trouble."""
+    return {
+        entry["name"]: State(entry["status"], entry.get("message", ""), entry.get("reason", ""))
+        for entry in document["services"]
+    }
 
 
 def _lacking(expected: Sequence[str], history: Sequence[str]) -> Sequence[str]:

@@ -92,5 +92,15 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
     try:
         waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=(_Ended, _Refused))
     except (waiting.NotYet, _Ended, _Refused) as error:
-        logs = [f"--- {title}\n{text}" for title, text in report.unwell(target.file.agents, states, target.logs)]
+        members = report.of_agents(target.file.agents, states) | _services(target)
+        logs = [f"--- {title}\n{text}" for title, text in report.unwell(members, target.logs)]
         raise CannotStart("\n".join([str(error), *([] if isinstance(error, _Ended) else logs)])) from None
+
+
+def _services(target: Target) -> dict[str, State]:
+    """Return the services as the registry last found them, none where it does not answer."""
+    try:
+        url = target.url(fleet_file.REGISTRY) + registry.SERVICES
+        return registry.services(httpx.get(url, timeout=registry.TIMEOUT, trust_env=False).json())
+    except Exception:  # the failure that is told has to be the first one
+        return {}

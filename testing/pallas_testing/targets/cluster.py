@@ -246,9 +246,11 @@ def _without(policy: dict[str, Any], caller: str) -> dict[str, Any]:
         name = labels.get("app.kubernetes.io/name", caller if caller == REGISTRY else None)
         return (name, labels.get("app.kubernetes.io/component")) != (caller, component)
 
-    rules = [{**rule, "from": list(filter(other, rule.get("from", [])))} for rule in policy["spec"].get("ingress", [])]
-    # a rule without anybody in `from` lets everybody in
-    return {**policy, "spec": {**policy["spec"], "ingress": [rule for rule in rules if rule["from"]]}}
+    rules = policy["spec"].get("ingress", [])
+    narrowed = [{**rule, "from": list(filter(other, rule["from"]))} if rule.get("from") else rule for rule in rules]
+    # a rule without anybody in `from` lets everybody in, so one that has lost all of them has to go
+    remaining = [rule for rule, before in zip(narrowed, rules, strict=True) if rule == before or rule["from"]]
+    return {**policy, "spec": {**policy["spec"], "ingress": remaining}}
 
 
 def images(manifest: str) -> list[str]:

@@ -28,6 +28,7 @@ class Stub(Target):
         self.metrics = "pallas_sessions 0.0\npallas_calls_in_flight 0.0\n"
         self.end = ""
         self.done: list[str] = []
+        self.services: list[dict[str, str]] = []
         self.unready = 0
         """How often /readyz says no."""
         self._bell = threading.Condition()
@@ -82,6 +83,12 @@ class Stub(Target):
         self.done.append(path)
         return 503 if self.unready >= 0 else 200
 
+    def body(self, path: str) -> str:
+        """Return the text at a path."""
+        if path == "/metrics":
+            return self.metrics
+        return json.dumps({"services": self.services} if path == "/services" else self._document())
+
     def _document(self) -> dict[str, Any]:
         health = {agent: {"status": status} | self.reasons.get(agent, {}) for agent, status in self.states.items()}
         entries = [
@@ -97,10 +104,8 @@ class Stub(Target):
                 self.end_headers()
                 if self.path == "/events":
                     self._stream()
-                elif self.path == "/metrics":
-                    self.wfile.write(stub.metrics.encode())
                 else:
-                    self.wfile.write(json.dumps(stub._document()).encode())
+                    self.wfile.write(stub.body(self.path).encode())
 
             def do_POST(self) -> None:
                 stub.done.append(f"POST {self.path}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,10 +36,14 @@ class Runner:
         self.lines: list[str] = []
         self.answers = {"kubectl config current-context": "mine\n", "helm template": MANIFEST}
         self.failure = ""
+        self.stdin: list[str] = []
         monkeypatch.setattr(commands, "run", self.run)
         monkeypatch.setattr(cluster, "Leash", self.leash)
 
-    def run(self, command: Sequence[str], *_: object, failure: type[Exception] = CannotStart, **__: object) -> str:
+    def run(
+        self, command: Sequence[str], *_: object, stdin: str | None = None, failure: type[Exception] = CannotStart
+    ) -> str:
+        self.stdin += [stdin] if stdin else []
         words = ["pallas-gen", *command[4:]] if "pallas_gen" in command else command
         line = " ".join(words)
         self.lines.append(line)
@@ -145,6 +150,63 @@ def test_faults_are_commands_and_what_undoes_them(fleet: Cluster, runner: Runner
     ]
     assert runner.lines == [f"kubectl --namespace ns {line}" for line in expected]
     fleet.stop()
+
+
+def policy(*callers: dict[str, str], others: bool = False) -> dict[str, Any]:
+    """Return a NetworkPolicy that lets these in, and whom the user lets in by a rule of its own."""
+    peers = [{"podSelector": {"matchLabels": labels}} for labels in callers]
+    rules = [{"ports": [{"port": 8080}], "from": peers}]
+    if others:
+        rules.append({"ports": [], "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]})
+    return {"metadata": {"name": "x", "resourceVersion": "7"}, "spec": {"ingress": rules}}
+
+
+AGENT = {"app.kubernetes.io/component": "agent", "app.kubernetes.io/name": "tech-research"}
+REGISTRY = {"app.kubernetes.io/component": "registry"}
+
+
+def test_a_partition_takes_the_caller_out_of_the_policy_and_back(fleet: Cluster, runner: Runner) -> None:
+    fleet.start()
+    runner.answers["get networkpolicy tech-research"] = json.dumps(policy(AGENT, REGISTRY, others=True))
+    runner.answers["get networkpolicy registry"] = json.dumps(policy())
+    fleet.partition("registry", "tech_research")()
+    narrowed, whole = [json.loads(text) for text in runner.stdin]
+    assert narrowed["spec"]["ingress"] == policy(AGENT, others=True)["spec"]["ingress"]
+    assert whole["spec"] == policy(AGENT, REGISTRY, others=True)["spec"]
+    assert "resourceVersion" not in whole["metadata"]
+    runner.answers["get networkpolicy tech-research"] = json.dumps(policy(AGENT))
+    with pytest.raises(CannotDisturb, match=r"partition: not on cluster: no NetworkPolicy lets registry and"):
+        fleet.partition("registry", "tech_research")
+    fleet.stop()
+
+
+def test_a_policy_without_callers_lets_nobody_in() -> None:
+    assert cluster._without(policy(AGENT), "tech-research")["spec"]["ingress"] == []
+    assert cluster._without(policy(AGENT), "other")["spec"] == policy(AGENT)["spec"]
+
+
+def test_a_secret_is_rotated_by_an_upgrade(fleet: Cluster, runner: Runner) -> None:
+    fleet.start()
+    file = fleet.file.path.with_name(".env")
+    file.write_text("first")
+    runner.lines.clear()
+    undo = fleet.rotate_secret(".env", "second")
+    assert file.read_text() == "second"
+    undo()
+    assert file.read_text() == "first"
+    upgrade = "helm upgrade --install hello chart --namespace ns --set-file secrets.env.content=.env --wait"
+    assert runner.lines == [upgrade, upgrade]
+    with pytest.raises(LookupError, match=r"the chart takes no secret from key\.txt"):
+        fleet.rotate_secret("key.txt", "second")
+    fleet.stop()
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [("lead", ("slow", "a", "b", None)), ("lead", ("cut", "a", "b", None)), ("fill_disk", "a")]
+)
+def test_what_a_pod_has_not_is_refused_with_the_reason(fleet: Cluster, verb: str, arguments: Sequence[Any]) -> None:
+    with pytest.raises(CannotDisturb, match=f"{arguments[0] if verb == 'lead' else verb}: not on cluster: "):
+        getattr(fleet, verb)(*arguments)
 
 
 def test_what_kubernetes_has_not_is_refused_by_name(fleet: Cluster, runner: Runner) -> None:

@@ -53,6 +53,11 @@ def test_partition(fleet):
     with pytest.raises(CannotDisturb, match="partition: model and nobody have no network of their own"):
         fleet.faults.partition("model", "nobody")
 
+def test_provider(fleet):
+    fleet.faults.provider.down()
+    with pytest.raises(AgentFailed):
+        fleet.agent("front").ask("good morning")
+
 def test_all_is_well_again(fleet):
     assert fleet.agent("front").ask("good morning").text.endswith("back: good morning")
 
@@ -204,7 +209,7 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(tmp_path: 
         check=False,
     )
     assert done.returncode == -9, done.stdout
-    assert done.stdout.count("PASSED") == 10, done.stdout
+    assert done.stdout.count("PASSED") == 11, done.stdout
     project = re.search(r"project (pallas-testing-\w+)", done.stdout)
     assert project, done.stdout
     engine = docker.from_env()
