@@ -63,6 +63,23 @@ def test_servers_that_only_running_the_module_tells(project: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_a_program_that_is_not_on_this_machine_is_a_warning(project: Path) -> None:
+    (project / "other.md").write_text("---\ntype: agent\nservers: [absent, here, elsewhere]\n---\nHello\n")
+    servers = {
+        "absent": "{command: no-such-uvx, args: [x]}",
+        "here": "{command: sh}",
+        "elsewhere": "{command: no-such-npx, env: {PATH: /opt}}",
+        "unused": "{command: no-such-npx}",
+    }
+    text = "".join(f"    {name}: {entry}\n" for name, entry in servers.items())
+    (project / "fastagent.config.yaml").write_text(f"mcp:\n  servers:\n{text}")
+    code, _, err = run("--agent", "other")
+    warning, _ = err.split("\n    ")
+    expected = "mcp.servers.absent.command: there is no program `no-such-uvx` here: as a process the agent is without"
+    assert (code, warning.startswith(f"warning: fastagent.config.yaml {expected}")) == (0, True)
+
+
 def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "agents.yaml").write_text(FLEET.replace("8202", "8201").replace("other.md", "none.md"))
     assert check.fleet(Path("agents.yaml"), {}) == 2

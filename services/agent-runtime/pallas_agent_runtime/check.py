@@ -6,6 +6,7 @@ Each agent is loaded in a process of its own, as it would be served: its module 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +17,8 @@ from pallas_agent_runtime import prepare, serve
 from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
-from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.fleet import fastagent_files
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 
 OK = 0
 WORLD = 1
@@ -46,7 +48,21 @@ def agent(path: Path, name: str) -> list[Problem]:
     absent = ", ".join(f"`{server}`" for server in sorted(loaded.servers - configured))
     message = f"uses MCP servers that there are not: {absent}"
     refuse_errors([prepared.settings.tree.problem(*keys, message=message, hint=hint)] if absent else [])
-    return list(prepared.warnings)
+    return [*prepared.warnings, *_absent_programs(prepared, loaded.servers)]
+
+
+def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iterator[Problem]:
+    """Yield a warning per server on stdio whose program is not here; the working directory is the project."""
+    configured = prepared.config.data["mcp"]["servers"]
+    file = (fastagent_files.config(prepared.settings.project) or Path(fastagent_files.CONFIG[0])).name
+    for name in sorted(set(servers) & configured.keys()):
+        command = configured[name].get("command")
+        elsewhere = "cwd" in configured[name] or "PATH" in (configured[name].get("env") or {})
+        if command and not elsewhere and not shutil.which(command):
+            where = Where(file, field=f"mcp.servers.{name}.command")
+            message = f"there is no program `{command}` here: as a process the agent is without this server"
+            hint = "install it (`uvx` comes with uv, `npx` with Node), or give the server's URL"
+            yield Problem(where, message, hint, "warning")
 
 
 def fleet(path: Path, environ: Mapping[str, str]) -> int:

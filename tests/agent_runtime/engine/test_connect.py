@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fast_agent.core.exceptions import FastAgentError
 
 from pallas_agent_runtime.engine.connect import Connections, Programs
 
@@ -39,6 +40,7 @@ class App:
         self._locks = {agent: asyncio.Lock() for agent in agents}
         self.attached: dict[str, list[str]] = {agent: [] for agent in agents}
         self.calls: Counter[str] = Counter()
+        self.errors: dict[str, Exception] = {"broken": OSError("broken")}
 
     def registered_agents(self) -> Any:
         without = SimpleNamespace(config=SimpleNamespace(servers=[]))
@@ -52,8 +54,8 @@ class App:
         self.calls[server] += 1
         async with self._locks[agent]:
             await asyncio.sleep(self._seconds[server])
-            if server == "broken":
-                raise OSError(server)
+            if server in self.errors:
+                raise self.errors[server]
             self.attached[agent].append(server)
 
 
@@ -147,6 +149,26 @@ def test_a_program_that_fails_is_started_again_without_any_turn() -> None:
         await turns.connections.close()
 
     run(test())
+
+
+def test_the_reason_names_the_program_that_is_missing_and_nothing_else_of_its_command_line() -> None:
+    async def test() -> None:
+        app = App({"absent": 0.0, "ended": 0.0})
+        absent, ended = (FastAgentError("MCP Server: it", "uvx x --token hunter2") for _ in range(2))
+        absent.__cause__ = FileNotFoundError(2, "No such file or directory", "/home/me/uvx")
+        ended.__cause__ = ConnectionError("Connection closed")
+        app.errors = {"absent": absent, "ended": ended}
+        reported: dict[str, str] = {}
+        connections = made(app, Programs(frozenset(app.errors), reported.__setitem__))
+        await connections.start_programs()
+        await connections.close()
+        assert reported == {
+            "absent": "not started: there is no program `uvx` here",
+            "ended": "not started: it ended before it answered; run its command by hand to see why",
+        }
+
+    with asyncio.Runner(loop_factory=Skipping) as runner:
+        runner.run(test())
 
 
 def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -> None:

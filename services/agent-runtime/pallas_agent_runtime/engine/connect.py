@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import structlog
 from fast_agent.core.agent_app import AgentApp
+from fast_agent.core.exceptions import FastAgentError
 
 from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
 
@@ -76,6 +79,16 @@ class Programs:
     def _report_presence(self, name: str) -> None:
         """Report a program, which is there once no instance is without it."""
         self._report(name, next(iter(self._late[name].values()), ""))
+
+
+def _reason(error: Exception) -> str:
+    """Return why a program did not start: of its command line no more than its name, for everybody reads the health."""
+    cause = error.__cause__
+    if isinstance(cause, FileNotFoundError) and cause.filename:
+        return f"there is no program `{PurePath(os.fsdecode(cause.filename)).name}` here"
+    if isinstance(error, FastAgentError):
+        return "it ended before it answered; run its command by hand to see why"
+    return type(error).__name__
 
 
 @dataclass(slots=True, eq=False)
@@ -192,7 +205,7 @@ class Connections:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
                 await self._app.attach_mcp_server(agent, name)
         except Exception as error:
-            self._programs.late(use, name, f"not started: {type(error).__name__}")
+            self._programs.late(use, name, f"not started: {_reason(error)}")
             return False
         else:
             self._programs.started(use, name, loop.time() - begun)
