@@ -196,8 +196,8 @@ class Compose(Target):
         """
         file.write_text(content, "utf-8")
         for member in (*self.file.agents, *self.file.services):
-            for container in self._containers(member):
-                if any(mount.get("Source") == str(file) for mount in container.attrs["Mounts"]):
+            for container in self._containers(member):  # Docker Desktop has a prefix of its own before the path
+                if any(str(mount.get("Source", "")).endswith(str(file)) for mount in container.attrs["Mounts"]):
                     container.restart(timeout=int(_GRACE))
 
     def fill_disk(self, agent: str) -> Undo:
