@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from pallas_testing.conformance import run
+from pallas_testing.conformance.evidence import Turn
+from pallas_testing.conformance.run import Kind, Question
+from pallas_testing.conformance.session import ERAS
+
 from . import decisions, suite
 from .projects import copy_example
 from .stack import Stack, running
@@ -36,6 +41,19 @@ def fleet(tmp_path_factory) -> Iterator[Stack]:
 def test_the_suite_finds_what_is_decided_and_nothing_else(fleet: Stack, server: decisions.Server, tmp_path) -> None:
     found = suite.run(f"{fleet.url(MEMBERS[server])}/mcp", tmp_path)
     assert decisions.problems(decisions.load(), server, found) == []
+
+
+@pytest.mark.parametrize("member", MEMBERS.values())
+async def test_each_keeps_the_pallas_contract(fleet: Stack, member: str) -> None:
+    kind: Kind = "registry" if member == "registry" else "agent"
+    turn = Turn("good morning", "good morning")
+    timeless = lambda: 0.0  # noqa: E731 - how fast a machine is today is not theirs to answer for
+    path = "" if kind == "registry" else "/mcp"
+    report = await run.check(Question(fleet.url(member) + path, eras=ERAS, turn=turn), clock=timeless)
+    assert (report.kind, report.of("broken")) == (kind, [])
+    unasked = {finding.id: finding.remark for finding in report.of("not asked")}
+    history = {"history.prompt", "history.content"} if member == "stateless" else set()
+    assert unasked.keys() == ({"health.no-model"} | history if kind == "agent" else set()), unasked
 
 
 @pytest.fixture(params=["legacy", "modern"])

@@ -15,12 +15,13 @@ from tests.e2e import suite
 
 pytestmark = pytest.mark.slow
 
+TIMELESS = lambda: 0.0  # noqa: E731 - how fast a machine is today is not theirs to answer for
 TURN = Turn("delegate what is pallas?", "It said: what is pallas?")
 
 
 async def judged(fleet: Any, agent: str, model: Any) -> Report:
     count = lambda: len(model.requests)  # noqa: E731
-    return await run.check(Question(fleet.url(agent), eras=ERAS, turn=TURN, model_requests=count))
+    return await run.check(Question(fleet.url(agent), eras=ERAS, turn=TURN, model_requests=count), clock=TIMELESS)
 
 
 async def test_an_agent_that_delegates_keeps_every_sentence(fleet: Any, model: Any) -> None:
@@ -29,7 +30,8 @@ async def test_an_agent_that_delegates_keeps_every_sentence(fleet: Any, model: A
 
 
 async def test_one_that_remembers_nothing_lacks_only_the_history(fleet: Any, model: Any) -> None:
-    report = await run.check(Question(fleet.url("tech_research"), eras=ERAS, turn=Turn("hello", "hello")))
+    question = Question(fleet.url("tech_research"), eras=ERAS, turn=Turn("hello", "hello"))
+    report = await run.check(question, clock=TIMELESS)
     assert report.of("broken") == []
     assert {finding.id for finding in report.of("not asked")} == {
         "history.prompt",
@@ -40,7 +42,8 @@ async def test_one_that_remembers_nothing_lacks_only_the_history(fleet: Any, mod
 
 async def test_it_finds_out_that_it_is_an_agent(fleet: Any) -> None:
     url = fleet.url("harper", "")
-    report, registry = await asyncio.gather(run.check(Question(url)), run.check(Question(url, kind="registry")))
+    asked = [Question(url), Question(url, kind="registry")]
+    report, registry = await asyncio.gather(*(run.check(question, clock=TIMELESS) for question in asked))
     assert (report.kind, report.conformant) == ("agent", True)
     assert [finding for finding in registry.findings if finding.verdict != "held"] == []  # its own entry is one, too
 

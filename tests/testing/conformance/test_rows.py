@@ -110,7 +110,11 @@ async def test_an_endpoint_that_is_no_mcp_breaks_the_registry_and_one_that_is_do
     (down,) = (await judged_registry(Registry())).of("not asked")
     assert (down.id, down.remark.partition(":")[0]) == ("registry.endpoints", "nobody answers at http")
     (closed,) = of(await judged_registry(Registry(), Agent(frozenset({"asks for a token"}))), "registry.endpoints")
-    assert (closed.verdict, closed.remark) == ("held", "asks for a token: http://agent.example:8080/mcp")
+    assert (closed.verdict, closed.remark) == ("held", "a token is asked for at http://agent.example:8080/mcp")
+    urls = ["http://agent.example:8080/mcp", "http://inside:8080/mcp"]
+    registry = Registry({"remotes": [{"type": "streamable-http", "url": url} for url in urls]})
+    (inside,) = of(await judged_registry(registry, Agent()), "registry.endpoints")
+    assert (inside.verdict, inside.remark) == ("held", "nobody answers at http://inside:8080/mcp")
 
 
 def test_every_row_was_seen_failing() -> None:

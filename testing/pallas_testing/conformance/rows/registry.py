@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pallas_testing.conformance.evidence import Catalogue
+from pallas_testing.conformance.evidence import Catalogue, connectable
 from pallas_testing.conformance.requirement import Table, demand, not_asked
 from pallas_testing.conformance.session import ERAS, spoken
+from pallas_testing.conformance.wire import Exchange
 
 TABLE: Table[Catalogue] = Table()
+_ABSENT = "nobody answers at"
 _OFFICIAL = "io.modelcontextprotocol.registry/official"
 
 
@@ -86,16 +89,19 @@ def _is_time(value: dict[str, Any]) -> bool:
     decision="0009",
 )
 def endpoints(evidence: Catalogue) -> str:
-    absent, closed = [], []
-    for url, openings in evidence.endpoints.items():
-        if any(spoken(era, opening) for era, opening in zip(ERAS, openings, strict=True)):
-            continue
-        if any(opening.status in (401, 403) for opening in openings):
-            closed.append(url)
-        elif all(opening.failure for opening in openings):
-            absent.append(url)
-        else:
-            demand(False, openings[0], f"an answer of MCP at {url}")
-    if absent:
-        not_asked(f"nobody answers at {', '.join(absent)}: an agent that is down, or out of reach from here")
-    return f"asks for a token: {', '.join(closed)}" if closed else ""
+    states = {url: _state(url, openings) for url, openings in evidence.endpoints.items()}
+    for entry in evidence.document.messages[-1]["servers"]:
+        urls = connectable(entry["server"])
+        if urls and all(states[url] == _ABSENT for url in urls):
+            not_asked(f"{_ABSENT} {', '.join(urls)}: an agent that is down, or out of reach from here")
+    return "; ".join(f"{state} {url}" for url, state in states.items() if state)
+
+
+def _state(url: str, openings: Sequence[Exchange]) -> str:
+    """Return a remark on an endpoint, empty for one that speaks MCP."""
+    if any(spoken(era, opening) for era, opening in zip(ERAS, openings, strict=True)):
+        return ""
+    if any(opening.status in (401, 403) for opening in openings):
+        return "a token is asked for at"
+    demand(all(opening.failure for opening in openings), openings[0], f"an answer of MCP at {url}")
+    return _ABSENT
