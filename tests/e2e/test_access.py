@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -25,6 +26,8 @@ from .stack import running
 from .test_local import PATIENCE, Pallas
 
 UI, HARPER = "ui-token-of-this-test-only", "harper-token-of-this-test-only"
+GATEWAY = "gateway-token-of-this-test-only"
+BEHIND = "/agents/harper/mcp"
 FLEET = """\
 name: access-e2e-{pid}
 registry_port: {ports[0]}
@@ -33,6 +36,10 @@ registry: {{probe_interval: 0.5}}
 access:
   tokens:
     ui: {{file: secrets/ui.token}}
+    gateway: {{file: secrets/gateway.token}}
+gateway:
+  port: {ports[3]}
+  agents: [harper]
 agents:
   harper:
     card: agents/harper.md
@@ -62,22 +69,23 @@ def config(tmp_path: Path) -> Path:
         (project / folder).mkdir(parents=True)
     for name, servers in (("harper", "research"), ("research", "")):
         (project / "agents" / f"{name}.md").write_text(CARD.format(name=name, servers=servers))
-    for name, token in (("ui", UI), ("harper", HARPER)):
+    for name, token in (("ui", UI), ("harper", HARPER), ("gateway", GATEWAY)):
         (project / "secrets" / f"{name}.token").write_text(f"{token}\n")
     path = project / "agents.yaml"
-    path.write_text(FLEET.format(pid=os.getpid(), ports=free_ports(3), pool=pool()))
+    path.write_text(FLEET.format(pid=os.getpid(), ports=free_ports(4), pool=pool()))
     return path
 
 
 @pytest.mark.docker
 async def test_in_containers(config: Path) -> None:
     with running(config) as stack:  # up and healthy, in start order, or it raises
-        await healthy_and_closed({name: stack.url(name) for name in ("registry", "harper", "research")})
+        await healthy_and_closed({name: stack.url(name) for name in ("registry", "harper", "research", "gateway")})
         assert probed(f"{stack.url('harper')}/mcp").startswith("unauthenticated")
         assert probed(f"{stack.url('harper')}/mcp", "--token-file", config.parent / "secrets/ui.token").startswith("ok")
         told = json.dumps([container.attrs for container in stack.containers().values()]) + stack.logs()
     assert UI not in told + (config.parent / "compose.yaml").read_text()
     assert HARPER not in told
+    assert GATEWAY not in told
 
 
 @pytest.mark.slow
@@ -85,8 +93,9 @@ async def test_as_processes(config: Path, tmp_path: Path) -> None:
     fleet = Pallas(config, tmp_path / "pallas.log")
     try:
         urls = {name: fleet.url(name) for name in ("registry", "harper", "research")}
+        urls["gateway"] = f"http://127.0.0.1:{yaml.safe_load(config.read_text())['gateway']['port']}"
         await healthy_and_closed(urls)
-        assert not any(token in fleet.said for token in (UI, HARPER))
+        assert not any(token in fleet.said for token in (UI, HARPER, GATEWAY))
     finally:
         await asyncio.to_thread(stop, fleet)
 
@@ -104,6 +113,31 @@ async def healthy_and_closed(urls: dict[str, str]) -> None:
     for era in scenario.ERAS:
         delegated = f'***CALL_TOOL research__research {{"message": "hello from {era}"}}'
         assert f"hello from {era}" in await ask(f"{urls['harper']}/mcp", era, delegated)
+    await through_the_gateway(urls["gateway"], urls["registry"])
+
+
+async def through_the_gateway(gateway: str, registry: str) -> None:
+    """It asks for the caller's token, leads to the agent that it names in both eras, and to no other."""
+    await closed(gateway + BEHIND)
+    for era in scenario.ERAS:
+        assert f"guarded {era}" in await ask(gateway + BEHIND, era, f"guarded {era}")
+    message = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    bearer = {"authorization": f"Bearer {UI}"}
+    other = await http_client.request("POST", f"{gateway}/agents/research/mcp", headers=bearer, body=message)
+    assert (other.status, json.loads(other.body)["error"]["data"]["reason"]) == (404, "unknown_agent")
+    own = await http_client.request(
+        "POST", gateway + BEHIND, headers={"authorization": f"Bearer {GATEWAY}"}, body=message
+    )
+    assert own.status == 401  # what it shows to agents lets nobody in
+    async with asyncio.timeout(PATIENCE):
+        while await followed(registry) != [("gateway", "ok")]:
+            await asyncio.sleep(0.2)
+
+
+async def followed(registry: str) -> list[tuple[str, str]]:
+    """Return what the registry follows beside the agents, with its state."""
+    document = json.loads((await http_client.request("GET", f"{registry}/services")).body)
+    return [(entry["name"], entry["status"]) for entry in document["services"]]
 
 
 async def closed(url: str) -> None:
