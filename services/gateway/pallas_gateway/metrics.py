@@ -8,7 +8,7 @@ from collections.abc import Collection
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
 from pallas_contract import __version__
-from pallas_gateway.data_plane.record import END, LISTEN, Call, Record
+from pallas_gateway.data_plane.record import END, Call, Record
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Those of the OpenTelemetry convention for `mcp.server.operation.duration`."""
@@ -17,7 +17,7 @@ METHODS = frozenset(
     {"initialize", "ping", "server/discover", "tools/call", "tools/list", "prompts/get", "prompts/list"}
     | {"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe"}
     | {"completion/complete", "logging/setLevel", "notifications/cancelled", "notifications/initialized"}
-    | {"subscriptions/listen", LISTEN, END, ""}
+    | {"subscriptions/listen", ""}
 )
 
 
@@ -48,17 +48,22 @@ class Metrics:
     def end(self, record: Record) -> None:
         call = record.call
         self._count(call, -1)
-        if call.method != LISTEN:  # it lasts as long as its listener likes
+        if not call.listens:
             agent = call.agent if call.agent in self._agents else OTHER
-            method = call.method if call.method in METHODS else OTHER
-            self._seconds.labels(agent, method, record.outcome).observe(record.seconds)
+            self._seconds.labels(agent, _method(call), record.outcome).observe(record.seconds)
 
     def render(self) -> bytes:
         """Return the exposition in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def _count(self, call: Call, change: int) -> None:
-        if call.method != LISTEN:
+        if not call.listens:
             self._open += change
             self._in_flight.set(self._open)
             (self.idle.clear if self._open else self.idle.set)()
+
+
+def _method(call: Call) -> str:
+    if call.http_method == "DELETE":
+        return END
+    return call.method if call.method in METHODS else OTHER

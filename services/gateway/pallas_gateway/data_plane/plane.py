@@ -85,7 +85,8 @@ class _Exchange:
         self._id: str | int | None = None
         self.answer = answer
         agent: str = scope["path_params"][AGENT]
-        self.call = Call(agent, self._caller.name if self._caller else "", _METHODS.get(scope["method"], ""))
+        name = self._caller.name if self._caller else ""
+        self.call = Call(agent, name, _METHODS.get(scope["method"], ""), http_method=scope["method"])
 
     async def run(self) -> Outcome:
         """Answer the request, and return what became of it."""

@@ -25,6 +25,13 @@ class Call:
     method: str
     name: str | None = None
     """Tool, prompt, task, or the URI of a resource."""
+    http_method: str = "POST"
+    """The only one of the two methods that a body cannot claim."""
+
+    @property
+    def listens(self) -> bool:
+        """Return whether it lasts as long as its listener likes."""
+        return self.http_method == "GET"
 
 
 @dataclass(frozen=True, slots=True)
