@@ -36,6 +36,8 @@ _BROUGHT_BY = {
     "yaml": "pyyaml",
 }
 """Modules whose packages are called otherwise."""
+_FASTMCP = "mcp.server.fastmcp"
+"""A module of MCP's SDK 1, as most servers import it; the image has 2."""
 
 
 @cache
@@ -51,6 +53,12 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
     declared = {normalized(name) for name in distributions}
     for name, node in _unconditional(module.tree.body):
         top = name.partition(".")[0]
+        if f"{name}.".startswith(f"{_FASTMCP}."):
+            message = f"imports `{_FASTMCP}`, which version 2 of the MCP SDK in the agent image does not have"
+            hint = (
+                "write `from mcp.server import MCPServer`, as docs/services.md does, or run it from an image of its own"
+            )
+            yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
         if top in sys.stdlib_module_names or top in _image() or _local(name, text_of):
             continue
         package = _BROUGHT_BY.get(top, top)

@@ -38,6 +38,20 @@ def said(text: str, *declared: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "text",
+    ["from mcp.server.fastmcp import FastMCP\n", "from mcp.server import fastmcp\n", "import mcp.server.fastmcp\n"],
+)
+def test_what_the_sdk_of_before_had_is_a_warning_with_what_it_is_called_now(text: str) -> None:
+    with pytest.raises(ImportError):
+        exec(text)
+    (warning,) = said(text)
+    assert warning.startswith(
+        "warning: agents/scout.py:1:1: imports `mcp.server.fastmcp`, which version 2 of the MCP SDK"
+    )
+    assert said("from mcp.server import MCPServer\n") == []
+
+
+@pytest.mark.parametrize(
+    "text",
     [
         "import os, json.decoder\nfrom __future__ import annotations\n",
         "import agents.coded\nfrom agents import coded\nfrom agents.coded import x\nfrom lib import tools\n",
