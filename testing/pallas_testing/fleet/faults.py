@@ -40,7 +40,12 @@ class Provider:
 
     def _tell(self, model: str, method: str, body: Mapping[str, object]) -> None:
         code = _TELL.format(url=f"{self._target.own_url(model)}/outage", method=method, body=dict(body))
-        self._target.execute(model, code)
+        try:
+            self._target.execute(model, code)
+        except CannotDisturb as error:
+            raise CannotDisturb(
+                f"provider: {model} is no scripted model of the kit, or one of before: {error}"
+            ) from None
 
 
 class Faults:

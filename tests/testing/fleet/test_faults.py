@@ -116,6 +116,17 @@ def test_a_fleet_without_a_model_of_its_own_has_no_provider(target: Able, tmp_pa
         Faults(target).provider.down()
 
 
+def test_a_model_that_is_none_of_the_kit_cannot_be_had_to_fail(target: Able, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(member: str, code: str) -> str:
+        raise CannotDisturb(f"in {member}: HTTP Error 404: Not Found")
+
+    monkeypatch.setattr(target, "execute", fail)
+    faults = Faults(target)
+    with pytest.raises(CannotDisturb, match=r"^provider: model is no scripted model of the kit, .*: in model: HTTP"):
+        faults.provider.down()
+    assert faults.done == []
+
+
 @pytest.mark.parametrize(
     ("verb", "arguments"),
     [
