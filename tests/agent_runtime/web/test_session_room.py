@@ -8,13 +8,27 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import _error_response
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.sessions import Sessions
+from pallas_contract import names
 
 MOST = 20
+
+
+def through_the_gateway(app: ASGIApp) -> ASGIApp:
+    """Return `app` behind a gate that has verified the gateway's token."""
+    user = AuthenticatedUser(AccessToken(token="gateway-0123456789", client_id=names.GATEWAY, scopes=[]))
+
+    async def verified(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "user": user}, receive, send)
+
+    return verified
 
 
 class Transport:
@@ -52,12 +66,25 @@ class Agent:
         self.sessions = Sessions(self.transport, most, idle=100, clock=lambda: self.now)
 
     async def ask(
-        self, key: str = "", body: bytes = b"", address: str = "10.0.0.1", method: str = "POST"
+        self,
+        key: str = "",
+        body: bytes = b"",
+        *,
+        address: str = "10.0.0.1",
+        method: str = "POST",
+        behind: str = "",
     ) -> httpx.Response:
+        """Send a request; `behind` is the caller of whom the gateway tells."""
         self.now += 1
-        transport = httpx.ASGITransport(self.sessions, client=(address, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://agent") as http:
-            return await http.request(method, "/mcp", content=body, headers={"mcp-session-id": key} if key else {})
+        head = {"mcp-session-id": key} if key else {}
+        app: ASGIApp = self.sessions
+        if behind:
+            app = through_the_gateway(self.sessions)
+            head[names.CALLER_HEADER] = behind
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app, client=(address, 1)), base_url="http://agent"
+        ) as http:
+            return await http.request(method, "/mcp", content=body, headers=head)
 
     async def open(self, address: str = "10.0.0.1", messages: int = 0) -> str:
         key: str = (await self.ask(address=address)).headers["mcp-session-id"]
@@ -180,3 +207,33 @@ async def test_sessions_that_the_transport_has_ended_are_forgotten() -> None:
     agent.now += 101
     assert len(agent.sessions) == 0
     assert (await agent.ask(idle)).status_code == 200  # it is the transport that knows
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_nobody_uses_the_session_of_another_caller_of_the_gateway(method: str) -> None:
+    agent = Agent()
+    agent.transport.release.set()
+    key = (await agent.ask(behind="ui")).headers["mcp-session-id"]
+    strange = await agent.ask(key, method=method, behind="phone")
+    unknown = await agent.ask("made-up", method=method, behind="phone")
+    assert (strange.status_code, strange.content) == (unknown.status_code, unknown.content)
+    assert strange.status_code == 404
+    assert (await agent.ask(key, behind="ui")).status_code == 200
+    assert agent.transport.open == [key]
+
+
+async def test_a_session_that_is_forgotten_is_nobodys() -> None:
+    """The transport may hold it a moment longer, and could not tell its owner from others."""
+    agent = Agent()
+    key = (await agent.ask(behind="ui")).headers["mcp-session-id"]
+    agent.now += 101
+    assert len(agent.sessions) == 0
+    assert (await agent.ask(key, behind="phone")).status_code == 404
+
+
+async def test_a_session_that_is_not_found_is_answered_as_by_the_sdk() -> None:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(_error_response("Session not found", 404)), base_url="http://agent"
+    ) as http:
+        expected = (await http.post("/mcp")).json()
+    assert (await Agent().ask("made-up", behind="phone")).json() == expected

@@ -80,9 +80,13 @@ class Sessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        if headers.get(_ID, "") in self._open:
+        if headers.get("mcp-protocol-version", "") not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
+            await self._app(scope, receive, send)
+        elif _ID in headers and not self._may_use(scope, headers[_ID]):
+            await _not_found()(scope, receive, send)
+        elif headers.get(_ID, "") in self._open:
             await self._use(scope, receive, send, key=headers[_ID])
-        elif _ID in headers or headers.get("mcp-protocol-version", "") not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
+        elif _ID in headers:
             await self._app(scope, receive, send)
         elif len(self) >= self._most and not self._idle_ones():
             self.refused += 1
@@ -91,6 +95,14 @@ class Sessions:
             await JSONResponse(body, 503, {"retry-after": str(RETRY_AFTER)})(scope, receive, send)
         else:
             await self._begin(scope, receive, send)
+
+    def _may_use(self, scope: Scope, key: str) -> bool:
+        """Return whether the session is the caller's, as far as somebody is asked who they are.
+
+        The SDK compares tokens, and behind the gateway all callers have one.
+        """
+        session = self._open.get(key)
+        return caller(HTTPConnection(scope)) is None or (session is not None and session.owner == _owner(scope))
 
     async def _use(self, scope: Scope, receive: Receive, send: Send, *, key: str) -> None:
         session = self._open[key]
@@ -200,6 +212,12 @@ def _request_id(body: bytes) -> set[str | int]:
 def _twice(number: str | int) -> Response:
     error = {"code": INVALID_REQUEST, "message": "a request with this id is under way in this session"}
     return JSONResponse({"jsonrpc": "2.0", "id": number, "error": error}, 400)
+
+
+def _not_found() -> Response:
+    """Return the SDK's answer for a session that it does not know."""
+    error = {"code": INVALID_REQUEST, "message": "Session not found"}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 404)
 
 
 async def _nothing() -> Message:
