@@ -49,6 +49,14 @@ def test_nothing_may_write_but_the_job_that_publishes(path: Path) -> None:
         assert jobs(path)[name]["permissions"] == {"contents": "write", "id-token": "write", "attestations": "write"}
 
 
+def test_only_a_pushed_tag_publishes_and_all_files_are_attested(root: Path) -> None:
+    """`gh workflow run --ref v1` has a tag too, and its files are for nobody."""
+    publish = jobs(root / ".github/workflows/release.yml")["publish"]
+    assert publish["if"] == "github.event_name == 'push' && github.ref_type == 'tag'"
+    subjects = [step["with"] for step in publish["steps"] if step.get("uses", "").startswith("actions/attest@")]
+    assert subjects == [{"subject-checksums": "dist/SHA256SUMS"}, {"subject-path": "dist/SHA256SUMS"}]
+
+
 @each
 def test_every_job_ends(path: Path) -> None:
     assert [name for name, job in jobs(path).items() if job.get("timeout-minutes", 1000) > 90] == []
