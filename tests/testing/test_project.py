@@ -23,7 +23,7 @@ agents:
     port: 24102
 services:
   model: {module: model, port: 24110}
-  argos: {image: argos}
+  argos: {image: argos, port: 8000}
 networks:
   mode: shared
 """
@@ -50,6 +50,7 @@ def test_a_copy_has_ports_of_its_own_and_the_lines_of_the_original(project: Path
     ports = [copy.port(member) for member in ("harper", "tech_research", "model", "registry")]
     assert len({*ports, 24101, 24102, 24110, 24200}) == 8
     assert copy.port("argos") is None
+    assert "argos: {image: argos, port: 8000}" in copy.path.read_text(), "a port inside its container"
     lines = copy.path.read_text().splitlines()
     assert lines[5] == "    card: agents/tech_research.md  # keep"
     assert lines[-1] == f"registry_port: {copy.registry_port}"

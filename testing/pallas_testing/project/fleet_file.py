@@ -31,8 +31,9 @@ class NoFleetFile(Exception):
 class FleetFile:
     """The members of a fleet by their names in agents.yaml.
 
-    `agents` and `services` map names to ports (None where the file gives none), `calls` agents to the members that they
-    depend on. `gateway` is its port, None where the fleet has none.
+    `agents` and `services` map names to ports of this machine, `calls` agents to the members that they depend on. None
+    stands where the file gives no port, or one inside the container of an image, which is the image's affair. `gateway`
+    is its port, None where the fleet has none.
     """
 
     path: Path
@@ -86,7 +87,7 @@ def read(path: Path) -> FleetFile:
         name=str(top.get("name", "")),
         registry_port=_port(top.get("registry_port")) or DEFAULT_REGISTRY_PORT,
         agents={name: _port(entry.get("port")) for name, entry in agents.items()},
-        services={name: _port(entry.get("port")) for name, entry in services.items()},
+        services={name: None if "image" in entry else _port(entry.get("port")) for name, entry in services.items()},
         gateway=_gateway_port(top.get(GATEWAY)),
         calls={name: tuple(map(str, entry.get("depends_on") or ())) for name, entry in agents.items()},
         models=tuple(name for name, entry in services.items() if entry.get("provides") in _MODELS),
