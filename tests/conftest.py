@@ -33,7 +33,6 @@ LONGEST = (
     "agent_runtime/test_probed.py",
     "registry/status_page/test_browser.py",
     "e2e/test_upstream.py",
-    "e2e/test_registration.py",
     "e2e/test_access.py",
     "e2e/test_demo.py",
 )

@@ -1,23 +1,31 @@
-"""Ports and address ranges for tests that run side by side: each worker of pytest-xdist has its own share."""
+"""Ports and address ranges for tests that run side by side: each worker of pytest-xdist has its own share.
+
+What is given here is claimed as the plugin's fleets claim theirs, so that neither takes what is the other's.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 import socket
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from ipaddress import IPv4Network
 from itertools import cycle
 
+from pallas_testing.project.claims import Claims
+
 _LANE = int(os.environ.get("PALLAS_TEST_LANE", "0"))
 """Which of two runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
 _BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 32_000))
 """Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
 those of the examples, which a person may have running."""
-_POOL = IPv4Network("10.213.0.0/16")
-"""The default `networks.pool` of a fleet."""
+_CLAIMED: deque[socket.socket] = deque()
+"""Claims of the last ports: each is long in use, or was never to be, before it is given up."""
+_AT_ONCE = 200
+_SHARES = Claims()
 
 
 def worker() -> tuple[int, int]:
@@ -37,8 +45,14 @@ def _shuffled() -> Iterator[int]:
 def free_port() -> int:
     """Return a port of this machine that nobody listens on, and that no other worker returns."""
     for port in _shuffled():
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            claim.bind(("127.0.0.1", port))
+            _CLAIMED.append(claim)
+            if len(_CLAIMED) > _AT_ONCE:
+                _CLAIMED.popleft().close()
             return port
+        claim.close()
     raise AssertionError("a cycle has no end")
 
 
@@ -47,11 +61,10 @@ def free_ports(count: int) -> list[int]:
     return [free_port() for _ in range(count)]
 
 
+@cache
 def pool() -> IPv4Network:
     """Return the part of the default pool for the container networks of this worker's fleets.
 
     Docker refuses a network that overlaps with one of another fleet.
     """
-    number, _ = worker()
-    shares = list(_POOL.subnets(new_prefix=20))
-    return shares[(2 * number + _LANE) % len(shares)]
+    return _SHARES.pool()

@@ -9,6 +9,14 @@ from pathlib import Path
 from tests.ports import free_ports, pool
 
 
+def edited(example: Path, folder: Path, *, more: str = "") -> Path:
+    """Copy `example` below `folder`, with `more` keys, for the plugin to start; return the path of the agents.yaml."""
+    project = shutil.copytree(example, folder / example.name, ignore=shutil.ignore_patterns("__pycache__"))
+    config = project / "agents.yaml"
+    config.write_text(config.read_text() + _patience(config.read_text()) + more)
+    return config
+
+
 def copy_example(example: Path, folder: Path, *, name: str = "", more: str = "") -> Path:
     """Copy `example` below `folder` with ports and subnets of its own, perhaps another `name`, and `more` keys.
 
@@ -22,9 +30,13 @@ def copy_example(example: Path, folder: Path, *, name: str = "", more: str = "")
         text += f"registry_port: {next(ports)}\n"
     if name:
         text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
-    if "defaults:" not in text:  # a busy machine takes long to connect
-        text += 'defaults: {env: {PALLAS_CONNECT_TIMEOUT: "30"}}\n'
+    text += _patience(text)
     if "networks:" not in text + more:
         text += f"networks: {{pool: {pool()}}}\n"
     config.write_text(text + more)
     return config
+
+
+def _patience(text: str) -> str:
+    """Return keys for a busy machine, which takes long to connect."""
+    return "" if "defaults:" in text else 'defaults: {env: {PALLAS_CONNECT_TIMEOUT: "30"}}\n'

@@ -1,35 +1,49 @@
-"""A fleet in containers: the generated compose file brought up by testcontainers, and what can be done to it."""
+"""A fleet in containers, brought up by the plugin's fixture, and what only containers have."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import docker
+import yaml
 from docker.constants import DEFAULT_DOCKER_API_VERSION
 from docker.models.containers import Container
 from docker.types import EndpointConfig
-from testcontainers.compose import DockerCompose
 
 from pallas_contract import __version__, names
+from pallas_testing.fleet import start
+from pallas_testing.fleet.start import Running
+from pallas_testing.targets.base import Order
+from pallas_testing.targets.compose import Compose
 
 from . import leftovers
+
+RARE = {"healthcheck": {"interval": "20s", "start_period": "300s", "start_interval": "3s"}}
+"""Each check is a program in a container and costs 0.2 s of CPU: ten containers that are checked every 10 s, or every
+second while they start, keep a core from what they are checked for."""
+
+PATIENCE = 540.0
+"""Seconds until a fleet is up, on a machine that has much else to do: a test here may take ten minutes."""
+
+_engine = cache(docker.from_env)
 
 
 class Stack:
     """A running compose project; agents are called by their names in agents.yaml."""
 
-    def __init__(self, compose: DockerCompose, config: Path, engine: docker.DockerClient) -> None:
-        self.compose, self.config, self._engine = compose, config, engine
-        self.first_look: dict[str, str] = {}
-        """The registry's states when `up --wait` had returned."""
-        self.project = re.search(r"^name: (\S+)$", config.read_text(), re.MULTILINE)[1]  # type: ignore[index]
+    def __init__(self, running: Running) -> None:
+        assert isinstance(running.target, Compose)
+        self.target = running.target
+        self.config, self.project = self.target.file.path, self.target.project
+        self.url, self.kill, self.start = self.target.url, self.target.kill, self.target.restore
+        self.freeze, self.thaw = self.target.pause, self.target.resume
 
     def container(self, member: str) -> Container:
         """The one container of a member, running or not."""
@@ -39,18 +53,13 @@ class Stack:
     def replicas(self, member: str) -> list[Container]:
         """All containers of a member, running or not."""
         labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={names.slug(member)}"]
-        return self._engine.containers.list(all=True, filters={"label": labels})
+        return _engine().containers.list(all=True, filters={"label": labels})
 
     def containers(self) -> dict[str, Container]:
         """Every container of the project by its service."""
         label = f"com.docker.compose.project={self.project}"
-        found = self._engine.containers.list(all=True, filters={"label": label})
+        found = _engine().containers.list(all=True, filters={"label": label})
         return {item.labels["com.docker.compose.service"]: item for item in found}
-
-    def url(self, member: str) -> str:
-        """Where the host reaches an agent or the registry."""
-        (binding,) = self.container(member).attrs["NetworkSettings"]["Ports"][f"{names.CONTAINER_PORT}/tcp"]
-        return f"http://{binding['HostIp']}:{binding['HostPort']}"
 
     def addresses(self, member: str) -> set[str]:
         """The member's address in each of its networks."""
@@ -75,7 +84,7 @@ class Stack:
     @contextmanager
     def beside(self, network: str, name: str, code: str) -> Iterator[Callable[[], list[str]]]:
         """A container that is no member of the fleet, on one of its networks, running `code`; the lines it printed."""
-        container = self._engine.containers.run(
+        container = _engine().containers.run(
             f"pallas-agent:{__version__}",
             ["-c", code],
             detach=True,
@@ -95,58 +104,40 @@ class Stack:
 
     def generate(self) -> None:
         """`pallas-gen compose` anew."""
-        generate(self.config)
+        command = [Path(sys.executable).with_name("pallas-gen"), "compose"]
+        done = subprocess.run(command, check=False, cwd=self.config.parent, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
 
     def up(self) -> None:
-        """`docker compose up -d --wait --remove-orphans`, as a user does after a change."""
-        command = ["docker", "compose", "up", "-d", "--wait", "--remove-orphans"]
+        """`docker compose up -d --wait --remove-orphans`, as a user does after a change.
+
+        It gives the whole fleet up for one whose check has failed, as that of a container does which was paused.
+        """
+        end = time.monotonic() + 120
+        while unwell := [name for name, container in self.containers().items() if container.health == "unhealthy"]:
+            assert time.monotonic() < end, f"unhealthy: {unwell}"
+            time.sleep(0.5)
+        command = ["docker", "compose", "--project-name", self.project, "up", "-d", "--wait", "--remove-orphans"]
         done = subprocess.run(command, check=False, cwd=self.config.parent, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{done.stderr}\n{self.logs()}"
 
-    def kill(self, agent: str) -> None:
-        self.container(agent).kill()
-
-    def start(self, agent: str) -> None:
-        self.container(agent).start()
-
-    def freeze(self, agent: str) -> None:
-        self.container(agent).pause()
-
-    def thaw(self, agent: str) -> None:
-        """Its healthcheck may have failed meanwhile: `up` would give the whole fleet up for it."""
-        self.container(agent).unpause()
-        end = time.monotonic() + 60
-        while self.container(agent).health != "healthy":
-            assert time.monotonic() < end, f"{agent} is {self.container(agent).health}"
-            time.sleep(0.2)
-
     def logs(self) -> str:
-        out, err = self.compose.get_logs()
-        return out + err
-
-
-def generate(config: Path) -> None:
-    """Run `pallas-gen compose` in the project folder of `config`."""
-    command = [Path(sys.executable).with_name("pallas-gen"), "compose"]
-    done = subprocess.run(command, check=False, cwd=config.parent, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+        return "".join(map(self.target.logs, self.target.file.members))
 
 
 @contextmanager
-def running(config: Path) -> Iterator[Stack]:
-    """The project of `config` compiled and up; nothing of it is left afterwards."""
-    generate(config)
-    engine = docker.from_env()
-    compose = DockerCompose(config.parent, compose_file_name="compose.yaml", pull=False, wait=True, keep_volumes=False)
-    stack = Stack(compose, config, engine)
-    with leftovers.owned(stack.project):
-        try:
-            compose.start()
-            yield stack
-        except subprocess.CalledProcessError as error:
-            error.add_note(error.stderr.decode("utf-8", "replace") if error.stderr else "")
-            error.add_note(stack.logs())
-            raise
-        finally:
-            compose.stop(down=True)
-            engine.close()
+def running(config: Path, expected: Mapping[str, str] | None = None) -> Iterator[Running]:
+    """Yield the fleet of an agents.yaml in containers, up; nothing of it is left afterwards.
+
+    `expected` has the states other than `ok` that agents come up in.
+    """
+    entries = yaml.safe_load(config.read_text())
+    members = {**entries["agents"], **entries.get("services", {}), "registry": {}}
+    services = {names.slug(name): RARE for name, entry in members.items() if "image" not in entry}  # may have no check
+    config.with_name("compose.override.yaml").write_text(yaml.safe_dump({"services": services}))
+    folder = config.parent.with_name(f"{config.parent.name}.running")
+    folder.mkdir()
+    with start.running("compose", Order(config, folder), expected or {}, patience=PATIENCE) as fleet:
+        assert isinstance(fleet.target, Compose)
+        with leftovers.owned(fleet.target.project):  # of containers beside the fleet
+            yield fleet

@@ -1,5 +1,7 @@
 """A fleet whose agents ask for tokens: in containers and as processes it is healthy, and answers its callers only.
 
+In containers an agent outside of it, on the host, registers with it and outlives its registry.
+
 harper and research answer with the question; `***CALL_TOOL name {...}` makes such an agent call a tool.
 """
 
@@ -7,49 +9,58 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client
-from tests.ports import free_ports, pool
+from pallas_testing.fleet import Fleet, start
+from pallas_testing.fleet.start import Running
+from pallas_testing.targets.base import Order
 
 from . import scenario
-from .stack import running
-from .test_local import PATIENCE, Pallas
+from .local import PATIENCE
+from .registration import CAPABILITIES, TOKEN, outside, say
+from .stack import Stack
 
 UI, HARPER = "ui-token-of-this-test-only", "harper-token-of-this-test-only"
 GATEWAY = "gateway-token-of-this-test-only"
 BEHIND = "/agents/harper/mcp"
 FLEET = """\
-name: access-e2e-{pid}
-registry_port: {ports[0]}
-networks: {{pool: {pool}}}
-registry: {{probe_interval: 0.5}}
+name: access-e2e
+networks: {pool: 10.213.0.0/16}
+registry:
+  probe_interval: 0.5
+  registration:
+    tokens: {partners: {file: keys/partners}}
+    store: true
+    reach: [10.213.0.0/16]
 access:
   tokens:
-    ui: {{file: secrets/ui.token}}
-    gateway: {{file: secrets/gateway.token}}
+    ui: {file: secrets/ui.token}
+    gateway: {file: secrets/gateway.token}
 gateway:
-  port: {ports[3]}
+  port: 24703
   agents: [harper]
 agents:
   harper:
     card: agents/harper.md
-    port: {ports[1]}
+    port: 24701
     depends_on: [research]
   research:
     card: agents/research.md
-    port: {ports[2]}
-    access: {{tokens: {{harper: {{file: secrets/harper.token}}}}}}
+    port: 24702
+    access: {tokens: {harper: {file: secrets/harper.token}}}
 """
+"""The host is the gateway of each network in the pool."""
+CALLS = {"harper": "research", "research": ""}
 CARD = """\
 ---
 type: agent
@@ -61,48 +72,36 @@ You are {name}.
 """
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """The fleet's agents.yaml, in a folder with cards and tokens that the containers' user may enter."""
-    project = tmp_path / "project"
-    for folder in ("agents", "secrets"):
-        (project / folder).mkdir(parents=True)
-    for name, servers in (("harper", "research"), ("research", "")):
-        (project / "agents" / f"{name}.md").write_text(CARD.format(name=name, servers=servers))
-    for name, token in (("ui", UI), ("harper", HARPER), ("gateway", GATEWAY)):
-        (project / "secrets" / f"{name}.token").write_text(f"{token}\n")
-    path = project / "agents.yaml"
-    path.write_text(FLEET.format(pid=os.getpid(), ports=free_ports(4), pool=pool()))
-    return path
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("processes", marks=pytest.mark.slow), pytest.param("compose", marks=pytest.mark.docker)],
+)
+def running_fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The fleet, up and well on each target."""
+    project = tmp_path_factory.mktemp("access")
+    files = {"secrets/ui.token": UI, "secrets/harper.token": HARPER, "secrets/gateway.token": GATEWAY}
+    files |= {"keys/partners": TOKEN, "agents.yaml": FLEET}
+    files |= {f"agents/{name}.md": CARD.format(name=name, servers=calls) for name, calls in CALLS.items()}
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(f"{text.rstrip()}\n")
+    with start.running(
+        request.param, Order(project / "agents.yaml", tmp_path_factory.mktemp("running")), {}
+    ) as running:
+        yield running
 
 
-@pytest.mark.docker
-async def test_in_containers(config: Path) -> None:
-    with running(config) as stack:  # up and healthy, in start order, or it raises
-        await healthy_and_closed({name: stack.url(name) for name in ("registry", "harper", "research", "gateway")})
-        assert probed(f"{stack.url('harper')}/mcp").startswith("unauthenticated")
-        assert probed(f"{stack.url('harper')}/mcp", "--token-file", config.parent / "secrets/ui.token").startswith("ok")
-        told = json.dumps([container.attrs for container in stack.containers().values()]) + stack.logs()
-    assert UI not in told + (config.parent / "compose.yaml").read_text()
-    assert HARPER not in told
-    assert GATEWAY not in told
-
-
-@pytest.mark.slow
-async def test_as_processes(config: Path, tmp_path: Path) -> None:
-    fleet = Pallas(config, tmp_path / "pallas.log")
-    try:
-        urls = {name: fleet.url(name) for name in ("registry", "harper", "research")}
-        urls["gateway"] = f"http://127.0.0.1:{yaml.safe_load(config.read_text())['gateway']['port']}"
-        await healthy_and_closed(urls)
-        assert not any(token in fleet.said for token in (UI, HARPER, GATEWAY))
-    finally:
-        await asyncio.to_thread(stop, fleet)
-
-
-def stop(fleet: Pallas) -> None:
-    fleet.process.kill()  # its children die with it
-    fleet.process.wait()
+async def test_it_is_healthy_and_answers_its_callers_only(fleet: Fleet, running_fleet: Running) -> None:
+    members = ("registry", "harper", "research", "gateway")
+    await healthy_and_closed({name: fleet.url(name) for name in members})
+    assert probed(f"{fleet.url('harper')}/mcp").startswith("unauthenticated")
+    assert probed(f"{fleet.url('harper')}/mcp", "--token-file", fleet.folder / "secrets/ui.token").startswith("ok")
+    places = "".join(map(fleet.logs, members))
+    if fleet.target == "compose":
+        places += json.dumps([container.attrs for container in Stack(running_fleet).containers().values()])
+        places += (fleet.folder / "compose.yaml").read_text()
+    assert places
+    assert not any(token in places for token in (UI, HARPER, GATEWAY))
 
 
 async def healthy_and_closed(urls: dict[str, str]) -> None:
@@ -163,3 +162,41 @@ async def ask(url: str, era: str, message: str, token: str = UI) -> str:
     text = "\n".join(getattr(block, "text", "") for block in result.content)
     assert not result.is_error, text
     return text
+
+
+@pytest.mark.parametrize("running_fleet", ["compose"], indirect=True)
+@pytest.mark.docker
+async def test_an_agent_outside_of_the_fleet_registers_is_probed_and_outlives_the_registry(running_fleet):
+    stack = Stack(running_fleet)
+    networks = stack.container("registry").attrs["NetworkSettings"]["Networks"]
+    gateway = networks[f"{stack.project}_registry"]["Gateway"]
+    async with outside() as port:
+        about = {"capabilities": CAPABILITIES, "heartbeat_interval": 2, "url": f"http://{gateway}:{port}/mcp"}
+        assert (await say(stack, "server.register", **about))[0] == 200
+        await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
+        entry = (await scenario.catalogue(stack.url("registry")))["feature-extractor"]
+        assert entry["_meta"][server_json.REGISTRATION_META]["schema"] == CAPABILITIES["schema"]
+        status, refused = await say(stack, "server.register", **{**about, "url": "http://169.254.169.254/mcp"})
+        assert (status, refused["error"]["code"]) == (400, -32602)
+
+        stack.kill("registry")
+        stack.start("registry")
+        await scenario.until_states(stack.url("registry"), {"feature-extractor": "unknown"}, within=60)
+        assert (await say(stack, "agent.heartbeat", status="active"))[0] == 200
+        await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
+        stack.container("registry").remove(force=True)
+        stack.up()
+        assert (await say(stack, "agent.heartbeat", status="active"))[0] == 200
+        await scenario.until_states(stack.url("registry"), {"feature-extractor": "ok"}, within=60)
+    await say(stack, "agent.heartbeat", status="active")
+    await scenario.until_states(stack.url("registry"), {"feature-extractor": "error"}, within=60)
+
+    assert (await say(stack, "server.deregister"))[0] == 200
+    assert "feature-extractor" not in await scenario.states(stack.url("registry"))
+    registry = stack.container("registry")
+    assert TOKEN not in str(registry.attrs)
+    assert stack.python("registry", "print(open('/run/secrets/registration-partners').read())") == TOKEN
+    assert stack.python("registry", "print(__import__('os').path.exists('/project/keys'))") == "False"
+    writable = [mount["Destination"] for mount in registry.attrs["Mounts"] if mount["RW"]]
+    assert writable == ["/state"]
+    assert registry.attrs["HostConfig"]["ReadonlyRootfs"] is True

@@ -22,9 +22,9 @@ from mcp.client.streamable_http import streamable_http_client
 from pallas_contract import __version__
 
 from . import collector, scenario
+from .registration import CAPABILITIES, TOKEN, outside, say
 from .release import READY, Release, call, namespace, until
 from .test_access import HARPER, UI, ask, closed
-from .test_registration import CAPABILITIES, TOKEN, outside, say
 
 pytestmark = pytest.mark.cluster
 

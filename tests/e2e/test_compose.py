@@ -17,10 +17,12 @@ from mcp import Client
 
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client, probe
+from pallas_testing.fleet.start import Running
 from tests.ports import free_port
 
 from . import collector, daedalus, scenario
-from .projects import copy_example
+from .examples import copied_from
+from .projects import edited
 from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
@@ -81,30 +83,34 @@ def with_image(config: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def fleet(root, tmp_path_factory, somebody_elses) -> Iterator[Stack]:
+def running_fleet(root, tmp_path_factory, somebody_elses) -> Iterator[Running]:
     """examples/02-pallas with an image of somebody else, isolated networks, up for all tests here."""
-    folder = tmp_path_factory.mktemp("compose")
-    config = copy_example(
+    config = edited(
         root / "examples" / "02-pallas",
-        folder,
-        name=f"pallas-e2e-{os.getpid()}",
+        tmp_path_factory.mktemp("compose"),
         more="registry: {probe_interval: 1}\ntelemetry: {otlp_endpoint: 'http://otel-collector:4318'}\n",
     )
     with_image(config, somebody_elses)
-    with running(config) as stack:
-        stack.first_look = asyncio.run(scenario.states(stack.url("registry")))
-        yield stack
+    with running(config) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def stack(running_fleet: Running) -> Stack:
+    """The same, and what only containers have."""
+    return Stack(running_fleet)
 
 
 @pytest.fixture
-async def up(fleet: Stack) -> Stack:
+async def up(stack: Stack) -> Stack:
     """The fleet with every agent ok."""
-    await scenario.until_states(fleet.url("registry"), scenario.ALL_OK, within=60)
-    return fleet
+    await scenario.until_states(stack.url("registry"), scenario.ALL_OK, within=60)
+    return stack
 
 
-def test_the_first_look_after_up_shows_every_agent_ok(fleet):
-    assert fleet.first_look == scenario.ALL_OK
+async def test_the_first_look_after_up_shows_every_agent_ok(stack):
+    await asyncio.to_thread(stack.up)
+    assert await scenario.states(stack.url("registry")) == scenario.ALL_OK
 
 
 async def test_the_registry_publishes_public_and_inner_addresses(up):
@@ -223,10 +229,6 @@ async def test_the_registry_follows_a_crash(up):
     await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up)
 
 
-async def test_the_registry_follows_a_freeze(up):
-    await scenario.registry_follows_a_freeze(up.url("registry"), f"{up.url('harper')}/mcp", up)
-
-
 async def test_the_registry_follows_a_removed_and_recreated_container(up):
     up.container("engineering").remove(force=True)
     await scenario.until_states(up.url("registry"), {"engineering": "error"}, within=60)
@@ -301,19 +303,16 @@ async def says_why_it_refuses_its_input(stack: Stack) -> None:
 
 
 async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path):
-    config = copy_example(
-        root / "examples" / "01-hello",
-        tmp_path,
-        name=f"hello-e2e-{os.getpid()}",
-        more="networks: flat\npublic_url: https://{name}.example.test\n",
-    )
+    example = root / "examples" / "01-hello"
+    config = edited(example, tmp_path, more="networks: flat\npublic_url: https://{name}.example.test\n")
     keys = config.parent / "keys"
     keys.mkdir()
     (keys / "api.txt").write_text("canary-value\n")
     more = "    secrets: {API_KEY: {file: keys/api.txt}}\n    keep_conversations: true\n    card:"
-    text = config.read_text().replace("    card:", more)
-    config.write_text(text)
-    with running(config) as stack:
+    config.write_text(config.read_text().replace("    card:", more))
+    with running(config) as fleet:
+        stack = Stack(fleet)
+        config, keys, text = stack.config, stack.config.parent / "keys", stack.config.read_text()
         await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
         answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
         assert "good morning" in answer.text
@@ -350,3 +349,6 @@ async def test_a_collector_on_the_network_telemetry_gets_one_trace_of_all_agents
         for era in scenario.ERAS:
             ask = partial(scenario.harper_delegates, f"{up.url('harper')}/mcp", era)
             await collector.until_traced(ask, logs, everyone)
+
+
+globals().update(copied_from("02-pallas"))

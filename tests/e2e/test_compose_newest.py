@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import docker
 import pytest
 
 from . import scenario
-from .projects import copy_example
-from .stack import running
+from .projects import edited
+from .stack import Stack, running
 
 pytestmark = [pytest.mark.docker, pytest.mark.versions]
 
@@ -25,8 +24,8 @@ def newest(root, monkeypatch) -> None:
 
 
 async def test_compose_5_starts_a_fleet_leaves_it_alone_and_ends_it(root, tmp_path, newest) -> None:
-    config = copy_example(root / "examples" / "01-hello", tmp_path, name=f"newest-e2e-{os.getpid()}")
-    with running(config) as stack:
+    with running(edited(root / "examples" / "01-hello", tmp_path)) as fleet:
+        stack = Stack(fleet)
         await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
         answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
         assert "good morning" in answer.text

@@ -4,7 +4,6 @@ as far as it applies to them, and the MCP Inspector, the client that most people
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +15,12 @@ from pallas_testing.conformance import run
 from pallas_testing.conformance.evidence import Turn
 from pallas_testing.conformance.run import Kind, Question
 from pallas_testing.conformance.session import ERAS
+from pallas_testing.fleet import Fleet
+from pallas_testing.fleet.start import Running
 
 from . import decisions, suite
-from .projects import copy_example
-from .stack import Stack, running
+from .projects import edited
+from .stack import running
 
 pytestmark = [pytest.mark.docker, pytest.mark.conformance]
 
@@ -30,21 +31,20 @@ Inspect = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory) -> Iterator[Stack]:
+def running_fleet(tmp_path_factory) -> Iterator[Running]:
     """The project in conformance/fleet, up for all tests here."""
-    config = copy_example(HERE / "fleet", tmp_path_factory.mktemp("conformance"), name=f"conformance-{os.getpid()}")
-    with running(config) as stack:
-        yield stack
+    with running(edited(HERE / "fleet", tmp_path_factory.mktemp("conformance"))) as fleet:
+        yield fleet
 
 
 @pytest.mark.parametrize("server", decisions.SERVERS)
-def test_the_suite_finds_what_is_decided_and_nothing_else(fleet: Stack, server: decisions.Server, tmp_path) -> None:
+def test_the_suite_finds_what_is_decided_and_nothing_else(fleet: Fleet, server: decisions.Server, tmp_path) -> None:
     found = suite.run(f"{fleet.url(MEMBERS[server])}/mcp", tmp_path)
     assert decisions.problems(decisions.load(), server, found) == []
 
 
 @pytest.mark.parametrize("member", MEMBERS.values())
-async def test_each_keeps_the_pallas_contract(fleet: Stack, member: str) -> None:
+async def test_each_keeps_the_pallas_contract(fleet: Fleet, member: str) -> None:
     kind: Kind = "registry" if member == "registry" else "agent"
     turn = Turn("good morning", "good morning")
     timeless = lambda: 0.0  # noqa: E731 - how fast a machine is today is not theirs to answer for
@@ -57,7 +57,7 @@ async def test_each_keeps_the_pallas_contract(fleet: Stack, member: str) -> None
 
 
 @pytest.fixture(params=["legacy", "modern"])
-def inspect(request: pytest.FixtureRequest, fleet: Stack, tmp_path: Path) -> Inspect:
+def inspect(request: pytest.FixtureRequest, fleet: Fleet, tmp_path: Path) -> Inspect:
     """`inspect(member, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
 
     def run(member: str, method: str, *options: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +12,11 @@ import pytest
 from mcp import Client
 
 from pallas_contract.documents import server_json
+from pallas_testing.fleet.start import Running
 
 from . import scenario
-from .projects import copy_example
+from .examples import copied_from
+from .projects import edited
 from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
@@ -27,22 +28,22 @@ REPLICAS = 3
 
 
 @pytest.fixture(scope="module")
-def pool(root, tmp_path_factory) -> Iterator[Stack]:
+def running_fleet(root, tmp_path_factory) -> Iterator[Running]:
     """The example with one replica more, up for all tests here."""
-    example, folder = root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool")
     more = "registry: {probe_interval: 1}\n"
-    config = copy_example(example, folder, name=f"data-pool-{os.getpid()}", more=more)
+    config = edited(root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool"), more=more)
     config.write_text(config.read_text().replace("replicas: 2", f"replicas: {REPLICAS}"))
-    with running(config) as stack:
-        yield stack
+    with running(config) as fleet:
+        yield fleet
 
 
 @pytest.fixture
-async def up(pool: Stack) -> Stack:
+async def up(running_fleet: Running) -> Stack:
     """The fleet with every agent ok, and each of the three replicas asked and well: a test may have ended one."""
-    await scenario.until_states(pool.url("registry"), ALL_OK, within=60)
+    pool = Stack(running_fleet)
+    await scenario.until_states(pool.url("registry"), ALL_OK, within=240)
     await scenario.until_probed(
-        pool.url("registry"), "market_data", lambda: pool.seen_by_registry("market_data"), within=60
+        pool.url("registry"), "market_data", lambda: pool.seen_by_registry("market_data"), within=240
     )
     assert len(pool.seen_by_registry("market_data")) == REPLICAS
     return pool
@@ -125,3 +126,6 @@ async def test_the_report_can_do_without_news(up):
 def test_only_the_orchestrator_can_be_reached_from_outside(up):
     published = {name for name, item in up.containers().items() if any(item.ports.values())}
     assert published == {"orchestrator", "registry"}
+
+
+globals().update(copied_from("03-data-pool"))

@@ -1,0 +1,24 @@
+"""The tests that a user may copy from an example, run on the fleets that tests here have up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from tests.installed import ROOT
+
+
+def copied_from(example: str) -> dict[str, Callable[..., object]]:
+    """Return the tests in the folder `tests` of an example by their names.
+
+    A module here that takes them in lends them its fixture `running_fleet`, and so its fleet.
+    """
+    folder = ROOT / "examples" / example / "tests"
+    (path,) = folder.glob("test_*.py")
+    sys.path.insert(0, str(folder))  # so pytest rewrites the assertions, as it does for the user
+    try:
+        tests = vars(import_module(path.stem))
+    finally:
+        sys.path.remove(str(folder))
+    return {name: test for name, test in tests.items() if name.startswith("test_")}
