@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench lock wheel release audit clean
+.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench proof lock wheel release audit clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ pictures: setup ## take the pictures in docs/pictures anew, by Chromium of a fle
 
 bench: setup ## run the benchmarks, each beside its peer, on a quiet machine; ARGS=NAME picks
 	@tools/bench $(ARGS)
+
+proof: setup ## put the kit to the proof, for an hour and more, and write docs/proof.md; ARGS='--scale 0.1 turns' does a part
+	@$(PY) -m proof $(ARGS)
 
 lock: setup ## resolve requirements/*.lock; ARGS=--upgrade takes the newest of everything
 	@tools/lock $(ARGS)

@@ -28,6 +28,7 @@ LONGEST = (
     "tools/supply_chain/test_release.py",
     "e2e/test_baked.py",
     "e2e/test_data_pool.py",
+    "e2e/test_local_data_pool.py",
     "chart/test_policy.py",
     "agent_runtime/test_bad_input.py",
     "agent_runtime/test_probed.py",

@@ -189,23 +189,24 @@ async def _play(folder) -> Notes:
 
 
 @pytest.mark.parametrize("fault", TABLE, ids=lambda fault: f"{fault.number}-{fault.name}")
-def test_each_fault_is_published_as_what_it_is_and_in_time(notes: Notes, fault: Fault) -> None:
+def test_each_fault_is_published_as_what_it_is_and_in_time(notes: Notes, fault: Fault, record_property) -> None:
     published = notes.published(fault.agent, notes.began, notes.ended)
     assert {change.new for change in published} == {fault.state} - {"ok"}
     state, reason = notes.during[fault.agent]
     assert state == fault.state
     assert re.search(fault.reason, reason), reason
     for change in published:
-        print(f"{fault.number} {fault.name}: {change.new} after {change.at - notes.began:.1f} s")
+        record_property(f"{fault.name}: {change.new}", f"{change.at - notes.began:.1f} s, bound {fault.within:g} s")
         assert change.at - notes.began <= fault.within + BUSY
         assert re.search(fault.reason, change.reason), change.reason
 
 
 @pytest.mark.parametrize("fault", TABLE, ids=lambda fault: f"{fault.number}-{fault.name}")
-def test_each_is_ok_again_within_an_interval(notes: Notes, fault: Fault) -> None:
+def test_each_is_ok_again_within_an_interval(notes: Notes, fault: Fault, record_property) -> None:
     back = notes.published(fault.agent, notes.ended, notes.left)
     assert [change.new for change in back] == ([] if fault.state == "ok" else ["ok"])
     for change in back:
+        record_property(f"{fault.name}: ok again", f"{change.at - notes.ended:.1f} s, bound {BACK:g} s")
         heeded = RETRY_AFTER if fault.name in ("429", "503") else 0
         assert change.at - notes.ended <= BACK + heeded + BUSY
 

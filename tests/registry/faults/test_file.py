@@ -90,7 +90,9 @@ async def test_20_each_change_of_the_file_changes_the_etag_once(running, tmp_pat
     watch.cancel()
 
 
-async def test_18_a_registry_killed_in_the_middle_of_a_reload_says_the_same_again(running, tmp_path: Path) -> None:
+async def test_18_a_registry_killed_in_the_middle_of_a_reload_says_the_same_again(
+    running, tmp_path: Path, record_property
+) -> None:
     """Killed at moments of a seeded choice while the file is replaced; nothing is torn, because it writes nothing."""
     ground, where = running
     port = int(str(ground.client.base_url.port))
@@ -117,7 +119,7 @@ async def test_18_a_registry_killed_in_the_middle_of_a_reload_says_the_same_agai
         aside.rename(file)
         assert sorted(path.name for path in tmp_path.iterdir()) == listing
     for seconds, alone in zip(took, imported, strict=True):
-        print(f"back after {seconds:.2f} s; its imports alone take {alone:.2f} s")
+        record_property("back", f"{seconds:.2f} s; its imports alone take {alone:.2f} s")
     assert median(took) <= max(RESTART, IMPORTS * median(imported))
 
 

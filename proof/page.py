@@ -1,0 +1,97 @@
+"""docs/proof.md of what was measured, and nothing else: a row without a measure says that it was not run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from proof.faults import VERBS
+from proof.results import Measure, Step
+from proof.rows import SECTIONS, Row
+
+_HEAD = """\
+# Proof
+
+What the kit holds, and what was measured when it was last put to the proof. `make proof` runs the long form of each row
+and writes this page; `make proof ARGS='--scale 0.1 turns'` runs a part of it. The tests named in
+[proof/rows.py](../proof/rows.py) are the short form, and run with every `make test`.
+
+![Time until the registry tells of a fault, beside its bound](pictures/proof.svg)
+
+"""
+_STEPS = """\
+## When, where, how much
+A scale below 1 means that durations and counts were that share of the full ones. What the machine had to do besides is
+in its load (of one minute, with two cores 2 is all they can do); times of a busy machine are upper ends.
+
+| step | when | scale | seed | machine |
+|---|---|---|---|---|
+"""
+_TAIL = """\
+## Beside the peers
+Ratios are measured by `make bench`, and stand with their date and machine in [benchmarks](../benchmarks/README.md).
+"""
+NOT_RUN = "**not run**"
+_SCALED = {"fuzz", "hundreds", "clients", "turns", *(f"faults-{target}" for target in VERBS)}
+
+
+def render(steps: Sequence[Step]) -> str:
+    """Return the page as Markdown."""
+    measures = [measure for step in steps for measure in step.measures]
+    parts = [_HEAD, *_missing(steps)]
+    for title, rows in SECTIONS.items():
+        parts.append(f"## {title}\n| | what | expected | measured |\n|---|---|---|---|\n")
+        parts.extend(_row(row, [measure for measure in measures if measure.row == row.number]) for row in rows)
+        parts.append("\n")
+    parts.append(_STEPS)
+    parts.extend(f"| {s.name} | {s.date} | {s.scale:g} | {s.seed} | {s.machine} |\n" for s in steps)
+    return "".join([*parts, "\n", _TAIL])
+
+
+def _missing(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield what did not hold, what was not run, and what was run in a smaller form."""
+    measures = [measure for step in steps for measure in step.measures]
+    if broken := [f"{m.row} ({m.what})" for m in measures if not m.held or "FAILED" in m.text]:
+        yield f"**Not held:** {'; '.join(broken)}.\n\n"
+    scales = {step.name: step.scale for step in steps}
+    run = {measure.row for step in steps for measure in step.measures if _is_long(step.name, measure.row)}
+    rows = [row for section in SECTIONS.values() for row in section]
+    if names := [f"{row.number} ({row.what})" for row in rows if row.number not in run]:
+        yield f"**Not run in the long form:** {'; '.join(names)}. Their short form runs with every `make test`.\n\n"
+    if targets := [target for target in VERBS if f"faults-{target}" not in scales]:
+        yield f"**No fault was injected on:** {', '.join(targets)}.\n\n"
+    if smaller := [f"{name} at {scale:g}" for name, scale in scales.items() if scale < 1 and name in _SCALED]:
+        yield f"**Run at a part of the full scale:** {', '.join(smaller)}.\n\n"
+
+
+def _is_long(step: str, row: str) -> bool:
+    """Return True where a step is the long form of a row."""
+    (long,) = (entry.long for section in SECTIONS.values() for entry in section if entry.number == row)
+    return step.startswith(long)  # tests-..., faults-TARGET
+
+
+def _row(row: Row, measures: Sequence[Measure]) -> str:
+    cell = "<br>".join(map(line, measures)) or NOT_RUN
+    return f"| {row.number} | {row.what} | {row.expected} | {cell} |\n"
+
+
+def line(measure: Measure) -> str:
+    """Return one measure in words: `compose: kill until error: 3.1 s, worst 5.4 s of 6 (bound 6 s)`."""
+    target = f"{measure.target}: " if measure.target else ""
+    if not measure.values:
+        return f"{target}{measure.what}: {measure.text}"
+    unit = f" {measure.unit}" if measure.unit else ""
+    if len(measure.values) <= 2:
+        values = ", ".join(f"{number(value)}{unit}" for value in measure.values)
+    else:
+        median, worst = statistics.median(measure.values), max(measure.values)
+        values = f"{number(median)}{unit}, worst {number(worst)}{unit} of {len(measure.values)}"
+    bound = (
+        "" if measure.bound is None else f" (bound {number(measure.bound)}{unit}{'' if measure.held else ', NOT HELD'})"
+    )
+    return f"{target}{measure.what}: {values}{bound}"
+
+
+def number(value: float) -> str:
+    """Return three digits that mean something, and no point behind a whole number."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
