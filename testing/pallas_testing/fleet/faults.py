@@ -10,10 +10,13 @@ from pallas_testing.targets.base import CannotDisturb, Target, Undo
 from pallas_testing.targets.relay import Course
 
 _TELL = """
-import json, urllib.request
+import json, urllib.error, urllib.request
 body = {body!r}
 request = urllib.request.Request({url!r}, json.dumps(body).encode() if body else None, method={method!r})
-urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request, timeout=30).close()
+try:
+    urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request, timeout=30).close()
+except urllib.error.HTTPError as error:
+    raise SystemExit(f"{{error}}: {{error.read().decode()}}")
 """
 
 

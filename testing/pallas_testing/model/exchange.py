@@ -104,6 +104,10 @@ class Reply:
     finish: Finish = "stop"
 
 
+class CannotFail(Exception):
+    """A backend that cannot be had to fail; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """An HTTP error of the provider."""

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from pallas_testing.model.exchange import Failure, Request
+from pallas_testing.model.exchange import CannotFail, Failure, Request
 from pallas_testing.model.matching import Unscripted
 from pallas_testing.model.scripted import ScriptedModel
 from pallas_testing.model.sending import Sender
@@ -102,8 +102,11 @@ def create_app(backend: Backend, closing: asyncio.Event | None = None) -> Starle
         return JSONResponse({"object": "list", "data": entries, "has_more": False})
 
     async def outage(http: HttpRequest) -> Response:
-        """Begin an outage with the fields of a `Failure`, or end it."""
-        backend.fail(Failure(**_object(await http.body())) if http.method == "PUT" else None)
+        """Begin an outage with the fields of a `Failure`, or end it; 409 of a backend that cannot fail."""
+        try:
+            backend.fail(Failure(**_object(await http.body())) if http.method == "PUT" else None)
+        except CannotFail as error:
+            return JSONResponse({"error": {"message": str(error)}}, status_code=409)
         return Response(status_code=204)
 
     async def model(http: HttpRequest) -> Response:

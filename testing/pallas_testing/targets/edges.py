@@ -61,8 +61,8 @@ class Edges:
                 f"{fault}: {caller} does not call {callee} on a network of their own: agents.yaml has no such "
                 "depends_on, or its networks.mode is `shared`"
             )
-        (asking,) = self._containers(caller)
-        (asked,) = self._containers(callee)
+        asking = self._only(fault, caller)
+        asked = self._only(fault, callee)
         address = asked.attrs["NetworkSettings"]["Networks"][network.name]["IPAddress"]
         port = _port(asking, callee)
         container, options = self._detach(network, asked)
@@ -102,6 +102,20 @@ class Edges:
         if not containers:
             raise LookupError(f"{member} has no container that runs")
         return containers
+
+    def _only(self, fault: str, member: str) -> Container:
+        """Return the container of a member that has one.
+
+        Raises:
+            CannotDisturb: it has replicas, and a relay would lead only one of them.
+        """
+        containers = self._containers(member)
+        if len(containers) > 1:
+            raise CannotDisturb(
+                f"{fault}: {member} runs as {len(containers)} replicas, and a relay stands between two containers: "
+                f"scale {member} to 1"
+            )
+        return containers[0]
 
     def _detach(self, network: Network, container: Container) -> tuple[Container, dict[str, Any]]:
         """Take a container from a network; return what brings it back to where it was."""

@@ -14,6 +14,8 @@ import pytest
 
 from pallas_testing.fleet.faults import Faults
 from pallas_testing.model import ScriptedModel, serving
+from pallas_testing.model.exchange import CannotFail
+from pallas_testing.model.server import Scripted
 from pallas_testing.project import fleet_file
 from pallas_testing.targets import table
 from pallas_testing.targets.base import CannotDisturb, Order, Undo
@@ -107,6 +109,24 @@ def test_the_provider_is_down_or_limits_until_the_end_of_the_test(
         assert httpx.get(f"{model.url}/v1/models", trust_env=False).status_code == 200
     assert set(target.done) == {"in model"}
     assert model.problems() == []
+
+
+def test_a_model_that_cannot_fail_says_why(target: Able, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise CannotFail("it records a provider")
+
+    def execute(_: str, code: str) -> str:
+        done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+        raise CannotDisturb(done.stderr)
+
+    monkeypatch.setattr(Scripted, "fail", fail)
+    monkeypatch.setattr(target, "execute", execute)
+    with serving(ScriptedModel()) as model:
+        monkeypatch.setattr(target, "own_url", lambda _: model.url)
+        faults = Faults(target)
+        with pytest.raises(CannotDisturb, match=r"^HTTP Error 409: Conflict: .*records a provider"):
+            faults.provider.down()
+    assert faults.done == []
 
 
 def test_a_fleet_without_a_model_of_its_own_has_no_provider(target: Able, tmp_path: Path) -> None:

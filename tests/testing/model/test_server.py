@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from pallas_testing.model import Reply, ScriptedModel, serving
-from pallas_testing.model.server import Scripted
+from pallas_testing.model.cassette.recording import Recorder
+from pallas_testing.model.server import Scripted, create_app
 from pallas_testing.model.serving import Server
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -137,3 +138,16 @@ def test_a_rule_of_one_agent_is_asked_before_those_of_everybody(http: httpx.Clie
     with pytest.raises(AssertionError, match=r"agents\.You are Ann\.rules\.0: scripted 2 times, asked 1 times"):
         scripted_model.verify()
     scripted_model.follow(type(scripted_model._matcher.script)())
+
+
+async def test_an_outage_of_a_recorded_provider_is_refused_and_its_end_is_not(tmp_path: Path) -> None:
+    recorder = Recorder("http://provider.example", tmp_path / "cassette.yaml", print)
+    transport = httpx.ASGITransport(create_app(recorder))
+    async with httpx.AsyncClient(transport=transport, base_url="http://model") as http:
+        refused = await http.put("/outage", json={"status": 503})
+        assert (refused.status_code, refused.json()["error"]["message"].partition(":")[0]) == (
+            409,
+            "the model records a provider",
+        )
+        assert (await http.delete("/outage")).status_code == 204
+    await recorder.close()

@@ -89,6 +89,15 @@ def test_who_has_no_edge_is_refused_by_the_name_of_the_fault(engine: Engine) -> 
     assert engine.done == []
 
 
+@pytest.mark.parametrize("member", ["harper", "tech_research"])
+def test_replicas_are_led_by_no_relay(engine: Engine, monkeypatch: pytest.MonkeyPatch, member: str) -> None:
+    containers = Edges._containers
+    monkeypatch.setattr(Edges, "_containers", lambda self, name: containers(self, name) * (1 + (name == member)))
+    with pytest.raises(CannotDisturb, match=f"^slow: {member} runs as 2 replicas, .*: scale {member} to 1$"):
+        Edges(engine, "p").lead("slow", "harper", "tech_research", COURSE)  # type: ignore[arg-type]
+    assert engine.done == []
+
+
 def test_a_relay_has_the_name_of_the_callee_until_the_end(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments: list[str] = []
 

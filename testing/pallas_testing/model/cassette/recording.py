@@ -13,7 +13,7 @@ from starlette.requests import Request as HttpRequest
 
 from pallas_testing.model.cassette import recorded
 from pallas_testing.model.cassette.secrets import Scrubber
-from pallas_testing.model.exchange import Failure, Reply, Request
+from pallas_testing.model.exchange import CannotFail, Failure, Reply, Request
 from pallas_testing.model.sending import Sender
 from pallas_testing.model.wire import Api, sse
 
@@ -45,7 +45,13 @@ class Recorder:
         return None
 
     def fail(self, outage: Failure | None) -> None:
-        """Go on asking the provider: only it can be down."""
+        """Refuse an outage, and let the end of one pass.
+
+        Raises:
+            CannotFail: only the provider itself can be down.
+        """
+        if outage is not None:
+            raise CannotFail("the model records a provider: only a script or a cassette can be had to fail")
 
     def refuse(self, what: str) -> None:
         """Say that a call is none that could be recorded."""
