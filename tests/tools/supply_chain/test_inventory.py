@@ -82,3 +82,20 @@ def test_licences_are_read_where_packages_say_them(tmp_path: Path) -> None:
         "by-text": "",
         "by-nothing": "",
     }
+
+
+def test_one_unknown_classifier_leaves_no_licence(tmp_path: Path) -> None:
+    group, mit = ("Classifier: License :: OSI Approved", "Classifier: License :: OSI Approved :: MIT License")
+    gpl = "Classifier: License :: OSI Approved :: GNU General Public License v3 (GPLv3)"
+    files = {
+        **metadata("group", group, "Classifier: License :: DFSG approved", mit),
+        **metadata("group-only", group, "License: MIT"),
+        **metadata("mixed", mit, gpl),
+        **metadata("copyleft", gpl, "License: MIT"),
+    }
+    assert {item.name: item.licence for item in components(tmp_path, {}, files) if item.kind == "python"} == {
+        "group": "MIT",
+        "group-only": "MIT",
+        "mixed": "",
+        "copyleft": "",
+    }

@@ -27,6 +27,8 @@ _CLASSIFIERS = {
     "The Unlicense (Unlicense)": "Unlicense",
 }
 """SPDX identifiers of the classifiers that packages use; `BSD License` is read as the stricter of its two."""
+_GROUPS = {"OSI Approved", "DFSG approved"}
+"""Classifiers that name no licence."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,13 +117,18 @@ def python_component(metadata: Message | Any, scope: Literal["required", "option
 
 
 def _licence(metadata: Message | Any) -> str:
-    """Return the licence: by PEP 639, else by the classifiers, else the field if it is one short line."""
+    """Return the licence: by PEP 639, else by the classifiers, else the field if it is one short line.
+
+    It is empty where a classifier is none of those that are known, whatever the others and the field say.
+    """
     if metadata["License-Expression"]:
         return str(metadata["License-Expression"])
-    classifiers = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier", []) if "License ::" in line]
-    names = sorted({_CLASSIFIERS[name] for name in classifiers if name in _CLASSIFIERS})
-    if names:
-        return " AND ".join(names)
+    lines = [str(line) for line in metadata.get_all("Classifier", [])]
+    classifiers = {line.rpartition(" :: ")[2] for line in lines if line.startswith("License ::")} - _GROUPS
+    if not classifiers <= _CLASSIFIERS.keys():
+        return ""
+    if classifiers:
+        return " AND ".join(sorted({_CLASSIFIERS[name] for name in classifiers}))
     field = str(metadata["License"] or "").strip()
     return field if "\n" not in field and len(field) < 60 else ""
 
