@@ -101,7 +101,8 @@ def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -
     wanted.write(context)
     builds = wanted.builds(str(context))
     # a user's code changes under one name
-    missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item)]
+    python = wanted.image.python
+    missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item, python)]
     images = [item.image for item in builds]
     options = build_settings.options(scratch) if missing else ()
     for line in wanted.advice(missing):
@@ -118,10 +119,14 @@ def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -
         typer.echo(f"{name} is here")
 
 
-def _is_here(item: Build) -> bool:
-    """Return whether the image of a build is in the local engine, made from what is named for it, if anything."""
+def _is_here(item: Build, python: str) -> bool:
+    """Return whether the image of a build is in the local engine, and by its label made from the image `python`.
+
+    A fleet's image has the label of the kit's image that it is made from. One without the label will do where nobody
+    has named what to build from.
+    """
     done = subprocess.run(docker.inspect(item.image), check=False, capture_output=True, text=True)  # noqa: S603
-    if done.returncode or not item.python:
-        return done.returncode == 0
-    labels = json.loads(done.stdout) or {}
-    return bool(labels.get(docker.BASE_LABEL) == item.python)
+    if done.returncode:
+        return False
+    label = (json.loads(done.stdout) or {}).get(docker.BASE_LABEL)
+    return bool(label == python or (label is None and not item.python))
