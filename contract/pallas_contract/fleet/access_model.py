@@ -93,5 +93,5 @@ class Gateway(Written):
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""
-    resources: Resources = Resources(memory="256Mi")
+    resources: Resources = Resources(memory="512Mi")
     """Limits of the container."""

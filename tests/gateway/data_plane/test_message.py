@@ -10,7 +10,7 @@ from mcp.shared.inbound import encode_header_value
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
-from pallas_gateway.data_plane.message import Malformed, Message, check, parse
+from pallas_gateway.data_plane.message import MOST_VALUES, Malformed, Message, TooManyValues, check, parse
 
 
 def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
@@ -57,6 +57,33 @@ def test_what_parsers_could_read_differently_is_refused(data: bytes, code: int) 
     with pytest.raises(Malformed) as caught:
         parse(data)
     assert caught.value.code == code
+
+
+VALUES = MOST_VALUES
+TEXT = 'a,b\n"[{\\' * VALUES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        body("x", [[]] * (VALUES // 2)),
+        body("x", [{}] * (VALUES // 2)),
+        body("x", [1] * VALUES),
+        body("x", {str(number): "," for number in range(VALUES)}),
+        body("x", [TEXT, *[[]] * (VALUES // 2)]),
+        b'{"method":"' + b"," * VALUES + b',"' + b'""' * (3 * VALUES),
+        b'{"method":"x","params":"\\\\",' + b"[]," * VALUES,
+    ],
+    ids=["arrays", "objects", "numbers", "members", "beside a text", "strings", "escaped"],
+)
+def test_a_body_of_too_many_values_is_not_taken_apart(data: bytes) -> None:
+    with pytest.raises(TooManyValues):
+        parse(data)
+
+
+@pytest.mark.parametrize("data", [body("x", [[]] * (VALUES // 2 - 3)), body("x", [TEXT])], ids=["arrays", "text"])
+def test_a_long_text_is_one_value(data: bytes) -> None:
+    assert parse(data) == Message("x", None, 1)
 
 
 CALL = Message("tools/call", "größe", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract import names
+from pallas_gateway.data_plane import message
 from pallas_service.http.bodies import AT_ONCE
 from tests.gateway.door import ERAS, FORM, LEGACY, LIMIT, MODERN, OWN, PHONE, UI, Agent, Door, opened, text
 
@@ -233,6 +235,26 @@ async def test_large_bodies_and_answers_pass_as_they_are() -> None:
     async with answering(mirror) as door:
         reply = await door.web.post(door.url(), content=large)
         assert reply.content == large
+        assert door.plane.bodies.left == AT_ONCE * LIMIT
+
+
+async def test_a_body_of_many_values_is_too_large_and_others_are_read_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def parse(body: bytes) -> message.Message:
+        threads.append(threading.current_thread())
+        return parse_body(body)
+
+    threads: list[threading.Thread] = []
+    parse_body = message.parse
+    monkeypatch.setattr(message, "parse", parse)
+    async with answering(PlainTextResponse("done")) as door:
+        status, body = await ask(door, b'{"id":7,"method":"ping","params":[' + b"[]," * 100_000 + b"[]]}")
+        assert (status, reason_of(body)) == (413, refusal(-32600, "too_large", None))
+        assert body["error"]["message"] == "request body too large: it may have 100000 values"
+        for size in (LIMIT // 2, 0):
+            assert (await door.web.post(door.url(), json={**PING, "params": {"x": "a" * size}})).text == "done"
+        assert [thread is threading.main_thread() for thread in threads] == [False, False, True]
         assert door.plane.bodies.left == AT_ONCE * LIMIT
 
 

@@ -32,6 +32,15 @@ async def test_a_large_body_takes_what_has_come_until_its_call_ends() -> None:
         assert budget.left == AT_ONCE * LIMIT
 
 
+async def test_a_body_that_is_in_memory_more_than_once_is_charged_so() -> None:
+    budget = BodyBudget(LIMIT, LIMIT, weight=2)
+    assert budget.admits(AT_ONCE * LIMIT)
+    async with budget.read(sender(b"x" * LIMIT)), budget.read(sender(b"x" * LIMIT)):
+        assert budget.left == (AT_ONCE - 4) * LIMIT
+        assert not budget.admits(LIMIT)
+    assert budget.left == AT_ONCE * LIMIT
+
+
 async def test_what_is_beyond_all_limits_is_read_no_further_and_charged_once() -> None:
     budget = BodyBudget(LIMIT, 2 * LIMIT)
     async with budget.read(sender(b"x" * (3 * LIMIT), b"never read")) as pieces:

@@ -29,9 +29,13 @@ class BodyBudget:
     else a few heads and nothing more would lock everybody out.
     """
 
-    def __init__(self, limit: int, most_read: int) -> None:
-        """`limit` is the most bytes that one body is charged for, `most_read` those after which it is read no more."""
+    def __init__(self, limit: int, most_read: int, *, weight: int = 1) -> None:
+        """`limit` is the most bytes that one body is charged for, `most_read` those after which it is read no more.
+
+        Each byte is charged `weight` times: what is read whole, and then taken apart, is in memory more than once.
+        """
         self._limit = limit
+        self._weight = weight
         self._most_read = most_read
         self.left = AT_ONCE * limit
 
@@ -67,4 +71,4 @@ class BodyBudget:
             self.left += charged
 
     def _charge(self, size: int) -> int:
-        return min(size, self._limit) if size > SMALL else 0
+        return self._weight * min(size, self._limit) if size > SMALL else 0

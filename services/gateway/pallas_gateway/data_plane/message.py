@@ -18,6 +18,8 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
 SESSION_HEADER = "mcp-session-id"
+MOST_VALUES = 100_000
+"""Arrays, objects and members of a body: some 100 bytes of memory each, whose text has one or two."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
 _SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
@@ -44,12 +46,19 @@ class Malformed(Exception):
         self.id = request_id
 
 
+class TooManyValues(Exception):
+    """A body with more than `MOST_VALUES` values."""
+
+
 def parse(body: bytes) -> Message:
     """Return what a body of UTF-8 JSON asks for.
 
     Raises:
         Malformed: it is no JSON that every parser reads alike, or no JSON-RPC message.
+        TooManyValues: it is too large as objects, whatever it is as text.
     """
+    if _marks(body) > MOST_VALUES and _has_too_many(body):
+        raise TooManyValues
     try:
         data = json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
     except _Ambiguous as error:
@@ -80,6 +89,19 @@ def check(message: Message, headers: Headers) -> None:
         raise Malformed(HEADER_MISMATCH, f"{MCP_METHOD_HEADER} header does not match the body's method", message.id)
     if (written := headers.get(MCP_NAME_HEADER)) is not None and decode_header_value(written) != message.name:
         raise Malformed(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the body", message.id)
+
+
+def _marks(text: bytes) -> int:
+    return sum(text.count(mark) for mark in (b"[", b"{", b","))
+
+
+def _has_too_many(body: bytes) -> bool:
+    """Return whether there are too many values outside of strings, where a long text has its commas."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # a value has two strings at most, its key and itself
+    if unescaped.count(b'"') > 4 * (MOST_VALUES + 1):
+        return True
+    return sum(_marks(text) for text in unescaped.split(b'"')[::2]) > MOST_VALUES
 
 
 def _name(method: str, params: Any) -> str | None:

@@ -5,6 +5,7 @@ It has no session: those of the handshake era are the agents', and their ids pas
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -29,6 +30,10 @@ AGENT = "agent"
 _METHODS = {"POST": "", "GET": LISTEN, "DELETE": END}
 _ALLOW = ((b"allow", b"DELETE, GET, POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
+_WEIGHT = 2
+"""Times that a large body is counted: its bytes wait for the agent, and were text and objects before."""
+_LARGE = 256 << 10
+"""Bytes of a body from which on it is not read in the event loop."""
 _SHOWN = 80
 """Characters of a name from outside that are shown."""
 
@@ -56,7 +61,9 @@ class DataPlane:
         self.routes = routes
         self.client = client
         self.limit = limit
-        self.bodies = BodyBudget(limit, limit)
+        self.bodies = BodyBudget(limit, limit, weight=_WEIGHT)
+        self.one_by_one = asyncio.Lock()
+        """Held while a large body is read: as text, one takes up to eight times its size."""
         self._watchers = tuple(watchers)
         self._clock = clock
 
@@ -109,7 +116,7 @@ class _Exchange:
             return
         declared = int(Headers(scope=self._scope).get("content-length") or 0)
         if declared > self._plane.limit:
-            raise self._too_large()
+            raise self._too_large(f"{self._plane.limit} bytes")
         try:
             if not self._plane.bodies.admits(declared):
                 raise OverBudget
@@ -117,23 +124,30 @@ class _Exchange:
                 body = b"".join(piece.get("body", b"") for piece in pieces)
                 pieces.clear()  # a large body is in memory once
                 if len(body) > self._plane.limit:
-                    raise self._too_large()
-                self._read(body)
+                    raise self._too_large(f"{self._plane.limit} bytes")
+                await self._read(body)
                 await self._forward(body)
         except OverBudget:
             raise Refused("busy", "too many large requests at once", status=503, headers=_AGAIN) from None
 
-    def _too_large(self) -> Refused:
-        text = f"request body too large: it may have {self._plane.limit} bytes"
-        return Refused("too_large", text, status=413)
+    def _too_large(self, most: str) -> Refused:
+        return Refused("too_large", f"request body too large: it may have {most}", status=413)
 
-    def _read(self, body: bytes) -> None:
+    async def _parse(self, body: bytes) -> message.Message:
+        if len(body) <= _LARGE:
+            return message.parse(body)
+        async with self._plane.one_by_one:
+            return await asyncio.to_thread(message.parse, body)
+
+    async def _read(self, body: bytes) -> None:
         """Note what is called; a body and headers that contradict each other are refused."""
         try:
-            parsed = message.parse(body)
+            parsed = await self._parse(body)
             self._id = parsed.id
             self.call = replace(self.call, method=parsed.method, name=parsed.name)
             message.check(parsed, Headers(scope=self._scope))
+        except message.TooManyValues:
+            raise self._too_large(f"{message.MOST_VALUES} values") from None
         except message.Malformed as error:
             reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
             raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
