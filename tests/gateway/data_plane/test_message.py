@@ -113,6 +113,8 @@ def test_headers_that_are_there_agree(headers: dict[str, str]) -> None:
         [(b"mcp-name", b"=?base64?!?=")],
         [(b"mcp-method", b"tools/call"), (b"mcp-method", b"tools/list")],
         [(b"mcp-session-id", b"a"), (b"mcp-session-id", b"b")],
+        [(b"mcp-session-id", b"caf\xe9")],
+        [(b"mcp-param-city", b"K\xc3\xb6ln")],
         [(b"mcp-protocol-version", b"2026-07-28"), (b"mcp-protocol-version", b"2025-11-25")],
     ],
 )

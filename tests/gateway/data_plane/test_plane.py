@@ -190,6 +190,17 @@ async def test_headers_that_say_something_else_than_the_body_are_refused(scout: 
     assert scout.heads == []
 
 
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_a_head_that_can_be_read_in_two_ways_goes_nowhere(scout: Agent, method: str) -> None:
+    twice = [(b"mcp-session-id", b"a"), (b"mcp-session-id", b"b")]
+    async with before(scout) as door:
+        for header in (twice, [(b"mcp-name", b"caf\xe9")]):
+            reply = await door.web.request(method, door.url(), headers=header, json=PING if method == "POST" else None)
+            request_id = 7 if method == "POST" else None
+            assert (reply.status_code, reason_of(reply.json())) == (400, refusal(-32020, "header_mismatch", request_id))
+    assert scout.heads == []
+
+
 async def test_what_is_no_message_goes_nowhere(scout: Agent) -> None:
     async with before(scout) as door:
         assert reason_of((await ask(door, b"{"))[1]) == refusal(-32700, "malformed", None)

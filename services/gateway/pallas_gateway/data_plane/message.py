@@ -20,6 +20,8 @@ from starlette.datastructures import Headers
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000
 """Arrays, objects and members of a body: some 100 bytes of memory each, whose text has one or two."""
+_SHOWN = 80
+"""Characters of a header's name that are shown."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
 _SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
@@ -76,15 +78,28 @@ def parse(body: bytes) -> Message:
     return Message(method, _name(method, data.get("params")), request_id if method else None)
 
 
+def check_head(headers: Headers, request_id: str | int | None = None) -> None:
+    """Refuse MCP's headers that two programs could read differently; with `request_id` where there is one.
+
+    Raises:
+        Malformed: one is there twice, or is not ASCII, which the agent would get in another encoding.
+    """
+    for header in _SINGLE:
+        if len(headers.getlist(header)) > 1:
+            raise Malformed(HEADER_MISMATCH, f"{header} header is there twice", request_id)
+    for name, value in headers.raw:
+        if name.startswith(b"mcp-") and not value.isascii():
+            shown = name.decode("latin-1")[:_SHOWN]
+            raise Malformed(HEADER_MISMATCH, f"{shown} header is not ASCII: encode it as MCP says", request_id)
+
+
 def check(message: Message, headers: Headers) -> None:
     """Compare the routing headers that are there with `message`: something in front may have decided by them.
 
     Raises:
-        Malformed: one disagrees, or is there twice.
+        Malformed: one disagrees, or `check_head` refuses it.
     """
-    for header in _SINGLE:
-        if len(headers.getlist(header)) > 1:
-            raise Malformed(HEADER_MISMATCH, f"{header} header is there twice", message.id)
+    check_head(headers, message.id)
     if headers.get(MCP_METHOD_HEADER, message.method) != message.method:
         raise Malformed(HEADER_MISMATCH, f"{MCP_METHOD_HEADER} header does not match the body's method", message.id)
     if (written := headers.get(MCP_NAME_HEADER)) is not None and decode_header_value(written) != message.name:

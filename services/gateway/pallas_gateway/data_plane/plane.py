@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import aiohttp
@@ -112,6 +113,8 @@ class _Exchange:
                 "malformed", "MCP is spoken with POST, GET and DELETE", status=405, code=INVALID_REQUEST, headers=_ALLOW
             )
         if self._scope["method"] != "POST":
+            with _refusing():
+                message.check_head(Headers(scope=self._scope))
             await self._forward(None)
             return
         declared = int(Headers(scope=self._scope).get("content-length") or 0)
@@ -142,15 +145,13 @@ class _Exchange:
     async def _read(self, body: bytes) -> None:
         """Note what is called; a body and headers that contradict each other are refused."""
         try:
-            parsed = await self._parse(body)
-            self._id = parsed.id
-            self.call = replace(self.call, method=parsed.method, name=parsed.name)
-            message.check(parsed, Headers(scope=self._scope))
+            with _refusing():
+                parsed = await self._parse(body)
+                self._id = parsed.id
+                self.call = replace(self.call, method=parsed.method, name=parsed.name)
+                message.check(parsed, Headers(scope=self._scope))
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
-        except message.Malformed as error:
-            reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
-            raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
 
     async def _forward(self, body: bytes | None) -> None:
         route = self._plane.routes.get(self.call.agent)
@@ -192,6 +193,16 @@ class _Exchange:
         """Return the refusal for an agent that gives no answer; 200 where there is an id to answer (decision 0022)."""
         status = 502 if self._id is None else 200
         return Refused(reason, f"agent `{self.call.agent}` {words}", status=status, request_id=self._id)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Answer a message or head that is malformed with the error for it."""
+    try:
+        yield
+    except message.Malformed as error:
+        reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
+        raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
 
 
 def digest(verified: Caller | None) -> str:
