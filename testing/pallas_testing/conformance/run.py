@@ -19,7 +19,7 @@ from pallas_testing.conformance.wire import Wire
 
 Kind = Literal["agent", "registry"]
 TIMEOUT = 120.0
-"""Seconds of silence after which an answer counts as none; a turn may take long."""
+"""Seconds without a message after which an answer counts as none; a turn may take long."""
 _CONNECT = 10.0
 _MCP = "/mcp"
 

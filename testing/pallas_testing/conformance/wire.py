@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -14,16 +14,22 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 _LARGEST = 8 << 20
-"""Characters of an answer that are read."""
+"""Bytes of an answer that are read."""
 _LINGER = 1.0
 """Seconds in which a stream may end, or say more than it should, after the answer has come."""
 _SHOWN = 600
 """Characters of an answer that a report shows."""
+_BREAK = re.compile(rb"\r\n|\r|\n")
+"""The ends of a line of server-sent events, and no other of those that Unicode has (WHATWG HTML, section 9.2.6)."""
+_EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and its answer. `failure` says why there is none; `messages` are those of JSON-RPC, as they came."""
+    """A request and its answer. `failure` says why there is none; `messages` are those of JSON-RPC, as they came.
+
+    `seconds` end with the result, however long the stream stays open behind it.
+    """
 
     sent: str
     status: int = 0
@@ -36,12 +42,12 @@ class Exchange:
     @property
     def media_type(self) -> str:
         """The media type without parameters, in lower case."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return _media_type(self.headers.get("content-type", ""))
 
     @property
     def is_stream(self) -> bool:
         """True where the answer came as server-sent events."""
-        return self.media_type == "text/event-stream"
+        return self.media_type == _EVENT_STREAM
 
     @property
     def received(self) -> str:
@@ -76,7 +82,10 @@ class Wire:
     def __init__(
         self, client: httpx.AsyncClient, url: str, *, token: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`token` goes with each request and is in no exchange; `clock` counts seconds."""
+        """`token` goes with each request and is in no exchange; `clock` counts seconds.
+
+        An exchange ends after the client's read timeout without a line of `data:`, whatever else is sent.
+        """
         self.url = url
         self._client = client
         self._credentials = {"authorization": f"Bearer {token}"} if token else {}
@@ -103,21 +112,32 @@ class Wire:
 
     async def _exchange(self, method: str, url: str, sent: str, headers: Mapping[str, str], *body: bytes) -> Exchange:
         began = self._clock()
+        ended: float | None = None
+        silence = self._client.timeout.read
         lines: list[str] = []
         try:
             content = body[0] if body else None
-            async with self._client.stream(method, url, headers=headers, content=content) as response:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(None) as deadline:
-                        async for line in _lines(response):
-                            lines.append(line)
-                            if _ends(line):
-                                deadline.reschedule(asyncio.get_running_loop().time() + _LINGER)
+            async with (
+                asyncio.timeout(silence) as deadline,
+                self._client.stream(method, url, headers=headers, content=content) as response,
+            ):
+                async for line in _lines(response):
+                    lines.append(line)
+                    if ended is None and _ends(line):
+                        ended = self._clock()
+                        _renew(deadline, _LINGER)
+                    elif ended is None and line.startswith("data:"):
+                        _renew(deadline, silence)
+        except (TimeoutError, httpx.ReadTimeout):
+            if ended is None:
+                return Exchange(sent, failure=f"no answer: no message for {silence:g} s")
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, _TooMuch) as error:  # ValueError: no URL, no header
             return Exchange(sent, failure=f"no answer: {error or type(error).__name__}")
         text = "\n".join(lines)
         known = {key.lower(): value for key, value in response.headers.items()}
-        exchange = Exchange(sent, response.status_code, known, text, seconds=self._clock() - began)
+        exchange = Exchange(
+            sent, response.status_code, known, text, seconds=(self._clock() if ended is None else ended) - began
+        )
         return _with_messages(exchange)
 
 
@@ -134,13 +154,46 @@ class _TooMuch(Exception):
     """The answer is larger than anything that the contract knows."""
 
 
+def _renew(deadline: asyncio.Timeout, seconds: float | None) -> None:
+    deadline.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    """Yield the lines of server-sent events as they come, and any other body whole."""
+    pieces = _pieces(response)
+    if _media_type(response.headers.get("content-type", "")) != _EVENT_STREAM:
+        yield _text([piece async for piece in pieces])
+        return
+    line: list[bytes] = []
+    after_return = False
+    async for piece in pieces:
+        rest = piece[1:] if after_return and piece.startswith(b"\n") else piece
+        after_return = piece.endswith(b"\r")
+        first, *others = _BREAK.split(rest)
+        line.append(first)
+        for other in others:
+            yield _text(line)
+            line = [other]
+    if any(line):
+        yield _text(line)
+
+
+async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
     size = 0
-    async for line in response.aiter_lines():
-        size += len(line)
+    async for piece in response.aiter_bytes():
+        size += len(piece)
         if size > _LARGEST:
             raise _TooMuch(f"it is larger than {_LARGEST >> 20} MiB")
-        yield line
+        if piece:
+            yield piece
+
+
+def _text(pieces: list[bytes]) -> str:
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _ends(line: str) -> bool:
