@@ -15,7 +15,7 @@ from pallas_testing.conformance.evidence import Turn
 from pallas_testing.conformance.official import NoSuite
 from pallas_testing.conformance.run import NobodyThere, Question, Report
 from pallas_testing.conformance.session import LEGACY, MODERN, Era
-from pallas_testing.conformance.wire import is_url
+from pallas_testing.conformance.wire import is_url, printable
 
 ERAS: dict[str, Era] = {"legacy": LEGACY, "modern": MODERN}
 _NO_MCP = "--official: judges MCP servers, and a registry need not be one\n    give the URL of an MCP endpoint"
@@ -56,7 +56,7 @@ def _question(chosen: argparse.Namespace) -> Question:
     """
     problems = []
     if not is_url(chosen.url):
-        problems.append(f"{chosen.url}: must be a URL\n    such as http://127.0.0.1:24101/mcp")
+        problems.append(f"{printable(chosen.url)}: must be a URL\n    such as http://127.0.0.1:24101/mcp")
     elif "@" in urlsplit(chosen.url).netloc:
         problems.append(
             f"{urlsplit(chosen.url).hostname}: must be a URL without user and password\n    use --token-file"

@@ -82,7 +82,7 @@ def _finding(check: Mapping[str, str], era: str, scenario: str) -> Finding:
         return Finding(name, source, sentence, era, "held")
     if check["status"] == "SKIPPED":
         return Finding(name, source, sentence, era, "not asked", "skipped by the suite")
-    received = check.get("errorMessage") or check["status"]
+    received = " ".join((check.get("errorMessage") or check["status"]).split())
     return Finding(
         name, source, sentence, era, "broken", sent=f"scenario {scenario}", received=received, right=sentence
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, NoReturn
 
-from pallas_testing.conformance.wire import Exchange
+from pallas_testing.conformance.wire import Exchange, printable
 
 Verdict = Literal["held", "broken", "not asked"]
 
@@ -61,7 +61,10 @@ class Table[Evidence]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on one requirement in one era; `era` is empty where MCP is not involved."""
+    """The verdict on one requirement in one era; `era` is empty where MCP is not involved.
+
+    Texts may quote the server: all that is not printable is escaped, whatever form the report has.
+    """
 
     id: str
     source: str
@@ -73,6 +76,10 @@ class Finding:
     sent: str = ""
     received: str = ""
     right: str = ""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            object.__setattr__(self, entry.name, printable(getattr(self, entry.name)))
 
 
 def judge[Evidence](rows: Sequence[Requirement[Evidence]], evidence: Evidence, era: str = "") -> list[Finding]:

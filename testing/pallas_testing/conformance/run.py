@@ -15,7 +15,7 @@ from pallas_testing.conformance.evidence import DOCUMENT, Turn
 from pallas_testing.conformance.requirement import Finding, judge
 from pallas_testing.conformance.rows import table
 from pallas_testing.conformance.session import ERAS, Era, Session
-from pallas_testing.conformance.wire import Wire
+from pallas_testing.conformance.wire import Wire, printable
 
 Kind = Literal["agent", "registry"]
 TIMEOUT = 120.0
@@ -110,8 +110,9 @@ async def _kind(wire: Wire) -> Kind:
         return "registry"
     if any([await _opening(wire, era) for era in ERAS]):
         return "agent"
+    received = printable(document.received)
     raise NobodyThere(
-        f"{wire.url}: neither a registry nor an agent answers here\n    GET {DOCUMENT}: {document.received}\n"
+        f"{wire.url}: neither a registry nor an agent answers here\n    GET {DOCUMENT}: {received}\n"
         "    start it, give the URL with /mcp, or say what it has to be with --kind"
     )
 

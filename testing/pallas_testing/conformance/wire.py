@@ -76,6 +76,13 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
+def printable(text: str) -> str:
+    """Return a text in which control characters, surrogates and all else that is not printable are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 class Wire:
     """Requests to one server. A failure of the network is an exchange like any other."""
 
@@ -142,10 +149,10 @@ class Wire:
 
 
 def is_url(text: str) -> bool:
-    """Return True for an absolute URL of http or https."""
+    """Return True for an absolute URL of http or https, all of it printable."""
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return text.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

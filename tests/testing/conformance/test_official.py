@@ -47,7 +47,7 @@ def test_each_check_is_a_finding(program: list[str]) -> None:
         ("official.tools-list.two", "broken"),
         ("official.tools-list.three", "not asked"),
     ]
-    assert (findings[0].received, findings[3].received, findings[3].right) == ("it broke\n", "no name", "names")
+    assert (findings[0].received, findings[3].received, findings[3].right) == ("it broke", "no name", "names")
     assert {finding.era for finding in findings} == {LEGACY}
 
 

@@ -21,7 +21,7 @@ BROKEN = Finding(
     verdict="broken",
     decision="0010",
     sent="tools/call {}",
-    received="HTTP 200 <b>\x00",
+    received="HTTP 200 <b>\x00\x1b[2J\ud800\uffff\u202e",
     right="null",
 )
 REPORT = Report("http://a/mcp", "agent", [HELD, OPEN, BROKEN])
@@ -33,7 +33,7 @@ not asked  turn.quiet 2025-11-25: needs --message
 BROKEN     turn.total 2026-07-28
            seed 000, 4 Handling: total is null (the kit differs by decision 0010)
            sent      tools/call {}
-           received  HTTP 200 <b>\x00
+           received  HTTP 200 <b>\\x00\\x1b[2J\\ud800\\uffff\\u202e
            right     null
 
 1 held, 1 broken, 1 not asked
@@ -67,7 +67,9 @@ def test_junit() -> None:
     assert (held.get("classname"), held.get("name"), len(held)) == ("conformance.agent", "agent.mcp 2025-11-25", 0)
     assert skipped[0].get("message") == "needs --message"
     assert str(broken[0].get("message")).startswith("seed 000, 4 Handling: total is null")
-    assert broken[0].text == "sent: tools/call {}\nreceived: HTTP 200 <b>\ufffd\nright: null"
+    assert (
+        broken[0].text == "sent: tools/call {}\nreceived: HTTP 200 <b>\\x00\\x1b[2J\\ud800\\uffff\\u202e\nright: null"
+    )
 
 
 async def test_the_same_server_gives_the_same_bytes() -> None:

@@ -141,7 +141,7 @@ def increasing(evidence: Agent) -> str:
     for params in _progress(_turn(evidence.turn)):
         if _is_end(params) and params["progress"] == params.get("total") == 1:
             continue  # the seed's picture: 1 of 1, wherever the count is
-        received = f"{params['progress']:g} after {last:g}: {_text(params)}"
+        received = f"{params['progress']!r} after {last!r}: {_text(params)}"
         demand(params["progress"] > last, _turn(evidence.turn), "more than the one before", received)
         last = params["progress"]
     return _behaviour(evidence)
