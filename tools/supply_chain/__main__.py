@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--level", type=int, default=archive.LEVEL, help="of gzip, for the images (6)")
     arguments = parser.parse_args()
     try:
-        for line in release.make(arguments.out, twice=arguments.twice, level=arguments.level):
+        for line in release.make(arguments.out.resolve(), twice=arguments.twice, level=arguments.level):
             print(f"release: {line}", flush=True)
     except release.NotReleasable as error:
         for line in error.problems:

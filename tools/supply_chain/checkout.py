@@ -10,6 +10,9 @@ from pathlib import Path
 from .documents import changelog
 from .environment import output
 
+EPOCH = "SOURCE_DATE_EPOCH"
+_LATEST = 2**32 - 1
+"""Seconds; gzip has four bytes for them."""
 LOCAL = "urn:pallas-kit:builder:local"
 
 
@@ -29,7 +32,18 @@ def problems(root: Path, version: str) -> list[str]:
             lines.append(
                 f"deploy/helm/pallas/Chart.yaml has {key} {written}, and the kit is {version}: make them equal"
             )
+    if not re.fullmatch("[0-9]{0,10}", written := os.environ.get(EPOCH, "")) or int(written or "0") > _LATEST:
+        lines.append(f"${EPOCH} is {written!r}: it takes whole seconds since 1970, {_LATEST} at most")
     return lines
+
+
+def foreign(root: Path, packages: Mapping[str, Path]) -> list[str]:
+    """Return a sentence for each of the packages, folders by name, that is the code of another checkout."""
+    return [
+        f"{name} is that of {folder}, not of this checkout ({root}): release with tools/release, in its own environment"
+        for name, folder in sorted(packages.items())
+        if not folder.resolve().is_relative_to(root.resolve())
+    ]
 
 
 def commit(root: Path) -> str:
@@ -39,7 +53,7 @@ def commit(root: Path) -> str:
 
 def epoch(root: Path) -> int:
     """Return the time of the commit, in seconds since 1970; $SOURCE_DATE_EPOCH is stronger."""
-    return int(os.environ.get("SOURCE_DATE_EPOCH") or _git(root, "log", "-1", "--format=%ct").strip())
+    return int(os.environ.get(EPOCH) or _git(root, "log", "-1", "--format=%ct").strip())
 
 
 def locks(root: Path) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from pallas_contract import __version__
 from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.model import Images
+from pallas_gen.images import sources
 
 from . import checkout, distribution, environment
 from .documents import changelog, provenance, sbom
@@ -57,7 +61,16 @@ def make(out: Path, *, twice: Sequence[str], level: int = archive.LEVEL) -> Iter
         NotReleasable: something is wrong; `out` is as it was.
         subprocess.CalledProcessError: a program failed; `out` is as it was.
     """
-    if problems := checkout.problems(ROOT, __version__):
+    with _refused(OSError):
+        yield from _make(out, twice=twice, level=level)
+
+
+def _make(out: Path, *, twice: Sequence[str], level: int) -> Iterator[str]:
+    if problems := [
+        *checkout.problems(ROOT, __version__),
+        *checkout.foreign(ROOT, {**sources.roots(), "pallas_gen": Path(sources.__file__).parents[1]}),
+        *_not_ours(out),
+    ]:
         raise NotReleasable(problems, checkout=True)
     epoch = checkout.epoch(ROOT)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +112,9 @@ def _wheel(folder: Path, epoch: int) -> _Built:
     digest = provenance.sha256(wheel)
     name = distribution.DISTRIBUTION
     subject = sbom.Subject(name, __version__, "library", f"pkg:pypi/{name}@{__version__}", digest)
-    return _Built(wheel, subject, distribution.components(DEV_LOCK))
+    with _refused(ValueError, PackageNotFoundError):
+        components = distribution.components(DEV_LOCK)
+    return _Built(wheel, subject, components)
 
 
 def _chart(folder: Path, epoch: int) -> None:
@@ -116,7 +131,8 @@ def _image(name: str, scratch: Path, base: Sequence[str], epoch: int, *, again: 
         folder = scratch / str(number)
         folder.mkdir()
         saved = builds.build(name, folder, cached=number == 1)
-        image = oci.read(saved, folder, name=reference, base=base, epoch=epoch)
+        with _refused(ValueError, tarfile.TarError):
+            image = oci.read(saved, folder, name=reference, base=base, epoch=epoch)
         saved.unlink()
         return image
 
@@ -168,8 +184,34 @@ def _sums(folder: Path) -> None:
     (folder / SUMS).write_text("".join(lines), "utf-8")
 
 
+def _not_ours(out: Path) -> list[str]:
+    """Return why the folder `out` is not one to replace: it has what no release put there; empty where it is."""
+    if not out.exists():
+        return []
+    if not out.is_dir():
+        return [f"{out} is no folder: name another one with --out"]
+    sums = out / SUMS
+    lines = sums.read_text("utf-8", "replace").splitlines() if sums.is_file() else []
+    listed = {SUMS, *(line.partition("  ")[2] for line in lines)}
+    if others := sorted(path.name for path in out.iterdir() if path.name not in listed or not path.is_file()):
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return [f"{out} has what its {SUMS} does not name ({others[0]}{more}): empty it, or name another with --out"]
+    return []
+
+
+@contextmanager
+def _refused(*errors: type[Exception]) -> Iterator[None]:
+    """Let no release be made where one of these is raised."""
+    try:
+        yield
+    except errors as error:
+        raise NotReleasable([f"{error}; nothing was released"], checkout=False) from error
+
+
 def _replace(new: Path, out: Path, old: Path) -> None:
     """Put the folder `new` in the place of `out`: a reader sees all files of one release or of the other."""
+    if problems := _not_ours(out):  # somebody has put a file there since the start
+        raise NotReleasable(problems, checkout=True)
     if out.exists():
         out.rename(old)
     new.rename(out)

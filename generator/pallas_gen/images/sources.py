@@ -36,14 +36,23 @@ def context() -> dict[PurePosixPath, bytes]:
     """
     folder = _folder()
     files = {PurePosixPath(name): (folder / name).read_bytes() for name in _FILES}
-    for package, place in _PACKAGES.items():
-        root = _root(package)
+    for package, root in roots().items():
+        place = _PACKAGES[package]
         for path in sorted(root.rglob("*")):
             inner = path.relative_to(root)
             wanted = package not in _PARTS or inner.parts[0] in _PARTS[package]
             if wanted and path.is_file() and "__pycache__" not in path.parts:
                 files[PurePosixPath(place, package, inner.as_posix())] = path.read_bytes()
     return files
+
+
+def roots() -> dict[str, Path]:
+    """Return the folder of each package of the images, by its name, as it is installed here.
+
+    Raises:
+        FileNotFoundError: the installation is incomplete.
+    """
+    return {package: _root(package) for package in _PACKAGES}
 
 
 def write(folder: Path) -> None:

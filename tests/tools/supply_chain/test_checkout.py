@@ -63,6 +63,21 @@ def test_all_that_is_wrong_is_said_at_once(repository: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("epoch", ["soon", "-1", "1.5", str(2**32), "9" * 5000])
+def test_another_time_than_seconds_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch, epoch: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    range_text = "it takes whole seconds since 1970, 4294967295 at most"
+    assert checkout.problems(repository, "1.0") == [f"$SOURCE_DATE_EPOCH is {epoch!r}: {range_text}"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "4294967295")
+    assert checkout.problems(repository, "1.0") == []
+
+
+def test_code_of_another_checkout_is_refused(tmp_path: Path) -> None:
+    packages = {"here": tmp_path / "kit" / "here", "there": tmp_path / "other" / "there"}
+    (line,) = checkout.foreign(tmp_path / "kit", packages)
+    assert line.startswith(f"there is that of {tmp_path}/other/there, not of this checkout ({tmp_path}/kit): ")
+
+
 def test_the_notes_are_the_section_of_the_version() -> None:
     assert changelog.notes(TEXT, "1.0") == "# pallas-kit 1.0\n\n### Added\n- a thing\n"
     assert changelog.notes(TEXT, "0.9") == "# pallas-kit 0.9\n\n- old\n"
