@@ -75,6 +75,15 @@ def test_all_that_is_wrong_is_said_with_its_place_and_without_secrets(project: P
     assert "two words" not in str(problem)
 
 
+def test_no_caller_has_the_token_that_agents_know_the_gateway_by(project: Path) -> None:
+    (project / "phone.txt").write_text(f"{OWN}\n")
+    with pytest.raises(Refused) as refused:
+        read(project)
+    (problem,) = refused.value.problems
+    assert problem.where.field == "gateway.access.tokens.phone.file"
+    assert problem.message == "phone.txt has the token that the gateway shows to `scout-one`"
+
+
 def test_a_file_without_a_gateway_is_refused(project: Path) -> None:
     path = project / "agents.yaml"
     path.write_text("name: x\nagents: {scout: {card: a.md, port: 8101}}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,9 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
     refuse_errors(problems)
     project = path.resolve().parent
     known = secret_files.of_gateway(fleet)
+    routes = _routes(fleet, fleet.gateway, tree, placement=placement, project=project, secrets=secrets)
+    tokens = token_files.read(fleet.gateway.access.tokens, known, tree, project=project, secrets=secrets)
+    _apart(tokens, routes, known, tree)
     jwks = (fleet.gateway.access.jwt and fleet.gateway.access.jwt.jwks_file) or ""
     return Settings(
         fleet=fleet,
@@ -70,8 +73,8 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         port=port,
         allowed_hosts=_listed(env[names.ENV_ALLOWED_HOSTS]),
         placement=placement,
-        routes=_routes(fleet, fleet.gateway, tree, placement=placement, project=project, secrets=secrets),
-        tokens=token_files.read(fleet.gateway.access.tokens, known, tree, project=project, secrets=secrets),
+        routes=routes,
+        tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
         max_body=max_body,
@@ -103,6 +106,20 @@ def _routes(
         routes[names.slug(agent)] = Route(addresses.mcp_url(fleet, agent, placement), token)
     refuse_errors(problems)
     return routes
+
+
+def _apart(
+    tokens: Mapping[str, str], routes: Mapping[str, Route], known: Iterable[secret_files.Secret], tree: Source
+) -> None:
+    """Refuse a caller whose token is one of the gateway's own: agents would take that caller for the gateway."""
+    own = {route.token: agent for agent, route in routes.items()}
+    problems = []
+    for secret in known:
+        caller = next((name for name in tokens if names.token_file(name) == secret.target), "")
+        if caller and tokens[caller] in own:
+            message = f"{secret.file} has the token that the gateway shows to `{own[tokens[caller]]}`"
+            problems.append(tree.problem(*secret.path, message=message, hint="give each its own token"))
+    refuse_errors(problems)
 
 
 def _bind(text: str, problems: list[Problem]) -> tuple[str, int]:

@@ -29,6 +29,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         message = "is the name under which the gateway itself calls agents, and no caller's"
         hint = "its token belongs into `access.tokens` of the fleet or of the agents; give this caller another name"
         yield tree.problem(_AT, "access", "tokens", names.GATEWAY, message=message, hint=hint)
+    yield from _tokens(fleet, gateway, tree)
     yield from _port(fleet, gateway, tree)
     yield from _agents(fleet, gateway, tree)
     address = addresses.bind_address(gateway.publish)
@@ -53,6 +54,22 @@ def _host(url: str) -> str:
 
 def _asks(gateway: Gateway) -> bool:
     return bool(gateway.access.tokens or gateway.access.jwt)
+
+
+def _tokens(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per caller whose token the gateway shows to an agent as its own."""
+    written = fleet.written.gateway
+    own = written.access.tokens if written else {}
+    shown = {secret.file: agent for agent, secret in credentials.presented_by_gateway(fleet).items()}
+    for caller, secret in gateway.access.tokens.items():
+        agent = shown.get(secret.file)
+        if agent is None:
+            continue
+        owner = (_AT, "access") if caller in own else ("access",)
+        if owner == credentials.token_owner(fleet, agent, names.GATEWAY):
+            continue  # two callers with one token, which the rules of that section say
+        message = f"{secret.file} is what the gateway shows to `{agent}`: `{caller}` could call it as any caller"
+        yield tree.problem(*owner, "tokens", caller, message=message, hint="give each its own token")
 
 
 def _port(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
