@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pallas_gateway.data_plane.record import Call, Outcome, Record
 from pallas_gateway.health import Reachability
 
@@ -18,6 +20,13 @@ def test_an_agent_is_lost_until_it_answers_again() -> None:
     assert reachability.lost == {"oracle": "unreachable", "scout": "unreachable"}
     reachability.end(ended("scout", "answered"))
     assert reachability.current().message == "last calls failed: oracle"
+
+
+@pytest.mark.parametrize("outcome", ["unreachable", "interrupted", "not_admitted"])
+def test_every_failure_of_an_agent_counts(outcome: Outcome) -> None:
+    reachability = Reachability()
+    reachability.end(ended("scout", outcome))
+    assert (reachability.lost, reachability.current().status) == ({"scout": outcome}, "degraded")
 
 
 def test_missing_keys_are_its_own_trouble() -> None:
