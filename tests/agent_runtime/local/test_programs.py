@@ -178,6 +178,31 @@ def test_of_tokens_only_those_that_are_presented_are_variables(tmp_path) -> None
     assert not any(text.startswith("token-of") for name in ("research", "registry") for text in env[name].values())
 
 
+GUARDED = """\
+name: demo
+registry_port: 9000
+access: {tokens: {gateway: {file: gateway.txt}}}
+gateway: {agents: [scout], access: {tokens: {phone: {file: phone.txt}}}}
+agents: {scout: {module: agents.scout, port: 9001}}
+"""
+
+
+def test_the_gateways_tokens_are_looked_at_before_anything_starts(tmp_path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text(GUARDED)
+    fleet, tree, _ = load.load(path)
+    with pytest.raises(Refused) as refused:
+        members(fleet, tree, path, {})
+    assert [problem.where.field for problem in refused.value.problems] == [
+        "access.tokens.gateway.file",
+        "gateway.access.tokens.phone.file",
+    ]
+    for name in ("gateway.txt", "phone.txt"):
+        (tmp_path / name).write_text("token-of-somebody\n")
+    env = {member.name: member.env for member in members(fleet, tree, path, {})}["gateway"]
+    assert "token-of-somebody" not in env.values()
+
+
 FOREIGN = """\
 name: x
 agents: {scout: {card: a.md, port: 8201}}

@@ -98,12 +98,17 @@ def _stages(fleet: ResolvedFleet) -> dict[str, int]:
 
 
 def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:
-    """Return the values of all secret variables, by member and variable; a container gets them from /run/secrets."""
+    """Return the values of all secret variables, by member and variable; a container gets them from /run/secrets.
+
+    The gateway reads its tokens by itself: its files are only looked at, before anything starts.
+    """
     values: dict[str, dict[str, str]] = {}
     problems = []
     members = [(name, secret_files.of_agent(fleet, name)) for name in fleet.agents]
     members += [(name, secret_files.of_service(fleet, name)) for name in fleet.services]
+    members.append((names.GATEWAY, secret_files.of_gateway(fleet)))
     for name, secret in ((name, secret) for name, secrets in members for secret in secrets):
+        is_variable = secret.is_variable and name != names.GATEWAY
         try:
             text = (folder / secret.file).read_text(encoding="utf-8")
             if "\0" in text:
@@ -111,10 +116,10 @@ def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text, or has a NUL in it"
             message = f"secret file {secret.file} cannot be read: {reason}"
-            value = f" with the value of {secret.target}" if secret.is_variable else ""
+            value = f" with the value of {secret.target}" if is_variable else ""
             hint = f"create it{value}, readable for you only"
             problems.append(tree.problem(*secret.path, message=message, hint=hint))
         else:
-            if secret.is_variable:  # a token that is only compared is none: the agent reads it by itself
+            if is_variable:  # a token that is only compared is none: the agent reads it by itself
                 values.setdefault(name, {})[secret.target] = text.removesuffix("\n")
     return values, problems
