@@ -27,9 +27,12 @@ LOCKS = (
     "requirements/registry.lock",
     "requirements/agent.lock",
     "requirements/dev.lock",
+    "requirements/release.lock",
+    "requirements/policy.lock",
+    "requirements/conformance.lock",
     "generator/pallas_gen/dependencies/tools.lock",
 )
-"""All that is delivered or installed with the kit; the development lock has what the extra `testing` brings."""
+"""All that is delivered or installed with the kit, and what builds and checks it; npm's and Go's locks are not here."""
 
 
 @dataclass(frozen=True, slots=True)
