@@ -70,6 +70,8 @@ def _question(chosen: argparse.Namespace) -> Question:
         token = Path(chosen.token_file).read_text().strip() if chosen.token_file else ""
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"--token-file {chosen.token_file}: {getattr(error, 'strerror', None) or 'is no text'}")
+    if chosen.official and chosen.token_file:
+        problems.append("--official with --token-file: the official suite sends no token\n    give one of them")
     if chosen.official and chosen.kind == "registry":
         problems.append(_NO_MCP)
     if problems:

@@ -66,6 +66,10 @@ def test_nobody_there_ends_with_1(asked: list[Question], capsys: pytest.CaptureF
         ([AGENT, "--timeout", "nan"], "--timeout: must be seconds above 0\n"),
         ([AGENT, "--token-file", "/none"], "--token-file /none: No such file or directory\n"),
         (
+            [AGENT, "--official", "--token-file", "/dev/null"],
+            "--official with --token-file: the official suite sends no token\n    give one of them\n",
+        ),
+        (
             [AGENT, "--official", "--kind", "registry"],
             "--official: judges MCP servers, and a registry need not be one\n",
         ),
