@@ -103,8 +103,8 @@ def connectable(server: Mapping[str, Any]) -> list[str]:
 
 
 async def of_pages(wire: Wire) -> Pages:
-    """Return the plain pages beside an agent's endpoint."""
-    return Pages(await wire.get("/healthz"), await wire.get("/metrics"))
+    """Return the plain pages beside an agent's endpoint; those at the root of its host may be a gateway's."""
+    return Pages(await wire.get("healthz"), await wire.get("metrics"))
 
 
 async def of_agent(session: Session, turn: Turn | None, model_requests: Callable[[], int] | None) -> Agent:

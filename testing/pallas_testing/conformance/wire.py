@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import httpx
 
@@ -104,7 +104,8 @@ class Wire:
 
     async def get(self, path: str, accept: str = "*/*") -> Exchange:
         """GET a page beside `url`, without the token: the pages of the contract are open."""
-        return await self._exchange("GET", urljoin(self.url, path), f"GET {path}", {"accept": accept})
+        url = urljoin(_without_slash(self.url), path)
+        return await self._exchange("GET", url, f"GET {_path(url)}", {"accept": accept})
 
     async def post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> Exchange:
         """POST one message of JSON-RPC to `url`."""
@@ -155,6 +156,22 @@ def is_url(text: str) -> bool:
         return text.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def _without_slash(url: str) -> str:
+    """Return a URL whose path ends with no slash, so that what is beside it does not come beneath."""
+    try:
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(path=parts.path.rstrip("/")))
+    except ValueError:
+        return url
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return url
 
 
 class _TooMuch(Exception):

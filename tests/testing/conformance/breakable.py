@@ -11,7 +11,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from pallas_testing.conformance.evidence import Turn
 from pallas_testing.conformance.requirement import Finding
@@ -48,6 +48,7 @@ class Agent:
             Route("/mcp", self.mcp, methods=["POST", "DELETE"]),
             Route("/healthz", self.healthz),
             Route("/metrics", self.metrics),
+            Mount("/agents/jarvis", routes=[Route("/mcp", self.mcp, methods=["POST", "DELETE"])]),
         ]
         return Starlette(routes=routes)
 
@@ -68,7 +69,8 @@ class Agent:
         if request.method == "DELETE":
             if not self.on("keeps sessions"):
                 self.sessions.discard(session)
-            return Response(status_code=405 if self.on("refuses DELETE") else 200)
+            status = 405 if self.on("refuses DELETE") else 500 if self.on("fails at DELETE") else 200
+            return Response(status_code=status)
         message = await request.json()
         if "id" not in message:
             return Response(status_code=202)
@@ -140,11 +142,13 @@ class Agent:
         return [chat, *([] if self.on("no health tool") else [health])]
 
     def _health(self) -> Json:
-        if self.on("slow health"):
+        if self.on("slow health") or self.on("slow probes"):
             self.now += 2.0
         if self.on("health asks the model"):
             self.asked += 1
         document: Json = {"status": "degraded", "message": "Unreachable: argos", "timestamp": "2026-03-12T15:42:00Z"}
+        if self.on("slow health"):
+            document = {"status": "ok"}
         if self.on("unknown status"):
             document["status"] = "fine"
         if self.on("time of day"):

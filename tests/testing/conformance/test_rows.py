@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pallas_testing.conformance.rows import table
+from pallas_testing.conformance.run import Question, check
 
-from .breakable import META, OFFICIAL, Agent, Registry, judged_agent, judged_registry, of, verdicts
+from .breakable import META, OFFICIAL, Agent, Hosts, Registry, judged_agent, judged_registry, of, verdicts
 
 BROKEN_AGENTS = {
     "no MCP": {"agent.mcp"},
     "keeps sessions": {"agent.tear-down"},
-    "refuses DELETE": {"agent.tear-down"},
+    "fails at DELETE": {"agent.tear-down"},
     "tool without schema": {"agent.tools"},
     "no message": {"chat.tool", "chat.send-message"},
     "other chat tool": {"chat.send-message"},
@@ -34,7 +35,6 @@ BROKEN_AGENTS = {
     "ok with a number": {"health.message"},
     "slow health": {"health.quick"},
     "health asks the model": {"health.no-model"},
-    "no healthz": {"page.healthz"},
     "healthz without provider": {"page.healthz"},
     "metrics are a page": {"page.metrics"},
     "loud": {"turn.quiet"},
@@ -48,7 +48,6 @@ BROKEN_AGENTS = {
     "progress in words": {"turn.fields"},
     "prose": {"turn.format"},
     "never ends": {"turn.pairs"},
-    "ends unasked": {"turn.pairs"},
     "total while it goes on": {"turn.total"},
     "ends without total": {"turn.total"},
     "total of hundred": {"turn.total"},
@@ -144,3 +143,28 @@ async def test_where_the_kit_differs_both_behaviours_hold(switches: set[str], re
     for requirement in ("turn.total", "turn.increasing"):
         assert [remark in finding.remark for finding in of(report, requirement)] == [True, True]
         assert {finding.decision for finding in of(report, requirement)} == {"0010"}
+
+
+@pytest.mark.parametrize(
+    ("switch", "requirement", "remark"),
+    [
+        ("slow probes", "health.quick", "a probe of what it uses may take 3 s"),
+        ("refuses DELETE", "agent.tear-down", "it lets no client end a session"),
+        ("ends unasked", "turn.pairs", "no start of argos/search_web"),
+    ],
+)
+async def test_what_the_seeds_leave_open_holds_with_a_remark(switch: str, requirement: str, remark: str) -> None:
+    report = await judged_agent(Agent(frozenset({switch})))
+    assert report.conformant
+    assert remark in of(report, requirement)[0].remark  # of 2025-11-25, which has sessions
+
+
+async def test_a_page_that_is_not_the_agents_is_not_asked() -> None:
+    (absent,) = of(await judged_agent(Agent(frozenset({"no healthz"}))), "page.healthz")
+    assert (absent.verdict, absent.remark) == ("not asked", "GET /healthz is no page of the agent: HTTP 404 text/plain")
+    behind = Question("http://agent.example/agents/jarvis/mcp/")
+    pages = (await check(behind, transport=Hosts(agent=Agent(frozenset({"metrics are a page"})).app))).findings[:2]
+    assert [(page.verdict, page.remark.partition(" is ")[0]) for page in pages] == [
+        ("not asked", "GET /agents/jarvis/healthz"),
+        ("not asked", "GET /agents/jarvis/metrics"),
+    ]

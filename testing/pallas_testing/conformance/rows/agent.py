@@ -41,7 +41,9 @@ def tear_down(evidence: Agent) -> str:
     if not evidence.closing:
         return "it has no session"
     end, late = evidence.closing
-    demand(200 <= end.status < 300, end, "HTTP 200 or 204")
+    if end.status == 405:
+        return "it lets no client end a session, as MCP allows (HTTP 405)"
+    demand(200 <= end.status < 300, end, "HTTP 200 or 204, or 405 of a server that lets no client end one")
     demand(400 <= late.status < 500 or "error" in late.answer, late, "a refusal, the session being gone")
     return ""
 

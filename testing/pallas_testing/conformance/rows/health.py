@@ -11,11 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pallas_testing.conformance.evidence import HEALTH_TOOL, Agent, Pages, tool_named
 from pallas_testing.conformance.requirement import Table, demand, not_asked
+from pallas_testing.conformance.wire import Exchange
 
 TABLE: Table[Agent] = Table()
 PAGES: Table[Pages] = Table()
 _QUICK = 1.0
 """Seconds in which the tool should complete (seed 000 section 2, Implementation Guidance)."""
+_ELSEWHERE = (301, 302, 303, 307, 308, 401, 403, 404, 405, 421)
+"""Statuses of a path at which the agent has no page that is open, which a gateway may well not pass on."""
 _STATUSES = ("ok", "degraded", "error")
 
 
@@ -61,7 +64,7 @@ def block(evidence: Agent) -> str:
 
 @TABLE.row("health.object", "000, 2 Response", "the text is a JSON object", after="health.block")
 def json_object(evidence: Agent) -> str:
-    demand(_document(evidence) is not None, evidence.health[0], 'a JSON object such as {"status": "ok"}')
+    demand(_document(evidence.health[0]) is not None, evidence.health[0], 'a JSON object such as {"status": "ok"}')
     return ""
 
 
@@ -97,6 +100,9 @@ def quick(evidence: Agent) -> str:
     fastest = min(evidence.health, key=lambda exchange: exchange.seconds)
     calls = len(evidence.health)
     received = f"{fastest.seconds:.1f} s in the fastest of {calls} calls"
+    document = _document(fastest) or {}
+    if fastest.seconds >= _QUICK and document.get("status") == "degraded":
+        return f"{received}: degraded, and a probe of what it uses may take 3 s"
     demand(fastest.seconds < _QUICK, fastest, "an answer in under 1 s", received)
     return ""
 
@@ -111,6 +117,7 @@ def no_model(evidence: Agent) -> str:
 
 @PAGES.row("page.healthz", "001, To do", "/healthz says whether the LLM provider is valid")
 def healthz(evidence: Pages) -> str:
+    _own(evidence.healthz)
     body = evidence.healthz.messages[-1] if evidence.healthz.messages else {}
     named = [key for key in body if any(word in key.lower() for word in ("llm", "provider", "model"))]
     right = "HTTP 200, or 503 of an agent in error, and a JSON object with the state of the LLM provider"
@@ -120,8 +127,19 @@ def healthz(evidence: Pages) -> str:
 
 @PAGES.row("page.metrics", "001, To do", "/metrics serves Prometheus metrics")
 def metrics(evidence: Pages) -> str:
+    _own(evidence.metrics)
     demand(evidence.metrics.status == 200 and _samples(evidence.metrics.body), evidence.metrics, "Prometheus metrics")
     return ""
+
+
+def _own(page: Exchange) -> None:
+    """Leave a page unjudged that is not the agent's: before it stands a gateway, or another site has the path.
+
+    Raises:
+        NotAsked: it is none of the agent's.
+    """
+    if page.status in _ELSEWHERE or page.media_type == "text/html":
+        not_asked(f"{page.sent} is no page of the agent: HTTP {page.status} {page.media_type}".rstrip())
 
 
 def _samples(text: str) -> int:
@@ -132,13 +150,13 @@ def _samples(text: str) -> int:
 
 
 def _known(evidence: Agent) -> Mapping[str, Any]:
-    return _document(evidence) or {}
+    return _document(evidence.health[0]) or {}
 
 
-def _document(evidence: Agent) -> Mapping[str, Any] | None:
+def _document(exchange: Exchange) -> Mapping[str, Any] | None:
     try:
-        value = json.loads(evidence.health[0].result["content"][0]["text"])
-    except (ValueError, RecursionError):
+        value = json.loads(exchange.result["content"][0]["text"])
+    except (ValueError, RecursionError, LookupError, TypeError):  # of no other shape where `health.block` holds
         return None
     return value if isinstance(value, dict) else None
 
