@@ -47,7 +47,7 @@ class Provider:
             self._target.execute(model, code)
         except CannotDisturb as error:
             raise CannotDisturb(
-                f"provider: {model} is no scripted model of the kit, or one of before: {error}"
+                f"provider: {model} is no scripted model of the kit, one of before, or one that records: {error}"
             ) from None
 
 
