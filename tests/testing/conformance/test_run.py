@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from pallas_testing.conformance.run import NobodyThere, Question, check, endpoint
@@ -41,6 +41,9 @@ async def test_nobody_there_is_told_with_what_came_back() -> None:
         await kind("http://nobody.example")
     with pytest.raises(NobodyThere, match="HTTP 404"):
         await kind("http://other.example", other=Starlette())
+    escape = Starlette(routes=[Route("/.well-known/mcp/server.json", lambda _: PlainTextResponse("\x1b[2J"))])
+    with pytest.raises(NobodyThere, match=r"HTTP 200 text/plain \\x1b\[2J\n"):
+        await kind("http://escape.example", escape=escape)
 
 
 def test_the_endpoint_of_an_agent() -> None:
