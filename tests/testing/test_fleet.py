@@ -277,3 +277,45 @@ def test_a_fleet_may_be_expected_to_come_up_unwell(order: Order, monkeypatch: py
     monkeypatch.setattr(table, "target", lambda _, order: Unwell(order))
     with start.running("stub", order, {"harper": "degraded"}, patience=0) as running:
         assert running.expected == {"harper": "degraded", "tech-research": "ok"}
+
+
+def test_a_fleet_is_up_when_its_gateway_is_ready_too(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so it is when a fault is undone."""
+    order.file.write_text(FILE + "gateway: {agents: [harper]}\n")
+    stub = Stub(order)
+    stub.unready = 2
+    monkeypatch.setattr(table, "target", lambda *_: stub)
+    with start.running("stub", order, {}) as running:
+        assert stub.done == ["/readyz", "/readyz", "/readyz"]
+        fleet = Fleet(running)
+        fleet.faults.kill("harper")
+        stub.done.clear()
+        fleet.restore()
+        assert stub.done == ["restore harper", "/readyz", "POST /agents/harper/recheck", "/readyz"]
+
+
+def test_a_gateway_that_never_is_ready_is_named(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    order.file.write_text(FILE + "gateway: {agents: [harper]}\n")
+    stub = Stub(order)
+    stub.unready = 1000
+    monkeypatch.setattr(table, "target", lambda *_: stub)
+    with (
+        pytest.raises(CannotStart, match="the gateway answers /readyz with 503"),
+        start.running("stub", order, {}, patience=0),
+    ):
+        pass
+
+
+def test_a_gateway_that_is_not_published_is_not_asked(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    order.file.write_text(FILE + "gateway: {agents: [harper]}\n")
+    stub = Stub(order)
+
+    def url(member: str) -> str:
+        if member == "gateway":
+            raise LookupError("not published")
+        return Stub.url(stub, member)
+
+    monkeypatch.setattr(stub, "url", url)
+    monkeypatch.setattr(table, "target", lambda *_: stub)
+    with start.running("stub", order, {}):
+        assert stub.done == []

@@ -16,7 +16,7 @@ from pallas_testing.fleet import disclosure, waiting
 from pallas_testing.fleet.agent import Agent
 from pallas_testing.fleet.faults import Faults
 from pallas_testing.fleet.registry import TIMEOUT, Registry
-from pallas_testing.fleet.start import PATIENCE, Running
+from pallas_testing.fleet.start import PATIENCE, Running, unready_gateway
 from pallas_testing.project.fleet_file import REGISTRY, slug
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class Fleet:
             return
         for member in self.faults.members:
             self._until_back(member)
+        waiting.until(lambda: unready_gateway(self._target), lambda text: not text, what="the gateway", within=PATIENCE)
         self.wait_for(self._expected, within=PATIENCE)
         self.registry.catch_up(self._expected)
 

@@ -22,6 +22,7 @@ PATIENCE = 300.0
 
 _INPUT_REFUSED = "InputRefused"
 """The registry's reason for an agent that will not start (docs/registry.md, Reasons)."""
+_READY = "/readyz"
 _CATCHING_UP = 5.0
 """Seconds for the changes of the start, so that they are not taken for those of the first test."""
 
@@ -48,7 +49,8 @@ class _Refused(Exception):
 def running(name: str, order: Order, expected: Mapping[str, str], *, patience: float = PATIENCE) -> Iterator[Running]:
     """Yield the fleet of an agents.yaml on the target called `name`, up; nothing of it is left afterwards.
 
-    It is up when the registry says `ok` of every agent, or the status that `expected` has for it.
+    It is up when the registry says `ok` of every agent, or the status that `expected` has for it, and its gateway says
+    that it is ready, where it has one that this machine reaches.
 
     Raises:
         CannotStart: it does not come up; the text says why, with the logs of those that are not well.
@@ -87,7 +89,7 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         lines = [f"{agent} {states.get(agent, 'unlisted')}" for agent in different]
         if any(states[agent].reason == _INPUT_REFUSED for agent in different if agent in states):
             raise _Refused("an agent refuses its input:\n" + "\n".join(lines))
-        return "; ".join(lines) or target.pending()
+        return "; ".join(lines) or target.pending() or unready_gateway(target)
 
     try:
         waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=(_Ended, _Refused))
@@ -95,6 +97,22 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         members = report.of_agents(target.file.agents, states) | _services(target)
         logs = [f"--- {title}\n{text}" for title, text in report.unwell(members, target.logs)]
         raise CannotStart("\n".join([str(error), *([] if isinstance(error, _Ended) else logs)])) from None
+
+
+def unready_gateway(target: Target) -> str:
+    """Return why the gateway of a fleet is not ready; empty where it is, there is none or nobody here reaches it.
+
+    Raises:
+        httpx.HTTPError: it does not answer.
+    """
+    if fleet_file.GATEWAY not in target.file.members:
+        return ""
+    try:
+        url = target.url(fleet_file.GATEWAY)
+    except LookupError:  # not published
+        return ""
+    status = httpx.get(url + _READY, timeout=registry.TIMEOUT, trust_env=False).status_code
+    return "" if status == httpx.codes.OK else f"the gateway answers /readyz with {status}"
 
 
 def _services(target: Target) -> dict[str, State]:

@@ -14,7 +14,7 @@ from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
-from pallas_testing.project import copies
+from pallas_testing.project import copies, fleet_file
 from pallas_testing.project.fleet_file import slug
 from pallas_testing.targets import commands
 from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo
@@ -195,7 +195,9 @@ class Compose(Target):
         It reads its secrets again by itself.
         """
         file.write_text(content, "utf-8")
-        for member in (*self.file.agents, *self.file.services):
+        for member in self.file.members:
+            if member == fleet_file.REGISTRY:
+                continue
             for container in self._containers(member):  # Docker Desktop has a prefix of its own before the path
                 if any(str(mount.get("Source", "")).endswith(str(file)) for mount in container.attrs["Mounts"]):
                     container.restart(timeout=int(_GRACE))

@@ -138,6 +138,30 @@ def test_a_fleet_has_networks_that_overlap_with_no_other(order: Order, monkeypat
     fleet.stop()
 
 
+def test_a_secret_is_read_again_by_all_that_have_it_but_the_registry(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order.file.write_text(
+        "agents: {hello: {module: a, port: 1}, other: {module: a, port: 2}}\n"
+        "services: {model: {port: 3}}\ngateway: {agents: [hello]}\n"
+    )
+    fleet = compose.Compose(order)
+    fleet.file = fleet_file.read(order.file)
+    key = order.folder / "key.txt"
+    key.write_text("first")
+    restarted: list[str] = []
+
+    def containers(member: str) -> list[Any]:
+        mounts = [] if member == "other" else [{"Source": f"/host_mnt{key}"}]
+        return [SimpleNamespace(attrs={"Mounts": mounts}, restart=lambda timeout: restarted.append(member))]
+
+    monkeypatch.setattr(fleet, "_containers", containers)
+    undo = fleet.rotate_secret("key.txt", "second")
+    assert (key.read_text(), restarted) == ("second", ["hello", "model", "gateway"])
+    undo()
+    assert (key.read_text(), restarted[3:]) == ("first", ["hello", "model", "gateway"])
+
+
 @pytest.mark.parametrize(
     ("text", "restarts", "begins", "ended"),
     [
