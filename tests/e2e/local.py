@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pallas_testing.fleet import start
@@ -29,10 +29,15 @@ class Local:
 
     @property
     def supervisor(self) -> int:
-        """Process id of `pallas`, the one child of its leash."""
-        assert self._target._leash is not None
-        (pid,) = children(self._target._leash.pid)
+        """Process id of `pallas`."""
+        pid = self._target.supervisor
+        assert pid is not None
         return pid
+
+    def kill_again(self, agent: str) -> None:
+        """End also what was started in its place; each time the supervisor waits twice as long before it starts one."""
+        with suppress(LookupError):
+            self.kill(agent)
 
     @property
     def code(self) -> int | None:

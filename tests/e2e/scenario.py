@@ -238,10 +238,20 @@ async def until_harper_delegates(agent_url: str, *, within: float) -> None:
             return
 
 
-async def registry_follows_a_crash(registry_url: str, agent_url: str, fleet: Fleet, *, patience: float = 240) -> None:
-    """research is killed: the registry says so, and once it runs again, so does everything that needs it."""
+async def registry_follows_a_crash(
+    registry_url: str,
+    agent_url: str,
+    fleet: Fleet,
+    *,
+    patience: float = 240,
+    again: Callable[[], object] = lambda: None,
+) -> None:
+    """research is killed: the registry says so, and once it runs again, so does everything that needs it.
+
+    `again` is called until the registry says so, for a supervisor that is quicker than the second look of a prober.
+    """
     fleet.kill("research")
-    await until_states(registry_url, {"research": "error"}, within=60)
+    await until_states(registry_url, {"research": "error"}, within=60, alive=again)
     fleet.start("research")
     await until_states(registry_url, ALL_OK, within=patience)
     await until_harper_delegates(agent_url, within=60)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,9 @@ async def test_a_second_fleet_on_these_ports_is_refused_before_it_starts_anythin
 
 
 async def test_a_crashed_agent_is_shown_restarted_and_used_again(up):
-    await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up, patience=local.PATIENCE)
+    registry, harper = up.url("registry"), f"{up.url('harper')}/mcp"
+    again = partial(up.kill_again, "research")  # a fork is ready within a second
+    await scenario.registry_follows_a_crash(registry, harper, up, patience=local.PATIENCE, again=again)
     ended = r"^research +: was ended by SIGKILL( \(its last line: .+\))?; starting it again in 0.5 s$"
     assert re.search(ended, up.said, re.MULTILINE)
     assert re.search(r"^research +: ready again after ", up.said, re.MULTILINE)

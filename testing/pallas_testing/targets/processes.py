@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from pallas_testing.project import copies
 from pallas_testing.targets import commands
@@ -45,6 +46,15 @@ class Processes(Target):
             env=self.order.environ,
             output=self._output,
         )
+
+    @property
+    def supervisor(self) -> int | None:
+        """The process of `pallas`, the one child of its leash; None where none runs, or the system does not tell."""
+        with suppress(OSError, ValueError):
+            pid = self._leash.pid if self._leash else 0
+            (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+            return int(child)
+        return None
 
     def stop(self) -> None:
         if self._leash:
@@ -128,7 +138,7 @@ class Processes(Target):
                 "faults of processes need Linux, whose /proc tells them apart; compose has them anywhere"
             )
         pid = listener(self.file.port(agent) or 0)
-        if pid is None:
+        if pid is None or pid == self.supervisor:  # which holds the socket of one that ended until it has noticed
             raise LookupError(f"{agent} has no process now")
         return pid
 

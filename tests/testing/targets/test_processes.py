@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pallas_testing.targets import table
+import pytest
+
+from pallas_testing.project import fleet_file
+from pallas_testing.targets import processes, table
 from pallas_testing.targets.base import Order
 from pallas_testing.targets.listeners import listener
+from pallas_testing.targets.processes import Processes
 
 OUTPUT = """\
 pallas        : starting 2 agents, 2 at a time
@@ -47,3 +51,17 @@ def test_of_a_socket_that_is_shared_the_child_answers() -> None:
             assert listener(port) == child.pid
             child.communicate()
     assert listener(port) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_supervisor_is_never_taken_for_an_agent_that_has_just_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agents.yaml").write_text("name: x\nregistry_port: 24200\nagents:\n  a: {card: a.md, port: 24201}\n")
+    target = Processes(Order(tmp_path / "agents.yaml", tmp_path))
+    target.file = fleet_file.read(tmp_path / "agents.yaml")
+    monkeypatch.setattr(processes, "listener", lambda _: 7)
+    assert target._pid("a") == 7
+    monkeypatch.setattr(Processes, "supervisor", 7)
+    with pytest.raises(LookupError, match="a has no process now"):
+        target.kill("a")
