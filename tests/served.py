@@ -1,13 +1,16 @@
-"""An application on a free port of this machine, behind the HTTP server that all services share."""
+"""An application on a free port of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Literal
 
 import httpx
+import uvicorn
 from starlette.types import ASGIApp
 
 from pallas_service.http.shutdown import HttpServer
@@ -15,7 +18,7 @@ from pallas_service.http.shutdown import HttpServer
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of `app`, which is served until the end."""
+    """Yield a client of `app`, which is served until the end by the HTTP server that all services share."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = HttpServer(app)
         serving = asyncio.create_task(server.serve([listener]))
@@ -24,3 +27,17 @@ async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
             yield client
         server.should_exit = True
         await serving
+
+
+@contextmanager
+def serving(app: ASGIApp, *, lifespan: Literal["on", "off"] = "on") -> Iterator[str]:
+    """Yield the URL of `app`, which a plain uvicorn serves until the end in a thread of its own."""
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan=lifespan))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -23,13 +23,12 @@ from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from starlette.types import ASGIApp
 
 from tests.ports import free_port
+from tests.served import serving
 from tests.warm_parent import Forked, WarmParent
 
 ERAS = ("2026-07-28", "legacy")
@@ -164,23 +163,6 @@ def serve_model(model: Model) -> Iterator[Model]:
         finally:  # a thread that goes on would keep pytest from ending after a test that failed
             model.released.set()
             server.shutdown()
-            thread.join()
-
-
-# --- servers in this process ---
-
-
-@contextlib.contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    """`app` on a free port; its URL."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="on"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
             thread.join()
 
 

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvicorn
 
 from pallas_testing.conformance_fixture import conformance  # noqa: F401 - the fixture
+from tests.served import serving
 from tests.testing.conformance.breakable import REPLY, TURN, Agent, verdicts
 
 Check = Callable[..., Any]
-
-
-@contextmanager
-def serving(agent: Agent) -> Iterator[str]:
-    """The agent on a free port; its URL."""
-    server = uvicorn.Server(uvicorn.Config(agent.app, log_config=None, ws="none", lifespan="off"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class Model:
@@ -44,14 +27,14 @@ class Model:
 
 def test_an_agent_that_keeps_the_contract(conformance: Check) -> None:  # noqa: F811 - pytest's way
     agent = Agent()
-    with serving(agent) as url:
+    with serving(agent.app, lifespan="off") as url:
         report = conformance(url, message=TURN.message, reply=REPLY, model=Model(agent))
     assert verdicts(report, "not asked") == set()
 
 
 async def test_one_that_does_not_in_a_coroutine(conformance: Check) -> None:  # noqa: F811 - pytest's way
     agent = Agent(frozenset({"health asks the model", "prose"}))
-    with serving(agent) as url, pytest.raises(AssertionError) as failure:
+    with serving(agent.app, lifespan="off") as url, pytest.raises(AssertionError) as failure:
         conformance(url, message=TURN.message, model=Model(agent))
     lines = str(failure.value).splitlines()
     assert lines[0].startswith(f"agent {url}/mcp does not keep the contract: ")
