@@ -13,6 +13,8 @@ from pallas_testing.targets.base import Order
 from pallas_testing.targets.listeners import listener
 from pallas_testing.targets.processes import Processes
 
+from .projects import edited
+
 PATIENCE = 240.0
 """Seconds until a fleet is up: about 30 s on two cores, much longer when they are shared."""
 
@@ -59,8 +61,9 @@ def children(pid: int) -> list[int]:
 
 
 @contextmanager
-def running(config: Path, folder: Path) -> Iterator[Running]:
-    """Yield the fleet of an agents.yaml as processes, up; `folder` is empty."""
+def running(example: Path, folder: Path) -> Iterator[Running]:
+    """Yield an example, probed twice a second, as processes, up; `folder` is empty."""
+    config = edited(example, folder, more="registry: {probe_interval: 0.5}\n")
     with start.running("processes", Order(config, folder), {}) as fleet:
         yield fleet
 

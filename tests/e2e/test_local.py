@@ -18,7 +18,6 @@ from pallas_testing.fleet.start import Running
 
 from . import daedalus, local, scenario
 from .examples import copied_from
-from .projects import edited
 
 pytestmark = pytest.mark.slow
 
@@ -26,9 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def running_fleet(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The example for all tests here; the last one ends it."""
-    folder = tmp_path_factory.mktemp("local")
-    config = edited(root / "examples" / "02-pallas", folder, more="registry: {probe_interval: 0.5}\n")
-    with local.running(config, folder) as fleet:
+    with local.running(root / "examples" / "02-pallas", tmp_path_factory.mktemp("local")) as fleet:
         yield fleet
 
 

@@ -13,7 +13,6 @@ from pallas_testing.fleet.start import Running
 
 from . import local
 from .examples import copied_from
-from .projects import edited
 
 pytestmark = pytest.mark.slow
 
@@ -21,9 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def running_fleet(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The example for all tests here; the last one ends it."""
-    folder = tmp_path_factory.mktemp("pool")
-    config = edited(root / "examples" / "03-data-pool", folder, more="registry: {probe_interval: 0.5}\n")
-    with local.running(config, folder) as fleet:
+    with local.running(root / "examples" / "03-data-pool", tmp_path_factory.mktemp("pool")) as fleet:
         yield fleet
 
 
