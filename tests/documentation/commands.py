@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from pallas_agent_runtime import cli as runtime
+from pallas_cli import arguments as pallas_verbs
 from pallas_gen import cli as generator
 from pallas_testing import cli as testing
 from tests.documentation.blocks import ROOT
@@ -69,7 +70,8 @@ def problems(command: Sequence[str]) -> Iterator[str]:
     if name == "pallas-gen":
         yield from _typer(get_command(generator.app), arguments, name)
     elif name == "pallas":
-        yield from _argparse(runtime._parser(), arguments)
+        plain = not arguments or arguments[0].startswith("-")
+        yield from _argparse(runtime.parser() if plain else pallas_verbs.parser(), arguments)
     elif name == "pallas-testing":
         yield from _argparse(testing.parser(), arguments)
     elif name == "python":
@@ -103,7 +105,11 @@ def _typer(command: Any, arguments: list[str], path: str) -> Iterator[str]:
 
 
 def _argparse(parser: argparse.ArgumentParser, arguments: list[str]) -> Iterator[str]:
-    _, unknown = parser.parse_known_args(arguments)
+    try:
+        _, unknown = parser.parse_known_args(arguments)
+    except SystemExit:  # argparse has printed why
+        yield f"{parser.prog}: does not take {' '.join(arguments)}"
+        return
     yield from (f"{parser.prog}: no option {word}" for word in unknown)
 
 

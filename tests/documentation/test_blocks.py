@@ -169,6 +169,8 @@ def test_a_script_is_split_as_a_shell_does(script: str, words: list[list[str]]) 
         ("pallas-gen explain nets", "no command pallas-gen explain nets"),
         ("pallas-gen validate agents.yaml", "pallas-gen validate: takes no argument agents.yaml"),
         ("pallas --chek", "pallas: no option --chek"),
+        ("pallas strat", "pallas: does not take strat"),
+        ("pallas init --exmaple hello", "pallas: no option --exmaple"),
         ("make demos", "no verb demos"),
         ("python -m pallas_testing.dedalus", "no module pallas_testing.dedalus"),
         ("no-such-program", "no program no-such-program is here"),

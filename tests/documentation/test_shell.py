@@ -36,6 +36,7 @@ MADE = {
     "pallas-gen lock": "servers.lock.json",
     ".venv/bin/pallas-gen compose -f examples/02-pallas/agents.yaml": "examples/02-pallas/compose.yaml",
     "mkdir -p secrets": "secrets",
+    "pallas init desk": "desk/agents.yaml",
 }
 """What a command leaves."""
 

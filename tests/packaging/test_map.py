@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
+    "pallas_cli": ROOT / "cli",
     "pallas_contract": ROOT / "contract",
     "pallas_service": ROOT / "services" / "common",
     "pallas_gateway": ROOT / "services" / "gateway",

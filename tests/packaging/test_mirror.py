@@ -10,6 +10,7 @@ from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
+    "cli": ROOT / "cli" / "pallas_cli",
     "contract": ROOT / "contract" / "pallas_contract",
     "service": ROOT / "services" / "common" / "pallas_service",
     "gateway": ROOT / "services" / "gateway" / "pallas_gateway",
@@ -29,6 +30,7 @@ ELSEWHERE = {
         "registry/__main__": "tests/registry/test_process.py",
     },
     "types and constants without a branch, tested by what decides with them": {
+        "cli/trouble": "tests/cli/test_main.py",
         "contract/documents/health": "tests/contract/probe/test_probe.py",
         "contract/definitions/definition": "tests/contract/definitions/test_read.py",
         "contract/fleet/base": "tests/contract/fleet/test_resolved.py",
@@ -85,6 +87,10 @@ ELSEWHERE = {
         "registry/monitor": "tests/registry/test_service.py",
         "registry/registration/messages": "tests/registry/mcp/test_registration.py",
         "registry/registration/registrar": "tests/registry/registration/test_registered.py",
+    },
+    "files that a command writes, tested as it writes them": {
+        "cli/project/examples": "tests/cli/project/test_init.py",
+        "cli/project/starter": "tests/cli/project/test_init.py",
     },
     "a step of the compiler, tested by what comes out": {
         "generator/console": "tests/generator/test_cli.py",

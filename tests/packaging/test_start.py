@@ -62,16 +62,13 @@ DECLARATIONS = frozenset(
     }
 )
 """Options and the table of targets, with what they are made of."""
-PROGRAMS = frozenset(
-    {
-        "pallas_contract",
-        "pallas_contract.names",
-        "pallas_contract.problems",
-        "pallas_service",
-        "pallas_service.extras",
-    }
-)
+CONTRACT = frozenset({"pallas_contract", "pallas_contract.names", "pallas_contract.problems"})
+FLEET_FILE = frozenset({"pallas_contract.fleet", "pallas_contract.fleet.source"})
+PROGRAMS = CONTRACT | {"pallas_service", "pallas_service.extras"}
 """What the command lines of `pallas` and `pallas-registry` share."""
+RUNTIME = frozenset({"pallas_agent_runtime", "pallas_agent_runtime.cli"})
+VERBS = frozenset({"pallas_cli", "pallas_cli.arguments", "pallas_cli.main", "pallas_cli.trouble"})
+"""The verbs of `pallas` and their options."""
 TYPER = frozenset({"annotated_doc", "shellingham", "typer"})
 READING = frozenset({"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection", "yaml"})
 """Packages that read a fleet file."""
@@ -118,20 +115,22 @@ def test_to_validate_a_fleet_no_target_is_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "option", "reader"),
+    ("program", "option", "expected"),
     [
-        ("pallas_agent_runtime.cli:main", "--help", {"pallas_contract.fleet", "pallas_contract.fleet.source"}),
-        ("pallas_agent_runtime.cli:main", "--version", set()),
-        ("pallas_registry.__main__:command", "--help", set()),
-        ("pallas_registry.__main__:command", "--version", set()),
+        ("pallas_agent_runtime.cli:main", "--help", PROGRAMS | FLEET_FILE | RUNTIME),
+        ("pallas_agent_runtime.cli:main", "--version", PROGRAMS | RUNTIME),
+        ("pallas_cli.main:main", "--help", PROGRAMS | FLEET_FILE | RUNTIME | VERBS | {"pallas_cli.runtime"}),
+        ("pallas_cli.main:main", "--version", PROGRAMS | RUNTIME | VERBS | {"pallas_cli.runtime"}),
+        ("pallas_cli.main:main", "up --help", CONTRACT | VERBS),
+        ("pallas_registry.__main__:command", "--help", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
+        ("pallas_registry.__main__:command", "--version", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
     ],
 )
 def test_programs_say_what_they_are_without_what_they_serve_with(
-    program: str, option: str, reader: set[str], tmp_path: Path
+    program: str, option: str, expected: frozenset[str], tmp_path: Path
 ) -> None:
     """`pallas --help` reads the fleet file of the folder, of which it says the name."""
-    module = program.partition(":")[0]
-    modules = imported(program, option, folder=tmp_path)
-    assert ours(modules) == PROGRAMS | reader | {module, module.partition(".")[0]}
-    assert packages(modules) == ({"yaml"} if reader else set())
+    modules = imported(program, *option.split(), folder=tmp_path)
+    assert ours(modules) == expected
+    assert packages(modules) == ({"yaml"} if expected >= FLEET_FILE else set())
     assert modules & HEAVY == set()

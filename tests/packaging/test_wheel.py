@@ -17,6 +17,7 @@ from tests.documentation import blocks
 from tests.installed import ROOT, build_wheel, end, installed_with, run
 
 ROOMS = {
+    "cli": "",
     "contract": "",
     "generator": "",
     "services/common": "",
@@ -25,6 +26,7 @@ ROOMS = {
     "services/agent-runtime": "",
     "testing": "",
     "deploy/helm/pallas": "pallas_gen/chart",
+    "examples": "pallas_cli/examples",
 }
 
 IMAGE_SOURCES = (
@@ -93,6 +95,14 @@ def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path
     help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
     verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
     assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build", "lock"}
+
+
+def test_a_project_is_made_and_taken_without_any_extra(installed: Path, tmp_path: Path) -> None:
+    for arguments in ([], ["--example", "pallas"]):
+        folder = tmp_path / f"desk{len(arguments)}"
+        text = run(installed / "pallas", "init", folder, *arguments, cwd=tmp_path)
+        assert f"next:\n  cd {folder}\n  pip install 'pallas-kit[all]'\n" in text
+        assert " agents, no errors\n" in run(installed / "pallas-gen", "validate", cwd=folder)
 
 
 def test_the_images_are_built_from_what_the_checkout_builds_them_from(installed: Path, tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ _EXTRAS = {"agent": ("agent",), "local": ("agent", "registry")}
 """Extras by the one to ask for: a fleet of processes has a registry besides its agents."""
 
 
-def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = lambda: None) -> int:
+def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = lambda: None, *, verbs: str = "") -> int:
     """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0.
 
-    `settle` is called once the environment of an agent is complete, before its engine is imported.
+    `settle` is called once the environment of an agent is complete, before its engine is imported. `verbs` are lines
+    that `--help` shows after the options.
     """
-    options = _parser().parse_args(arguments)
+    options = parser(verbs).parse_args(arguments)
     extra = "local" if options.agent is None else "agent"
     if absent := extras.missing(*_EXTRAS[extra]):
         sys.stderr.write(extras.advice("pallas", extra, absent))
@@ -92,7 +93,8 @@ class _Help(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="show this help and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
-        parser.epilog = _fleet_line(_file(getattr(namespace, "config", None), os.environ))
+        fleet = _fleet_line(_file(getattr(namespace, "config", None), os.environ))
+        parser.epilog = "\n".join(filter(None, (parser.epilog, fleet)))
         parser.print_help()
         parser.exit()
 
@@ -112,9 +114,15 @@ def _fleet_line(path: Path) -> str | None:
         return None
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser(verbs: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the options; `verbs` are lines that `--help` shows after them."""
     parser = argparse.ArgumentParser(
-        prog="pallas", description="Run a fleet of fast-agent MCP agents, or one of them.", add_help=False
+        prog="pallas",
+        usage="pallas [VERB] [options]" if verbs else None,
+        description="Run a fleet of fast-agent MCP agents, or one of them.",
+        epilog=verbs,
+        add_help=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-h", "--help", action=_Help)
     parser.add_argument("--agent", metavar="NAME", help="serve this agent only: no registry, no dependencies")

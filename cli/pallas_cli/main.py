@@ -1,0 +1,53 @@
+"""`pallas VERB` is a verb of this package; `pallas` without one is the runtime's command line, which runs the fleet.
+
+Exit codes: 0 done, 1 the world is not as needed, 2 the input is wrong, 130 ended by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Protocol
+
+from pallas_cli import arguments as command_line
+from pallas_cli.trouble import Trouble
+from pallas_contract.problems import Refused
+
+WORLD = 1
+INPUT = 2
+INTERRUPTED = 130
+"""As a shell reports Ctrl-C: 128 and the number of SIGINT."""
+
+
+class Verb(Protocol):
+    """A module with a verb; it is imported when the verb is run, so that `--help` stays declarations alone."""
+
+    def run(self, options: Namespace) -> int:
+        """Return the exit code."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0].startswith("-"):
+        from pallas_cli import runtime  # noqa: PLC0415 - who runs no fleet needs none of its modules
+
+        return runtime.fleet(words, command_line.summary())
+    options = command_line.parse(words)
+    verb: Verb = importlib.import_module(command_line.MODULES[options.verb])
+    try:
+        return verb.run(options)
+    except Refused as refused:
+        sys.stderr.writelines(f"{problem}\n" for problem in refused.problems)
+        return INPUT
+    except Trouble as trouble:
+        sys.stderr.write(f"pallas {options.verb}: {trouble}\n")
+        return WORLD
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"pallas {options.verb}: {where}{(error.strerror or str(error)).lower()}\n")
+        return WORLD
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -1,0 +1,1 @@
+"""The project folder: `pallas init` makes one, `pallas add` adds to it. Nothing here needs an extra."""

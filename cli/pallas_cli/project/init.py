@@ -1,0 +1,86 @@
+"""`pallas init`: the files of a first project, or of one of the kit's examples, in a folder. Nothing is overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from pallas_cli.project import examples, starter
+from pallas_contract import names
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_service import extras
+
+_NO_NAME = "fleet"
+_UP = "in a terminal of its own; Ctrl-C stops it"
+
+
+def run(options: Namespace) -> int:
+    """Write the project and say what comes next; returns the exit code.
+
+    Raises:
+        Refused: a file of the project is there already; then nothing is written.
+    """
+    folder: Path = options.folder
+    if options.example:
+        files: Mapping[PurePosixPath, str] = examples.files(options.example)
+        agent, message = examples.QUESTIONS[options.example]
+    else:
+        files = starter.files(fleet_name(folder.resolve().name))
+        agent, message = starter.AGENT, starter.MESSAGE
+    beside = {path: text for path, text in starter.beside().items() if path not in files}
+    retained = sorted(path for path in beside if (folder / path).exists())
+    _refuse_present(folder, files)
+    write(folder, {**files} | {path: text for path, text in beside.items() if path not in retained})
+    out = sys.stdout
+    out.writelines(f"wrote {folder / path}\n" for path in sorted({*files, *beside} - set(retained)))
+    out.writelines(f"left {folder / path} as it is\n" for path in retained)
+    out.write("\nnext:\n")
+    out.writelines(f"  {line}\n" for line in _next(folder, agent, message))
+    return 0
+
+
+def fleet_name(folder: str) -> str:
+    """Return the name of a fleet in a folder of that name: lower case, hyphens, at most as long as a name may be."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.lower()).strip("-")[: names.MAX_NAME].strip("-")
+    return name if names.is_name(name) else _NO_NAME
+
+
+def write(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
+    """Write `files` below `folder`, all or none; one that is there is never written over.
+
+    Raises:
+        OSError: one cannot be written; those before it were taken away again.
+    """
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("x", encoding="utf-8") as file:
+                written.append(target)
+                file.write(text)
+    except OSError:
+        for target in written:
+            with contextlib.suppress(OSError):
+                target.unlink()
+        raise
+
+
+def _refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
+    hint = "nothing was written; take another folder, or add to this project with `pallas add`"
+    present = [path for path in sorted(files) if (folder / path).exists() or (folder / path).is_symlink()]
+    if present:
+        raise Refused([Problem(Where(str(folder / path)), "is there already", hint) for path in present])
+
+
+def _next(folder: Path, agent: str, message: str) -> Iterable[str]:
+    """Yield the commands that show the project at work."""
+    if folder.resolve() != Path.cwd():
+        yield f"cd {folder}"
+    if extras.missing("agent", "registry", "testing"):
+        yield f"pip install '{extras.DISTRIBUTION}[all]'"
+    yield f"pallas up                      # {_UP}"

@@ -1,0 +1,18 @@
+"""The one arrow to a service: `pallas` and `pallas up` are the runtime's own command line, which runs a whole fleet."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+
+from pallas_agent_runtime import cli
+
+
+def fleet(words: Sequence[str], verbs: str) -> int:
+    """Run `pallas` with `words`, none of which is a verb; `verbs` is shown by `--help`. Returns the exit code."""
+    return cli.main(words, verbs=verbs)
+
+
+def run(options: Namespace) -> int:
+    """Run `pallas up`; returns the exit code."""
+    return cli.main(["--config", str(options.file)])

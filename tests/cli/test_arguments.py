@@ -1,0 +1,29 @@
+"""The verbs and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_cli import arguments
+from pallas_contract import names
+
+
+@pytest.mark.parametrize("verb", arguments.MODULES)
+def test_each_verb_has_a_line_and_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse([verb, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"example:\n  pallas {verb}" in text
+    assert f"\n  {verb} " in arguments.summary()
+
+
+def test_the_fleet_file_is_named_by_file_folder_or_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(names.ENV_AGENTS_CONFIG, raising=False)
+    assert arguments.parse(["up"]).file == Path("agents.yaml")
+    assert arguments.parse(["up", "-f", "b.yaml"]).file == Path("b.yaml")
+    assert arguments.parse(["up", "--file", str(tmp_path)]).file == tmp_path / "agents.yaml"
+    monkeypatch.setenv(names.ENV_AGENTS_CONFIG, "c.yaml")
+    assert arguments.parse(["up"]).file == Path("c.yaml")

@@ -1,0 +1,61 @@
+"""`pallas`: a verb is run, all else is the runtime's; what goes wrong is a line and an exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime import cli as runtime
+from pallas_cli import main as command
+from pallas_cli.project import init
+from pallas_cli.trouble import Trouble
+
+
+@pytest.mark.parametrize("words", [[], ["--check"], ["--agent", "a"], ["--config", "x.yaml"]])
+def test_what_begins_with_no_verb_is_the_runtimes(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(runtime, "main", lambda arguments, verbs: calls.append(arguments) or 7)
+    assert command.main(words) == 7
+    assert calls == [words]
+
+
+def test_a_verb_that_is_none_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["strat"])
+    assert ended.value.code == 2
+    assert "invalid choice: 'strat'" in capsys.readouterr().err
+
+
+def test_help_names_the_verbs_and_the_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agents.yaml").write_text("name: demo\nagents:\n  jarvis: {module: agents.jarvis, port: 8201}\n")
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "\n  init " in text
+    assert "agents.yaml is the fleet demo, with the agents jarvis." in text
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [(Trouble("no way"), 1, "pallas init: no way\n"), (KeyboardInterrupt(), 130, "")],
+)
+def test_what_ends_a_verb_is_a_line_and_a_code(
+    error: BaseException, code: int, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(init, "run", fail)
+    assert command.main(["init"]) == code
+    assert capsys.readouterr().err == line
+
+
+def test_the_world_ends_a_verb_with_the_file_it_is_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert command.main(["init", str(tmp_path / "file" / "desk")]) == 1
+    assert capsys.readouterr().err == f"pallas init: {tmp_path / 'file' / 'desk'}: not a directory\n"

@@ -1,0 +1,19 @@
+"""`pallas up` is `pallas` with the file by its usual option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime.local import supervisor
+from pallas_cli import main as command
+from pallas_service import extras
+
+
+def test_up_runs_the_fleet_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+    monkeypatch.setattr(extras, "missing", lambda *_: [])
+    monkeypatch.setattr(supervisor, "main", lambda path: seen.append(path) or 3)
+    assert command.main(["up", "-f", str(tmp_path)]) == 3
+    assert seen == [tmp_path / "agents.yaml"]
