@@ -11,14 +11,13 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from . import environment
+from . import environment, toml_file
 from .image.inventory import normalised
 
 WAIVERS = "requirements/waivers.toml"
@@ -53,7 +52,13 @@ def read_waivers(text: str) -> tuple[list[Waiver], list[str]]:
     """Return the waivers of a file, and a line for each that is not complete."""
     waivers: list[Waiver] = []
     problems = []
-    for number, entry in enumerate(tomllib.loads(text).get("waiver", []), start=1):
+    try:
+        entries = toml_file.read(WAIVERS, text).get("waiver", [])
+    except ValueError as error:
+        return [], [str(error)]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return [], [f"{WAIVERS}:{toml_file.line_of(text, 'waiver')} waiver is no list of tables: write [[waiver]]"]
+    for number, entry in enumerate(entries, start=1):
         missing = [key for key in ("id", "package", "reason") if not str(entry.get(key, "")).strip()]
         until = entry.get("until")
         if not isinstance(until, date) or isinstance(until, datetime):

@@ -7,12 +7,12 @@ does not say its licence as SPDX does, each with where it is stated.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from . import toml_file
 from .image.inventory import Component, normalised
 
 FILE = "requirements/licences.toml"
@@ -29,9 +29,17 @@ class Policy:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read it from the file."""
-        document = tomllib.loads(path.read_text("utf-8"))
-        stated = {normalised(name): str(entry["licence"]) for name, entry in document["stated"].items()}
+        """Read it from the file.
+
+        Raises:
+            ValueError: it cannot be read as one; a line for each reason, with the number of its line and what to write.
+            OSError: there is none.
+        """
+        text = path.read_text("utf-8")
+        document = toml_file.read(FILE, text)
+        if problems := list(_unreadable(text, document)):
+            raise ValueError("\n".join(problems))
+        stated = {normalised(name): entry["licence"] for name, entry in document.get("stated", {}).items()}
         return cls(frozenset(document["allowed"]), stated)
 
     def named(self, components: Iterable[Component]) -> list[Component]:
@@ -69,6 +77,27 @@ class Policy:
         if refused := refused_parts(item.licence, self.allowed):
             return f"licence {', '.join(refused)} is not in the list of {FILE}"
         return None
+
+
+def _unreadable(text: str, document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each value of the file that has not the shape which `Policy` is made of."""
+    allowed = document.get("allowed")
+    if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+        where = f"{FILE}:{toml_file.line_of(text, 'allowed')}"
+        yield f'{where} allowed is no list of SPDX identifiers: write allowed = ["Apache-2.0", "MIT"]'
+    stated = document.get("stated", {})
+    if not isinstance(stated, dict):
+        where = f"{FILE}:{toml_file.line_of(text, 'stated')}"
+        yield f"{where} stated is no table: write [stated], and a package on each line below it"
+        return
+    for name, entry in stated.items():
+        if not isinstance(entry, dict) or not all(_is_text(entry.get(key)) for key in ("licence", "read")):
+            where = f"{FILE}:{toml_file.line_of(text, name)}"
+            yield f'{where} stated.{name} lacks licence or read: write {name} = {{licence = "MIT", read = "LICENSE"}}'
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def refused_parts(expression: str, allowed: frozenset[str]) -> list[str]:

@@ -72,6 +72,7 @@ def _make(out: Path, *, twice: Sequence[str], level: int) -> Iterator[str]:
         *_not_ours(out),
     ]:
         raise NotReleasable(problems, checkout=True)
+    policy = _policy()
     epoch = checkout.epoch(ROOT)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as beside:
@@ -91,7 +92,7 @@ def _make(out: Path, *, twice: Sequence[str], level: int) -> Iterator[str]:
                 built.append(_Built(file, _container(image), inventory.components(image)))
             times = "built twice with one digest, " if name in twice else ""
             yield f"{image.name} is {times}{image.manifest.digest}, {image.own_size / 1e6:.1f} MB over its base"
-        listed = _licences(folder, built)
+        listed = _licences(folder, built, policy)
         yield f"{listed} components have allowed licences"
         for item in built:
             sbom.write(item.file.with_name(f"{item.file.name}.cdx.json"), item.subject, item.components, epoch)
@@ -150,9 +151,16 @@ def _container(image: oci.Image) -> sbom.Subject:
     return sbom.Subject(image.name, __version__, "container", purl, digest.partition(":")[2], properties)
 
 
-def _licences(folder: Path, built: Sequence[_Built]) -> int:
+def _policy() -> Policy:
+    """Return the licences that are allowed, before anything is built that they decide on."""
+    try:
+        return Policy.read(ROOT / LICENCES)
+    except ValueError as error:
+        raise NotReleasable(str(error).splitlines(), checkout=True) from None
+
+
+def _licences(folder: Path, built: Sequence[_Built], policy: Policy) -> int:
     """Write the list of licences; return how many components are on it."""
-    policy = Policy.read(ROOT / LICENCES)
     problems = policy.unused(item for entry in built for item in entry.components)
     for entry in built:
         entry.components[:] = policy.named(entry.components)

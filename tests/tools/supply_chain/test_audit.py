@@ -93,6 +93,18 @@ def test_a_waiver_needs_a_reason_and_a_day() -> None:
     assert lines == ["requirements/waivers.toml: waiver 2 lacks reason, until (a day, as 2030-01-31)"]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[[waiver]\n", "1:9 Expected ']]' at the end of an array declaration: write it as TOML"),
+        ('x = 1\nwaiver = ["a"]\n', "2 waiver is no list of tables: write [[waiver]]"),
+        ("\n[waiver]\n", "2 waiver is no list of tables: write [[waiver]]"),
+    ],
+)
+def test_waivers_that_cannot_be_read_are_a_line(text: str, line: str) -> None:
+    assert audit.read_waivers(text) == ([], [f"{audit.WAIVERS}:{line}"])
+
+
 def test_the_files_of_the_repository_are_those_that_are_audited(root: Path) -> None:
     waivers, lines = audit.read_waivers((root / audit.WAIVERS).read_text())
     assert lines == []

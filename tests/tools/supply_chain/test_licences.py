@@ -65,3 +65,38 @@ def test_the_list_of_the_repository_can_be_read(root: Path) -> None:
     policy = Policy.read(root / FILE)
     assert {"MIT", "Apache-2.0"} < policy.allowed
     assert set(policy.stated.values()) <= policy.allowed | {"BSD-3-Clause OR Apache-2.0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('allowed = ["MIT"\n\nx = 1\n', ["3:1 Unclosed array: write it as TOML"]),
+        ('allowed = ["MIT"', ["1:1 Unclosed array: write it as TOML"]),
+        (
+            'allowed = "MIT"\n[stated]\na-b = "MIT"\n"c" = {licence = "MIT"}\nd = {licence = " ", read = "x"}\n',
+            [
+                '1 allowed is no list of SPDX identifiers: write allowed = ["Apache-2.0", "MIT"]',
+                '3 stated.a-b lacks licence or read: write a-b = {licence = "MIT", read = "LICENSE"}',
+                '4 stated.c lacks licence or read: write c = {licence = "MIT", read = "LICENSE"}',
+                '5 stated.d lacks licence or read: write d = {licence = "MIT", read = "LICENSE"}',
+            ],
+        ),
+        (
+            "stated = 3\n",
+            [
+                '1 allowed is no list of SPDX identifiers: write allowed = ["Apache-2.0", "MIT"]',
+                "1 stated is no table: write [stated], and a package on each line below it",
+            ],
+        ),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_refused_by_line(tmp_path: Path, text: str, lines: list[str]) -> None:
+    (tmp_path / "licences.toml").write_text(text)
+    with pytest.raises(ValueError, match="licences") as failure:
+        Policy.read(tmp_path / "licences.toml")
+    assert str(failure.value).splitlines() == [f"{FILE}:{line}" for line in lines]
+
+
+def test_a_list_without_statements_is_one(tmp_path: Path) -> None:
+    (tmp_path / "licences.toml").write_text('allowed = ["MIT"]\n')
+    assert Policy.read(tmp_path / "licences.toml") == Policy(frozenset({"MIT"}), {})

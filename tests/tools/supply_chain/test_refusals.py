@@ -109,6 +109,19 @@ def test_an_image_that_cannot_be_read_is_a_line(tmp_path: Path, monkeypatch: Any
         release._image("pallas-agent", tmp_path, (), 0, again=False)
 
 
+def test_a_list_of_licences_that_cannot_be_read_is_refused_before_anything_is_built(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    (tmp_path / "licences.toml").write_text("allowed = 1\nstated = 2\n")
+    monkeypatch.setattr(release, "LICENCES", tmp_path / "licences.toml")
+    code, text = main(monkeypatch, capsys, "--out", str(tmp_path / "dist"))
+    assert code == 2
+    assert [line.partition(" is no ")[0] for line in text.splitlines()] == [
+        "requirements/licences.toml:1 allowed",
+        "requirements/licences.toml:2 stated",
+    ]
+
+
 def test_a_folder_that_cannot_be_made_is_a_line(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     (tmp_path / "file").touch()
     code, text = main(monkeypatch, capsys, "--out", str(tmp_path / "file" / "sub" / "dist"))
