@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from pallas_contract import __version__
+from tools.supply_chain import __main__ as command
 from tools.supply_chain import checkout
 from tools.supply_chain.documents import changelog
 
@@ -36,9 +39,9 @@ def repository(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     who = ("-c", "user.name=a", "-c", "user.email=a@example")
-    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x", "--date", "@1700000000 +0000"]):
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x", "--date", "@1700000000 +0000"]):
         env = {"GIT_COMMITTER_DATE": "@1700000000 +0000", "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        subprocess.run(["git", *command], check=True, cwd=tmp_path, env=env)
+        subprocess.run(["git", *arguments], check=True, cwd=tmp_path, env=env)
     return tmp_path
 
 
@@ -57,7 +60,8 @@ def test_all_that_is_wrong_is_said_at_once(repository: Path) -> None:
     (repository / "new").touch()
     assert checkout.problems(repository, "2.0") == [
         "the checkout is not clean (CHANGELOG.md and 1 more): commit it or take it back, then release",
-        "CHANGELOG.md has no section `## [2.0]`: give what stands under [Unreleased] its version and day",
+        "CHANGELOG.md has no section `## [2.0]`: `make release ARGS=--prepare` gives what stands under [Unreleased] "
+        "its version and day; commit it",
         "deploy/helm/pallas/Chart.yaml has version 1.0, and the kit is 2.0: make them equal",
         "deploy/helm/pallas/Chart.yaml has appVersion 1.0, and the kit is 2.0: make them equal",
     ]
@@ -92,6 +96,37 @@ def test_another_version_has_none(version: str) -> None:
 def test_an_empty_section_is_none() -> None:
     with pytest.raises(ValueError, match=r"says nothing under `## \[0.9\]`"):
         changelog.notes(TEXT.replace("- old", ""), "0.9")
+
+
+def test_what_is_unreleased_becomes_the_section_of_a_version() -> None:
+    text = changelog.dated(TEXT, "1.1", date(2030, 2, 28))
+    assert "## [Unreleased]\n\n## [1.1] - 2030-02-28\n- new\n\n## [1.0] - 2030-01-31\n" in text
+    assert changelog.notes(text, "1.1") == "# pallas-kit 1.1\n\n- new\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "reason"),
+    [
+        (TEXT, "1.0", r"has a section `## \[1.0\]`: give the kit its next version first"),
+        (TEXT.replace("- new\n", ""), "1.1", r"says nothing under `## \[Unreleased\]`"),
+        (TEXT.replace("Unreleased", "1.1"), "1.2", r"says nothing under `## \[Unreleased\]`"),
+    ],
+)
+def test_nothing_is_dated_twice_and_nothing_as_something(text: str, version: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        changelog.dated(text, version, date(2030, 2, 28))
+
+
+def test_the_command_writes_the_section_or_says_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "CHANGELOG.md"
+    file.write_text(TEXT)
+    assert command.prepare(file, date(2030, 2, 28)) == 0
+    assert f"## [{__version__}] - 2030-02-28\n- new\n" in file.read_text()
+    assert f"tag the commit v{__version__}\n" in capsys.readouterr().out
+    text = file.read_text()
+    assert command.prepare(file, date(2030, 2, 28)) == 2
+    assert "next version first\n" in capsys.readouterr().err
+    assert file.read_text() == text
 
 
 def test_the_builder_is_the_workflow_where_there_is_one() -> None:
