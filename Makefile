@@ -50,8 +50,8 @@ pictures: setup ## take the pictures in docs/pictures anew, by Chromium of a fle
 bench: setup ## run the benchmarks, each beside its peer, on a quiet machine; ARGS=NAME picks
 	@tools/bench $(ARGS)
 
-proof: setup ## put the kit to the proof, for an hour and more, and write docs/proof.md; ARGS='--scale 0.1 turns' does a part
-	@$(PY) -m proof $(ARGS)
+proof: setup ## put the kit to the proof, for hours, and write docs/proof.md; PART=load does a part, ARGS=--resume the rest
+	@$(PY) -m proof $(PART) $(ARGS)
 
 lock: setup ## resolve requirements/*.lock; ARGS=--upgrade takes the newest of everything
 	@tools/lock $(ARGS)

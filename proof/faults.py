@@ -1,98 +1,112 @@
-"""Faults of a fleet that runs: how soon its registry tells of them, and how soon of their end.
+"""The faults that are injected into a fleet that runs: by which verb, on which targets, and what is expected of each.
 
-examples/02-pallas with the registry's own interval; each fault comes at a moment of its own within an interval.
+examples/02-pallas with the registry's own interval. A verb that a target refuses by name is not in its list here:
+docs/testing.md says why.
 """
 
 from __future__ import annotations
 
-import random
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from pallas_testing.fleet import Fleet, start
-from pallas_testing.fleet.events import Events
-from pallas_testing.project.fleet_file import slug
-from pallas_testing.targets.base import Order
-from proof.results import Measure
+from pallas_testing.fleet import Fleet
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "02-pallas"
-INTERVAL = 5.0
-PATIENCE = 300.0
-"""Seconds to wait for a state before a fault counts as never noticed."""
+TARGETS = ("processes", "compose", "cluster")
+REFUSED, HUNG = 6.0, 11.0
+"""Bounds in seconds of the registry's five-second interval: for who refuses connections, and for who is silent."""
+PREFLIGHT = 75.0
+"""The same for a model provider: agents ask it once a minute for up to five seconds, and are asked every five."""
 LEAVES = ("tech_research", "engineering")
 """Agents that nobody but their callers needs, so that all others stay what they are."""
 CALLERS: Mapping[str, tuple[str, ...]] = {"tech_research": ("research", "harper"), "engineering": ("harper",)}
 """Who may be told `degraded` for each of them."""
-VERBS: Mapping[str, tuple[tuple[str, str, float], ...]] = {
-    "processes": (("2", "pause", 11.0),),
-    "compose": (("1", "kill", 6.0), ("2", "pause", 11.0), ("3", "remove", 6.0)),
-    "cluster": (("2", "pause", 11.0),),
-}
-"""Target -> row, verb, bound in seconds. `pallas` starts a killed process again before the registry looks."""
 
 
-def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
-    """Yield what `count` faults of each kind led to on a target."""
-    chance = random.Random(seed)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        start.running(target, Order(EXAMPLE / "agents.yaml", Path(folder)), {}) as running,
-    ):
-        for row, verb, bound in VERBS[target]:
-            noticed, back, others = [], [], 0
-            for _ in range(count):
-                agent = chance.choice(LEAVES)
-                time.sleep(chance.uniform(0, INTERVAL))  # the moment of the fault, not a wait for anything
-                seconds, healed, wrong = _once(Fleet(running), running.events, verb, agent)
-                noticed.append(seconds)
-                back.append(healed)
-                others += wrong
-            yield Measure(row, f"{verb} until `error`", target, noticed, bound=bound)
-            yield Measure(row, f"undone until `ok`, the agent's start included ({verb})", target, back)
-            yield Measure(row, f"wrong states of other agents ({verb})", target, [others], unit="", bound=0)
-        if target == "compose":
-            yield from _all_at_once(Fleet(running), running.events, target)
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A verb of `fleet.faults`, done to an agent.
+
+    `status` is what the registry has to tell of it within `bound` seconds. Empty means that nobody may change at all,
+    None that another one takes its place at once, whether the registry has seen that or not.
+    """
+
+    row: str
+    what: str
+    targets: tuple[str, ...]
+    inject: Callable[[Fleet, str], None]
+    status: str | None = "error"
+    bound: float | None = REFUSED
+    everybody: bool = False
+    """It befalls all agents; else one of `LEAVES`."""
+    share: float = 1.0
+    """Of the times that each fault is injected: less where one takes minutes."""
 
 
-def _once(fleet: Fleet, events: Events, verb: str, agent: str) -> tuple[float, float, int]:
-    """Return seconds until `error`, seconds until `ok` again, and how many other agents were shown wrong."""
-    mark = len(events.since())
-    getattr(fleet.faults, verb)(agent)
-    noticed = _until(events, mark, {agent}, "error")
-    ended = len(events.since())
-    began = time.monotonic()
-    fleet.faults.undo()
-    _until(events, ended, {agent}, "ok")
-    healed = time.monotonic() - began
-    fleet.wait_for(dict.fromkeys(fleet.agents, "ok"), within=PATIENCE)
-    changes = [change for change in events.since(mark) if slug(change.agent) != slug(agent)]
-    callers = set(map(slug, CALLERS[agent]))
-    return noticed, healed, sum(slug(change.agent) not in callers or change.new == "error" for change in changes)
-
-
-def _all_at_once(fleet: Fleet, events: Events, target: str) -> Iterator[Measure]:
-    mark = len(events.since())
+def _kill_all(fleet: Fleet, _: str) -> None:
     for agent in fleet.agents:
         fleet.faults.kill(agent)
-    noticed = _until(events, mark, set(fleet.agents), "error")
-    began = time.monotonic()
-    fleet.faults.undo()
-    fleet.wait_for(dict.fromkeys(fleet.agents, "ok"), within=PATIENCE)
-    yield Measure("17", f"{len(fleet.agents)} killed until each is `error`", target, [noticed], bound=6.0)
-    yield Measure("17", "started until all are `ok`", target, [time.monotonic() - began])
 
 
-def _until(
-    events: Events, mark: int, agents: set[str], status: str, clock: Callable[[], float] = time.monotonic
-) -> float:
-    """Return the seconds until each of the agents has come to this status since `mark`."""
-    began = clock()
-    wanted = set(map(slug, agents))
-    while clock() - began < PATIENCE:
-        count = len(events.since())
-        if wanted <= {slug(change.agent) for change in events.since(mark) if change.new == status}:
-            return clock() - began
-        events.wait(count, 1.0)
-    raise TimeoutError(f"{', '.join(sorted(agents))}: not {status} after {PATIENCE:g} s")
+FAULTS = (
+    Fault("1", "kill", ("compose",), lambda fleet, agent: fleet.faults.kill(agent)),
+    Fault("1", "kill", ("processes",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
+    Fault("4", "kill", ("cluster",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
+    Fault("2", "pause", ("processes", "compose"), lambda fleet, agent: fleet.faults.pause(agent), bound=HUNG),
+    Fault("3", "remove", ("compose", "cluster"), lambda fleet, agent: fleet.faults.remove(agent)),
+    Fault(
+        "7",
+        "slow by 1.2 s each way",
+        ("compose",),
+        lambda fleet, agent: fleet.faults.slow("registry", agent, 1.2),
+        status="",
+        bound=None,
+    ),
+    Fault(
+        "7",
+        "slow by 1.6 s each way",
+        ("compose",),
+        lambda fleet, agent: fleet.faults.slow("registry", agent, 1.6),
+        bound=HUNG,
+    ),
+    Fault(
+        "8",
+        "partition from the registry",
+        ("compose", "cluster"),
+        lambda fleet, agent: fleet.faults.partition("registry", agent),
+        bound=HUNG,
+    ),
+    Fault("9", "cut after 100 bytes", ("compose",), lambda fleet, agent: fleet.faults.cut("registry", agent, 100)),
+    Fault("17", "kill of all agents", ("compose",), _kill_all, everybody=True, share=0.25),
+    Fault(
+        "17",
+        "kill of all agents",
+        ("processes", "cluster"),
+        _kill_all,
+        status=None,
+        bound=None,
+        everybody=True,
+        share=0.25,
+    ),
+    Fault(
+        "21",
+        "fill_disk",
+        ("compose",),
+        lambda fleet, agent: fleet.faults.fill_disk(agent),
+        status="",
+        bound=None,
+        share=0.5,
+    ),
+    Fault("23", "restart", TARGETS, lambda fleet, agent: fleet.faults.restart(agent), status=None, bound=None),
+    Fault(
+        "24",
+        "provider.down",
+        TARGETS,
+        lambda fleet, _: fleet.faults.provider.down(),
+        status="degraded",
+        bound=PREFLIGHT,
+        everybody=True,
+        share=0.2,
+    ),
+)

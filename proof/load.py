@@ -9,11 +9,12 @@ import os
 import re
 import statistics
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.method import fleet as fakes
@@ -29,6 +30,11 @@ MEBIBYTE = 1024**2
 QUESTION = "Who looks after the repositories?"
 AT_ONCE = 4
 """Turns under way at the same time."""
+REASONS = 10
+"""Different reasons of failed turns that are shown, the commonest first."""
+_OK = b"200"
+_REASON = 300
+"""Characters of a reason."""
 
 
 @dataclass
@@ -64,32 +70,84 @@ def clients(seconds: float, agents: int = WATCHED) -> Iterator[Measure]:
     yield Measure("b", "p99 while it probes", values=[worst], unit="ms", bound=2 * usual)
 
 
+@contextmanager
+def asked(url: str, rate: float) -> Iterator[Tally]:
+    """Have 16 clients ask a registry for its catalogue, `rate` times a second in all, beside what else is done to it.
+
+    The tally that it yields is complete afterwards.
+    """
+    tally = Tally()
+    over = threading.Event()
+    asking = threading.Thread(target=lambda: asyncio.run(_clients(url, over.is_set, rate, tally)))
+    asking.start()
+    try:
+        yield tally
+    finally:
+        over.set()
+        asking.join()
+
+
 async def _ask(url: str, seconds: float, rate: float = 0.0) -> Tally:
     """Ask for the catalogue by 16 connections, `rate` times a second in all, or as fast as they are answered."""
     tally = Tally()
     end = time.monotonic() + seconds
-    await asyncio.gather(*(_client(url, number, end, rate, tally) for number in range(CLIENTS)))
+    await _clients(url, lambda: time.monotonic() >= end, rate, tally)
     return tally
 
 
-async def _client(url: str, number: int, end: float, rate: float, tally: Tally) -> None:
+async def _clients(url: str, over: Callable[[], bool], rate: float, tally: Tally) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(CLIENTS):
+            group.create_task(_client(url, over, Pace(rate, number), tally))
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When client `number` of all asks: evenly, `rate` times a second in all; 0 is as fast as it is answered."""
+
+    rate: float
+    number: int
+
+    async def wait(self, began: float, turn: int) -> None:
+        """Wait until it is time for a turn, the first of which is 0."""
+        if self.rate:
+            due = began + (self.number + turn * CLIENTS) / self.rate
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+
+async def _client(url: str, over: Callable[[], bool], pace: Pace, tally: Tally) -> None:
+    """Ask by one connection; one that breaks off counts as no 200, and another one follows."""
     host, _, port = url.removeprefix("http://").rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
     request = f"GET {fakes.CATALOGUE} HTTP/1.1\r\nhost: {host}:{port}\r\n\r\n".encode()
-    began = time.monotonic() + (number / rate if rate else 0)
-    for turn in itertools.count():
-        if rate:
-            await asyncio.sleep(max(0.0, began + turn * CLIENTS / rate - time.monotonic()))
-        sent = time.monotonic()
-        if sent >= end:
-            break
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        await reader.readexactly(int(length[1]) if length else 0)
-        tally.seconds.append(time.monotonic() - sent)
-        tally.others += not head.startswith(b"HTTP/1.1 200 ")
-    writer.close()
+    turns = itertools.count()
+    began = time.monotonic()
+    while not over():
+        writer = None
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            for turn in turns:
+                await pace.wait(began, turn)
+                if over():
+                    break
+                sent = time.monotonic()
+                writer.write(request)
+                status = await _answer(reader)
+                tally.seconds.append(time.monotonic() - sent)
+                tally.others += status != _OK
+        except (OSError, asyncio.IncompleteReadError):
+            tally.others += 1
+            await pace.wait(began, next(turns))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+async def _answer(reader: asyncio.StreamReader) -> bytes:
+    """Return the status of an answer, which has been read to its end."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+    await reader.readexactly(int(length[1]) if length else 0)
+    return head.split(b" ", 2)[1]
 
 
 def hundreds(seconds: float, agents: int = AGENTS) -> Iterator[Measure]:
@@ -110,8 +168,13 @@ def hundreds(seconds: float, agents: int = AGENTS) -> Iterator[Measure]:
         missed = max(0, round(spent / INTERVAL - (_probes(registry) - asked) / agents))
         states = {state: count for state, count in registry.states().items() if count}
     yield Measure("a", f"rounds missed in {spent:.0f} s", values=[missed], unit="", bound=0)
+    slope, _ = (
+        statistics.linear_regression(range(len(held)), [memory for memory, _ in held]) if len(held) > 1 else (0, 0)
+    )
     growth = (statistics.median(memory for memory, _ in held[-3:]) - before[0]) / MEBIBYTE
     yield Measure("a", "growth of memory", values=[round(growth, 2)], unit="MiB", bound=1.0)
+    hourly = slope / MEBIBYTE * 3600 / INTERVAL
+    yield Measure("a", "slope of memory", values=[round(hourly, 2)], unit="MiB/h")
     most = max(count for _, count in held)
     yield Measure("a", "file descriptors, most at once", values=[most], unit="", bound=before[1] + agents)
     yield Measure("a", "states at the end", text=json.dumps(states))
@@ -131,49 +194,94 @@ def _where(count: int) -> dict[str, str]:
     return {fakes.name(number): fakes.address(number) for number in range(count)}
 
 
-def turns(count: int) -> Iterator[Measure]:
-    """Yield how turns through harper, research and tech_research went, and what is left of them."""
+def turns(count: int, logs: Path) -> Iterator[Measure]:
+    """Yield how turns through harper, research and tech_research went, and what is left of them.
+
+    Where one has failed, the logs of all members are in the folder `logs`, and the failures with their times.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
         start.running("processes", Order(EXAMPLE / "agents.yaml", Path(folder)), {}) as running,
     ):
         fleet = Fleet(running)
-        seconds, failures = asyncio.run(_turns(fleet, count))
-        left = "none" if fleet.no_sessions_left(within=60) else ""
+        tally, failures = asyncio.run(_turns(fleet, count))
+        if failures:
+            _write(logs, failures, {member: fleet.logs(member) for member in running.target.file.members})
+        left = "none"
+        try:
+            fleet.no_sessions_left(within=60)
+        except AssertionError as error:
+            left = f"FAILED: {error}"
     yield Measure("c", f"turns that failed, of {count}", "processes", [len(failures)], unit="", bound=0)
-    for reason, times in sorted(Counter(failures).items()):
+    for reason, times in Counter(failure.reason for failure in failures).most_common(REASONS):
         yield Measure("c", f"failed: {reason}", "processes", [times], unit="")
-    tally = Tally(list(seconds))
-    yield Measure(
-        "c",
-        f"seconds of a turn, p50 and p99, {AT_ONCE} at once",
-        "processes",
-        [tally.percentile(0.5), tally.percentile(0.99)],
-    )
+    if tally.seconds:
+        values = [tally.percentile(0.5), tally.percentile(0.99)]
+        yield Measure("c", f"seconds of a turn, p50 and p99, {AT_ONCE} at once", "processes", values)
     yield Measure("c", "sessions and calls left", "processes", text=left)
 
 
-async def _turns(fleet: Fleet, count: int) -> tuple[Sequence[float], Sequence[str]]:
-    """Return the seconds of each turn, and why those failed that were not answered as they should be."""
-    seconds: list[float] = []
-    failures: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A turn that was not answered as it should be: its number, when it began and how long it took, in seconds."""
+
+    turn: int
+    began: float
+    seconds: float
+    reason: str
+
+
+async def _turns(fleet: Fleet, count: int) -> tuple[Tally, Sequence[Failure]]:
+    """Return the seconds of each turn that was answered, and those that were not."""
+    tally = Tally()
+    failures: list[Failure] = []
     numbers = iter(range(count))
 
     async def worker() -> None:
-        for _ in numbers:
-            began = time.monotonic()
-            try:
-                answer = await fleet.agent("harper").send(QUESTION)
-                failures.extend(_lacking(answer.text))
-            except (AgentFailed, TimeoutError) as error:
-                failures.append(type(error).__name__)
-            seconds.append(time.monotonic() - began)
+        for number in numbers:
+            began = time.time()
+            clock = time.monotonic()
+            reason = await _turn(fleet)
+            seconds = time.monotonic() - clock
+            if reason:
+                failures.append(Failure(number, began, seconds, reason))
+            else:
+                tally.seconds.append(seconds)
 
     await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
-    return seconds, failures
+    return tally, failures
 
 
-def _lacking(text: str) -> list[str]:
-    """Return what an answer of harper's does not quote, as one reason."""
-    names = [name for name in ("Research", "Tech Research", "Engineering") if f"{name}, asking from " not in text]
-    return [f"the answer lacks {', '.join(names)}"] if names else []
+async def _turn(fleet: Fleet) -> str:
+    """Ask harper once; return why it was not answered as it should be, empty where it was."""
+    try:
+        answer = await fleet.agent("harper").send(QUESTION)
+    except AgentFailed as error:
+        return reason_of(f"harper says: {error}")
+    except Exception as error:  # whatever a client raises is a turn that failed, and the next one follows
+        return reason_of("; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves(error)))
+    names = [
+        name for name in ("Research", "Tech Research", "Engineering") if f"{name}, asking from " not in answer.text
+    ]
+    return reason_of(f"the answer lacks {', '.join(names)}: {answer.text}") if names else ""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a group of errors, and one that is none as it is."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def reason_of(text: str) -> str:
+    """Return a text in one line without numbers, so that equal failures count as one reason."""
+    return re.sub(r"\d+", "#", " ".join(text.split()))[:_REASON].replace("|", "/")
+
+
+def _write(logs: Path, failures: Sequence[Failure], texts: Mapping[str, str]) -> None:
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "failures.json").write_text(json.dumps([asdict(failure) for failure in failures], indent=1) + "\n", "utf-8")
+    for member, text in texts.items():
+        (logs / f"{member}.log").write_text(text, "utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from proof.faults import VERBS
+from proof.faults import TARGETS
 from proof.results import Measure, Step
 from proof.rows import SECTIONS, Row
 
@@ -13,8 +13,9 @@ _HEAD = """\
 # Proof
 
 What the kit holds, and what was measured when it was last put to the proof. `make proof` runs the long form of each row
-and writes this page; `make proof ARGS='--scale 0.1 turns'` runs a part of it. The tests named in
-[proof/rows.py](../proof/rows.py) are the short form, and run with every `make test`.
+and writes this page; `make proof PART=load` runs a part of it, `ARGS='--scale 0.1'` a tenth, and `ARGS=--resume` what
+has not been run yet. The tests named in [proof/rows.py](../proof/rows.py) are the short form, and run with every
+`make test`.
 
 ![Time until the registry tells of a fault, beside its bound](pictures/proof.svg)
 
@@ -24,15 +25,15 @@ _STEPS = """\
 A scale below 1 means that durations and counts were that share of the full ones. What the machine had to do besides is
 in its load (of one minute, with two cores 2 is all they can do); times of a busy machine are upper ends.
 
-| step | when | scale | seed | machine |
-|---|---|---|---|---|
+| step | when | commit | scale | seed | machine |
+|---|---|---|---|---|---|
 """
 _TAIL = """\
 ## Beside the peers
 Ratios are measured by `make bench`, and stand with their date and machine in [benchmarks](../benchmarks/README.md).
 """
 NOT_RUN = "**not run**"
-_SCALED = {"fuzz", "hundreds", "clients", "turns", *(f"faults-{target}" for target in VERBS)}
+_SCALED = {"fuzz", "hundreds", "clients", "turns", *(f"faults-{target}" for target in TARGETS)}
 
 
 def render(steps: Sequence[Step]) -> str:
@@ -44,30 +45,41 @@ def render(steps: Sequence[Step]) -> str:
         parts.extend(_row(row, [measure for measure in measures if measure.row == row.number]) for row in rows)
         parts.append("\n")
     parts.append(_STEPS)
-    parts.extend(f"| {s.name} | {s.date} | {s.scale:g} | {s.seed} | {s.machine} |\n" for s in steps)
+    parts.extend(
+        f"| {s.name} | {s.date} | {s.commit or 'not noted'} | {s.scale:g} | {s.seed} | {s.machine} |\n" for s in steps
+    )
     return "".join([*parts, "\n", _TAIL])
 
 
 def _missing(steps: Sequence[Step]) -> Iterator[str]:
     """Yield what did not hold, what was not run, and what was run in a smaller form."""
     measures = [measure for step in steps for measure in step.measures]
-    if broken := [f"{m.row} ({m.what})" for m in measures if not m.held or "FAILED" in m.text]:
+    if broken := [_broken(measure) for measure in measures if not measure.held]:
         yield f"**Not held:** {'; '.join(broken)}.\n\n"
+    if early := [step.name for step in steps if step.commit and not step.whole]:
+        yield f"**Ended early:** {', '.join(early)}.\n\n"
     scales = {step.name: step.scale for step in steps}
     run = {measure.row for step in steps for measure in step.measures if _is_long(step.name, measure.row)}
     rows = [row for section in SECTIONS.values() for row in section]
     if names := [f"{row.number} ({row.what})" for row in rows if row.number not in run]:
         yield f"**Not run in the long form:** {'; '.join(names)}. Their short form runs with every `make test`.\n\n"
-    if targets := [target for target in VERBS if f"faults-{target}" not in scales]:
+    if targets := [target for target in TARGETS if f"faults-{target}" not in scales]:
         yield f"**No fault was injected on:** {', '.join(targets)}.\n\n"
     if smaller := [f"{name} at {scale:g}" for name, scale in scales.items() if scale < 1 and name in _SCALED]:
         yield f"**Run at a part of the full scale:** {', '.join(smaller)}.\n\n"
 
 
+def _broken(measure: Measure) -> str:
+    """Return what did not hold: a row with what was measured, or a step with the reason why it ended."""
+    if measure.row:
+        return f"{measure.row} ({measure.what})"
+    return f"{measure.what} ({measure.text.removeprefix('FAILED: ')})"
+
+
 def _is_long(step: str, row: str) -> bool:
     """Return True where a step is the long form of a row."""
-    (long,) = (entry.long for section in SECTIONS.values() for entry in section if entry.number == row)
-    return step.startswith(long)  # tests-..., faults-TARGET
+    longs = [entry.long for section in SECTIONS.values() for entry in section if entry.number == row]
+    return any(step.startswith(long) for long in longs)  # tests-..., faults-TARGET
 
 
 def _row(row: Row, measures: Sequence[Measure]) -> str:

@@ -176,14 +176,14 @@ LOAD = (
         "a",
         "200 agents, asked every 5 s, for 10 minutes",
         "no round missed; memory and descriptors flat",
-        ("tests/registry/faults/test_load.py::test_11_and_12_answers_of_any_size_take_no_memory",),
+        ("tests/proof/test_load.py::test_clients_and_hundreds_of_agents",),
         "hundreds",
     ),
     Row(
         "b",
         "16 clients on the catalogue at half of their peak, for 5 minutes, while 100 agents are asked",
         "every answer is 200; p99 at most twice that of a quiet registry",
-        ("tests/benchmarks/test_runs.py::test_a_quick_run_ends_with_a_table_of_its_figures",),
+        ("tests/proof/test_load.py::test_clients_and_hundreds_of_agents",),
         "clients",
     ),
     Row(

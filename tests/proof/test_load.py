@@ -2,13 +2,118 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Lock, Thread
+
 import pytest
 
+from pallas_testing.answers.answer import AgentFailed, Answer
+from pallas_testing.answers.calls import Call
 from proof import load
 
-pytestmark = pytest.mark.slow
+GOOD = "Research, asking from a. Tech Research, asking from b. Engineering, asking from c."
 
 
+class Asked:
+    """Harper as a fleet gives it: each question gets the next of these answers."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self._answers = iter(answers)
+
+    def agent(self, _: str) -> Asked:
+        return self
+
+    async def send(self, _: str) -> Answer:
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return Answer(answer, (), Call("harper", "harper__harper", 0.0))
+
+
+def failed(text: str) -> AgentFailed:
+    return AgentFailed(Answer(text, (), Call("harper", "harper__harper", 0.0)))
+
+
+def test_turns_that_fail_say_why() -> None:
+    group = ExceptionGroup("in a task", [ExceptionGroup("in another", [ConnectionError("port 12 | closed")])])
+    fleet = Asked(GOOD, failed("no\n  model 7"), group, "Research, asking from a.", TimeoutError())
+    tally, failures = asyncio.run(load._turns(fleet, 5))  # type: ignore[arg-type]
+    assert len(tally.seconds) == 1
+    assert [(failure.turn, failure.reason) for failure in failures] == [
+        (1, "harper says: no model #"),
+        (2, "ConnectionError: port # / closed"),
+        (3, "the answer lacks Tech Research, Engineering: Research, asking from a."),
+        (4, "TimeoutError:"),
+    ]
+
+
+def test_failures_are_kept_with_the_logs(tmp_path: Path) -> None:
+    load._write(tmp_path / "turns", [load.Failure(3, 1.0, 2.0, "late")], {"harper": "a line\n"})
+    assert json.loads((tmp_path / "turns" / "failures.json").read_text())[0]["reason"] == "late"
+    assert (tmp_path / "turns" / "harper.log").read_text() == "a line\n"
+
+
+class Catalogue:
+    """A registry that answers with 200, 503, not at all, and then with 200 for ever."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked = 0
+        self.enough = Event()
+        self._statuses = iter((200, 503, 0))
+        self._lock = Lock()
+
+    def status(self) -> int:
+        """Return the next one; 0 closes the connection."""
+        with self._lock:
+            self.asked += 1
+            if self.asked == 40:
+                self.enough.set()
+            return next(self._statuses, 200)
+
+
+@pytest.fixture
+def catalogue() -> Iterator[Catalogue]:
+    registry = Catalogue()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status = registry.status()
+            if not status:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        registry.url = f"http://127.0.0.1:{server.server_port}"
+        server.daemon_threads = True
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield registry
+        server.shutdown()
+        thread.join()
+
+
+def test_an_answer_that_is_no_200_and_one_that_breaks_off_are_counted(catalogue: Catalogue) -> None:
+    with load.asked(catalogue.url, 1000.0) as tally:
+        assert catalogue.enough.wait(60)
+    assert tally.others == 2
+    assert len(tally.seconds) == catalogue.asked - 1
+
+
+@pytest.mark.slow
 def test_clients_and_hundreds_of_agents() -> None:
     measures = {measure.what.partition(",")[0]: measure for measure in load.clients(1.0, agents=5)}
     assert measures["answers that are no 200"].held

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from proof import __main__ as command
 from proof import page, picture, results
 from proof.results import Measure, Step
 from proof.rows import SECTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
-STEP = Step("faults-compose", "2026-11-23 03:00 UTC", "a machine", 0.1, 7, ())
+STEP = Step("faults-compose", "2026-11-23 03:00 UTC", "a machine", 0.1, 7, commit="abc", whole=True)
 
 
 def of(*measures: Measure) -> list[Step]:
@@ -64,6 +67,46 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert not again.measures[0].held
     (tmp_path / "all.txt").write_text(results.together([again]))
     assert results.together(results.read(tmp_path / "all.txt")) == results.together([again])
+
+
+def test_the_newest_of_each_step_counts(tmp_path: Path) -> None:
+    """Whether it was published with the page or run since."""
+    published = tmp_path / "proof.json"
+    old, other = replace(STEP, date="2026-11-22 03:00 UTC"), replace(STEP, name="turns")
+    assert results.newest(published, tmp_path / "none") == []
+    published.write_text(results.together([old, other]))
+    results.write(STEP, tmp_path / "run")
+    assert results.newest(published, tmp_path / "run") == [STEP, other]
+    results.write(replace(STEP, date="2026-11-21 03:00 UTC"), tmp_path / "run")
+    assert results.newest(published, tmp_path / "run") == [old, other]
+
+
+@pytest.mark.parametrize(
+    ("changed", "there"),
+    [({}, True), ({"scale": 0.05}, True), ({"scale": 1}, False), ({"commit": "def"}, False), ({"seed": 8}, False)],
+)
+def test_what_was_run_as_a_whole_is_not_run_again(tmp_path: Path, changed: dict[str, Any], there: bool) -> None:
+    wanted = replace(STEP, **changed)
+    assert not results.has(wanted, tmp_path)
+    results.write(STEP, tmp_path)
+    assert results.has(wanted, tmp_path) is there
+    results.write(replace(STEP, whole=False), tmp_path)
+    assert not results.has(wanted, tmp_path)
+
+
+def test_a_step_that_ends_early_keeps_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(scale: float, seed: int) -> Iterator[Measure]:
+        yield Measure("1", "kill", "compose", [1.0])
+        raise TimeoutError("harper: not ok after 300 s")
+
+    monkeypatch.chdir(tmp_path)
+    command._run(replace(STEP, whole=False), measured)
+    (step,) = results.read(results.FOLDER)
+    assert [measure.what for measure in step.measures] == ["kill", "the step faults-compose"]
+    assert not step.whole
+    head = page.render([step]).partition("## ")[0]
+    assert "**Not held:** the step faults-compose (TimeoutError: harper: not ok after # s)." in head
+    assert "**Ended early:** faults-compose." in head
 
 
 def test_a_bar_is_as_long_as_its_seconds_and_red_beyond_its_bound() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proof.__main__ import STEPS
-from proof.faults import VERBS
+from proof import faults
+from proof.__main__ import PARTS, STEPS, selected
 from proof.rows import FAULTS, SECTIONS, Row
 
 ROOT = Path(__file__).parents[2]
@@ -49,5 +49,11 @@ def test_every_fault_of_the_table_is_a_row() -> None:
 def test_every_long_form_is_a_step() -> None:
     names = {step.partition("-")[0] for step in STEPS}
     assert {row.long for row in ROWS} <= names
-    measured = {row for verbs in VERBS.values() for row, _, _ in verbs}
-    assert measured <= {row.number for row in FAULTS if row.long == "faults"}
+    injected = {fault.row for fault in faults.FAULTS}
+    assert {row.number for row in FAULTS if row.long == "faults"} <= injected <= {row.number for row in FAULTS}
+
+
+def test_the_parts_are_all_steps_each_once() -> None:
+    assert sorted(step for steps in PARTS.values() for step in steps) == sorted(STEPS)
+    assert selected([]) == list(STEPS)
+    assert selected(["load", "turns", "page"]) == ["hundreds", "clients", "turns"]

@@ -1,0 +1,136 @@
+"""Faults of a fleet that runs: how soon its registry tells of them, how soon all is well again, who else was hit.
+
+Each comes at a moment of its own within an interval of the registry, whose catalogue is asked for all the while.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pallas_testing.fleet import Fleet, start
+from pallas_testing.fleet.events import Events
+from pallas_testing.fleet.start import Running
+from pallas_testing.project.fleet_file import REGISTRY, slug
+from pallas_testing.targets.base import Order
+from proof import load
+from proof.faults import CALLERS, EXAMPLE, FAULTS, HUNG, LEAVES, Fault
+from proof.results import Measure
+
+INTERVAL = 5.0
+PATIENCE = 300.0
+"""Seconds to wait for a state before a fault counts as never noticed."""
+ASKED = 50.0
+"""Requests for the catalogue per second, by 16 clients, while faults are injected."""
+
+
+@dataclass
+class Effects:
+    """What the same fault led to, each time: seconds, and how many changes of other agents were wrong."""
+
+    noticed: list[float] = field(default_factory=list)
+    back: list[float] = field(default_factory=list)
+    wrong: int = 0
+
+
+def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
+    """Yield what `count` times each fault of a target led to."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if target == "cluster":
+            from tests.e2e import release  # noqa: PLC0415 - the project's own cluster, for who has no other
+
+            stack.enter_context(release.cluster(Path.cwd(), folder))
+        (folder / "fleet").mkdir()
+        running = stack.enter_context(start.running(target, Order(EXAMPLE / "agents.yaml", folder / "fleet"), {}))
+        tally = stack.enter_context(load.asked(running.target.url(REGISTRY), ASKED))
+        for fault in FAULTS:
+            if target in fault.targets:
+                chance = random.Random(f"{seed} {target} {fault.what}")
+                times = max(1, round(count * fault.share))
+                yield from measured(fault, target, effects(running, fault, times, chance))
+    text = f"answers of the registry meanwhile that are no 200, of {len(tally.seconds)}"
+    yield Measure("17", text, target, [tally.others], unit="", bound=0)
+
+
+def effects(running: Running, fault: Fault, count: int, chance: random.Random) -> Effects:
+    """Inject a fault `count` times, and undo it each time."""
+    result = Effects()
+    for _ in range(count):
+        agent = chance.choice(LEAVES)
+        time.sleep(chance.uniform(0, INTERVAL))  # the moment of the fault, not a wait for anything
+        _once(Fleet(running), running.events, fault, agent, result)
+    return result
+
+
+def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
+    """Yield the measures of one fault on one target."""
+    if fault.status:
+        yield Measure(fault.row, f"{fault.what} until `{fault.status}`", target, result.noticed, bound=fault.bound)
+        yield Measure(fault.row, f"undone until `ok`, an agent's start included ({fault.what})", target, result.back)
+    elif fault.status is None:
+        yield Measure(fault.row, f"{fault.what} until another runs and is `ok`", target, result.back)
+    if not fault.everybody:
+        whose = "wrong states of other agents" if fault.status != "" else "changes of any agent"
+        yield Measure(fault.row, f"{whose} ({fault.what})", target, [result.wrong], unit="", bound=0)
+
+
+def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effects) -> None:
+    mark = len(events.since())
+    hit = set(fleet.agents) if fault.everybody else {agent}
+    fault.inject(fleet, agent)
+    began = time.monotonic()
+    if fault.status:
+        result.noticed.append(until(events, mark, hit, fault.status))
+        mended = len(events.since())
+        began = time.monotonic()
+        fleet.faults.undo()
+        until(events, mended, hit, "ok")
+    elif fault.status is None:
+        fleet.restore()
+    else:
+        _watch(events, HUNG)
+        result.wrong += len(events.since(mark))
+    result.back.append(time.monotonic() - began)
+    fleet.restore()
+    if fault.status != "" and not fault.everybody:
+        result.wrong += wrong(events, mark, agent)
+
+
+def wrong(events: Events, mark: int, agent: str) -> int:
+    """Return how many changes since `mark` tell of an agent that is not concerned, or too much of a caller."""
+    callers = set(map(slug, CALLERS[agent]))
+    changes = [change for change in events.since(mark) if slug(change.agent) != slug(agent)]
+    return sum(slug(change.agent) not in callers or change.new == "error" for change in changes)
+
+
+def _watch(events: Events, seconds: float) -> None:
+    """Let some time pass, up to the first change."""
+    events.wait(len(events.since()), seconds)
+
+
+def until(
+    events: Events,
+    mark: int,
+    agents: Collection[str],
+    status: str,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """Return the seconds until each of the agents has come to this status since `mark`.
+
+    Raises:
+        TimeoutError: they have not.
+    """
+    began = clock()
+    wanted = set(map(slug, agents))
+    while clock() - began < PATIENCE:
+        count = len(events.since())
+        if wanted <= {slug(change.agent) for change in events.since(mark) if change.new == status}:
+            return clock() - began
+        events.wait(count, 1.0)
+    raise TimeoutError(f"{', '.join(sorted(agents))}: not {status} after {PATIENCE:g} s")
