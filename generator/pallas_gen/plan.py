@@ -290,6 +290,7 @@ def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
         "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
         "resources": gateway.resources,
         "egress": tuple(egress.keys(gateway.access)),
+        "fingerprint": _gateway_fingerprint(fleet, gateway),
     }
 
 
@@ -313,12 +314,25 @@ def is_in(path: str, entry: str) -> bool:
     return path == entry or (entry.endswith("/") and path.startswith(entry))
 
 
+def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
+    settings = gateway.model_dump(mode="json", exclude={"resources"})
+    behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in gateway.agents}
+    return _print([_shared(fleet), settings, behind])
+
+
+def _shared(fleet: ResolvedFleet) -> dict[str, Any]:
+    return {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
+
+
+def _print(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
     unread = {"name", "replicas", "resources", "env", "secrets", "labels", "files"}
     written = fleet.written.agents[agent.name]
     settings = agent.model_dump(mode="json", exclude=unread) | {"title": written.title}
-    shared = {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
     # The rules of agents that a caller's token goes on to decide whether it may.
     forward = [peer for peer in agent.access.forward if peer in fleet.agents]
     trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in forward}
-    return hashlib.sha256(json.dumps([shared, settings, trusted], sort_keys=True).encode()).hexdigest()[:16]
+    return _print([_shared(fleet), settings, trusted])

@@ -42,7 +42,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     """
     models: dict[str, Any] = document["$defs"]
     partial: set[str] = set()
-    pending = {"Agent", "Companion", "Registry", "Secret"}
+    pending = {"Agent", "Companion", "Gateway", "Registry", "Secret"}
     while pending:
         partial |= pending
         pending = {name for model in partial for name in _REFERENCE.findall(json.dumps(models[model]))} - partial

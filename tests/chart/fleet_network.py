@@ -94,7 +94,8 @@ class Promise:
         """Return (caller, called) of the graph, of the registry's probes and of the chart's test."""
         agents = {item.host for item in self.plan.workloads if item.kind == "agent"}
         probes = {("registry", host) for host in self.plan.workload("registry").calls}
-        return {*self.plan.edges, *probes} | {(TEST, host) for host in agents | {"registry"}}
+        doors = {item.host for item in self.plan.workloads if item.kind in ("registry", "gateway")}
+        return {*self.plan.edges, *probes} | {(TEST, host) for host in agents | doors}
 
     def _member(self, endpoint: Endpoint) -> Workload | None:
         return next((item for item in self.plan.workloads if item.host == endpoint.name), None)

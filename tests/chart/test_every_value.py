@@ -116,7 +116,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 """What a value means nothing without."""
 WORDS = ("needle", "331", "10.73.31.0/24", "NodePort", 'imagePullPolicy": "Never')
 """By which a value is recognised in what is rendered; a switch has none."""
-GENERATED = {"agents", "services", "registry", "secrets", "project", "defaults", "global"}
+GENERATED = {"agents", "services", "registry", "gateway", "secrets", "project", "defaults", "global"}
 """Of the fleet file, and compared with it by tests/chart/test_parity.py; `defaults` has the keys of `Pod`."""
 
 

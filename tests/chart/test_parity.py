@@ -29,7 +29,10 @@ agents:
 """
 IMAGES = (Path(__file__).parents[1] / "generator" / "fleets" / "images" / "agents.yaml").read_text()
 CARD = "---\nname: scout\nservers: [weather]\n---\nYou look things up.\n"
-NAMES = ["images", "01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", *COLLECTORS]
+GATEWAY = (
+    "name: behind\ngateway: {agents: [only]}\nagents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
+)
+NAMES = ["images", "01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", "gateway", *COLLECTORS]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -51,6 +54,7 @@ def fleets(example, compiled, graph, public) -> dict[str, Any]:
         "images": (compiled(IMAGES.replace("agents/scout.md", "scout.md"), scout__md=CARD), ()),
         "graph": (graph, ()),
         "public": (public, ()),
+        "gateway": (compiled(GATEWAY), ()),
         "protected": (compiled(PROTECTED), tokens),
     }
 

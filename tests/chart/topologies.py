@@ -31,6 +31,7 @@ public_url: https://{name}.ai.example.com
 agents:
   front: {module: agents.scout, port: 8101, instance_scope: request, egress: true, depends_on: [back]}
   back: {module: agents.scout, port: 8102, publish: false}
+gateway: {agents: [back]}
 """
 DIGEST = "sha256:" + "ab" * 32
 ON = {"enabled": True}

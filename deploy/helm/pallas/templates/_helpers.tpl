@@ -1,10 +1,17 @@
 {{/*
 Every template below takes one workload: a dict of
   root  the chart's root context
-  name  as agents.yaml says        host  its DNS name      kind  agent, service or registry
+  name  as agents.yaml says        host  its DNS name      kind  agent, service, registry or gateway
   it    its values over `defaults` callers  host names that may call it
   ports who listens elsewhere than at 8080 -> port
 */}}
+
+{{/* What may be published, by name, as JSON. No agent can be called like one of the other two. */}}
+{{- define "pallas.doors" -}}
+{{- $doors := merge (dict "registry" .Values.registry) .Values.agents }}
+{{- if .Values.gateway }}{{ $_ := set $doors "gateway" .Values.gateway }}{{ end }}
+{{- $doors | toJson }}
+{{- end }}
 
 {{/* What selectors use: must never change for a workload. */}}
 {{- define "pallas.selector" -}}
@@ -48,7 +55,7 @@ all four keys, so that `special:2` stays Docker Hub's where the agents come from
 
 {{/* MCP or plain HTTP: the name of the port. */}}
 {{- define "pallas.port" -}}
-{{- if eq .kind "registry" }}http{{ else }}{{ .it.protocol | default "mcp" }}{{ end }}
+{{- if has .kind (list "registry" "gateway") }}http{{ else }}{{ .it.protocol | default "mcp" }}{{ end }}
 {{- end }}
 
 {{/* The port of its container and of its Service: 8080, but for an image that is not the kit's. */}}

@@ -10,6 +10,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if and .Values.gateway (not .Values.gateway.fingerprint) }}
+{{- fail "gateway is in your values alone: add it to agents.yaml and run `pallas-gen helm`, which writes what it needs" }}
+{{- end }}
 {{- range $name, $secret := .Values.secrets }}
 {{- if and (not $secret.content) (not $secret.existingSecret) }}
 {{- fail (printf "secrets.%s has neither content nor existingSecret: give it with --set-file secrets.%s.content=%s, or name a Secret in secrets.%s.existingSecret" $name $name ($secret.file | default "FILE") $name) }}
@@ -18,7 +21,7 @@
 {{- include "pallas.refuseMissing" (dict "root" $ "name" $name "secret" $secret.existingSecret "key" ($secret.key | default $name)) }}
 {{- end }}
 {{- end }}
-{{- range $name, $own := merge (dict "registry" .Values.registry) .Values.agents }}
+{{- range $name, $own := include "pallas.doors" . | fromJson }}
 {{- range $kind, $exposure := dict "ingress" $.Values.ingress "httpRoute" $.Values.httpRoute }}
 {{- if and $exposure.enabled $own.publish (not $own.publicUrl) }}
 {{- fail (printf "%s.enabled needs `public_url` in agents.yaml, such as https://{name}.example.com: without it the registry publishes %s at an address that is not served" $kind $name) }}

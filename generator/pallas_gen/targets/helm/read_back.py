@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pallas_contract import names
-from pallas_gen.plan import Plan, Workload
+from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.targets.helm import FILE, chart, render, template
 from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, shared_env
 
@@ -38,13 +38,13 @@ def workloads(manifests: Sequence[Tree], plan: Plan) -> dict[str, ObservedWorklo
     files = {name: str(PurePosixPath(file)) for file, name in render.secret_names(plan).items()}
     observed = {}
     for host, deployment in deployments.items():
-        is_agent = deployment["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
+        listens = deployment["metadata"]["labels"]["app.kubernetes.io/component"] in LISTENING
         observed[host] = _workload(
             deployment,
             planned.get(host),
             files=files,
             peers={end for edge in edges if host in edge for end in edge} - {host},
-            callers={caller for caller, called in edges if called == host and is_agent},
+            callers={caller for caller, called in edges if called == host and listens},
             policy=policies.get(host, {}),
         )
     return observed

@@ -22,6 +22,7 @@ from pallas_gen.targets.helm.values import Project, Secret, Values
 from pallas_gen.targets.helm.values_workload import (
     Agent,
     Companion,
+    Gateway,
     HealthPaths,
     Image,
     Images,
@@ -55,20 +56,16 @@ def render_values(plan: Plan, delivery: Delivery, *, complete: bool = False) -> 
 
 def defaults() -> dict[str, Any]:
     """Return the chart's default values."""
-    # the registry says nothing of its own: `defaults` is for it too
-    return Values().model_dump(mode="json", by_alias=True, exclude={"registry"}) | {"registry": {}}
+    # the registry says nothing of its own: `defaults` is for it too; and without a key of it there is no gateway
+    optional: dict[str, Any] = {"registry": {}, "gateway": {}}
+    return Values().model_dump(mode="json", by_alias=True, exclude=set(optional)) | optional
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
     """Yield everything that the plan says and this target cannot do."""
     for workload in plan.workloads:
-        if workload.kind == "gateway":
-            hint = "run it with compose or as processes, or keep a fleet file without it for Kubernetes"
-            yield Problem(Where(plan.source, field="gateway"), "the chart cannot run the gateway yet", hint)
-            continue
-        section = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}.get(
-            workload.kind, "registry"
-        )
+        sections = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}
+        section = sections.get(workload.kind, workload.kind)
         if workload.host in _TAKEN or workload.host.startswith(names.PODS_PREFIX):
             yield Problem(Where(plan.source, field=section), f"the chart has a {workload.host} of its own", "rename it")
         for key, value in workload.labels.items():
@@ -113,7 +110,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
         own: dict[str, Any] = (
             {"image": image(workload.image)} if workload.foreign or workload.image != agent_image else {}
         )
-        if delivery.code:
+        if delivery.code and workload.kind != "gateway":
             own["files"] = _files(workload, delivery.code)
         return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
 
@@ -129,6 +126,8 @@ def values(plan: Plan, delivery: Delivery) -> Values:
         blocks["services"] = {
             workload.name: Companion(**program(workload), **_companion(workload)) for workload in by_kind["service"]
         }
+    if by_kind["gateway"]:
+        blocks["gateway"] = Gateway(**program(by_kind["gateway"][0]))
     if sources:
         blocks["secrets"] = {name: Secret(file=file) for file, name in sources.items()}
     return Values(**blocks)

@@ -11,7 +11,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pallas_gen.targets.helm.ip_blocks import WORLD, ip_block
-from pallas_gen.targets.helm.values_workload import Agent, Block, Companion, Images, Label, Name, Object, Pod, Registry
+from pallas_gen.targets.helm.values_workload import (
+    Agent,
+    Block,
+    Companion,
+    Gateway,
+    Images,
+    Label,
+    Name,
+    Object,
+    Pod,
+    Registry,
+)
 
 
 class Secret(Block):
@@ -46,8 +57,8 @@ class NetworkPolicy(Block):
     enabled: bool = True
     """Let through what the graph declares, and nothing else."""
     published_from: list[Object] = []
-    """Peers that may call published agents and the registry. Empty: nobody; with `ingress` or `httpRoute` on, all other
-    namespaces; with a `service.type` other than ClusterIP, the world."""
+    """Peers that may call what is published: agents, gateway, registry. Empty: nobody; with `ingress` or `httpRoute`
+    on, all other namespaces; with a `service.type` other than ClusterIP, the world."""
     monitoring_from: list[Object] = [
         {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
     ]
@@ -74,7 +85,7 @@ class Exposure(Block):
 
 
 class Ingress(Exposure):
-    """An Ingress over all published agents and the registry."""
+    """An Ingress over the published agents, the gateway and the registry."""
 
     class_name: str = ""
     """Class of the Ingress. Empty: the cluster's default."""
@@ -83,14 +94,14 @@ class Ingress(Exposure):
 
 
 class HttpRoute(Exposure):
-    """One HTTPRoute (Gateway API) per published agent and for the registry."""
+    """One HTTPRoute (Gateway API) per published agent, for the gateway and for the registry."""
 
     parent_refs: list[Object] = []
     """The Gateways to attach to."""
 
 
 class ServiceMonitor(Block):
-    """A ServiceMonitor over agents and registry (Prometheus Operator)."""
+    """A ServiceMonitor over agents, gateway and registry (Prometheus Operator)."""
 
     enabled: bool = False
     """Create it."""
@@ -131,6 +142,8 @@ class Values(Block):
     """Companion services by name; written by `pallas-gen helm`."""
     registry: Registry = Registry()
     """The registry. Several replicas observe independently; where agents may register, there is one."""
+    gateway: Gateway = Gateway()
+    """The gateway, if there is one; written by `pallas-gen helm`."""
     secrets: dict[str, Secret] = {}
     """Secret files by name; written by `pallas-gen helm`, without any content."""
     defaults: Pod = Pod()

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pallas_gen.targets.helm import render as helm
 from pallas_gen.targets.helm.values import Secret, Values
-from pallas_gen.targets.helm.values_workload import Agent, Companion, HealthPaths, Pod, Registry
+from pallas_gen.targets.helm.values_workload import Agent, Companion, Gateway, HealthPaths, Pod, Registry
 
 _HEAD = (
     "# What the chart takes, and its defaults; written by `make schema`. The part that is a fleet: `pallas-gen helm`.\n"
@@ -31,6 +31,7 @@ def reference() -> str:
         ("One agent", "agents.<name>.", Agent),
         ("One service", "services.<name>.", Companion),
         ("The registry", "registry.", Registry),
+        ("The gateway", "gateway.", Gateway),
         ("One secret", "secrets.<name>.", Secret),
     ):
         lines += ["", f"{title}; everything under `defaults` can be said here as well:", ""]
@@ -59,7 +60,7 @@ def _rows(model: type[BaseModel], values: dict[str, Any], prefix: str) -> Iterat
 
 
 def _fields(model: type[BaseModel], values: dict[str, Any]) -> Iterator[tuple[str, FieldInfo, Any]]:
-    of_defaults = Pod.model_fields if issubclass(model, Agent | Companion | Registry) else {}
+    of_defaults = Pod.model_fields if issubclass(model, Agent | Companion | Gateway | Registry) else {}
     for name, info in model.model_fields.items():
         if name not in of_defaults:
             key = info.alias or name

@@ -48,7 +48,7 @@ class Images(Block):
     """The two images of a fleet."""
 
     agent: Image = Image(repository="pallas-agent", tag=__version__)
-    """Image of agents and services."""
+    """Image of agents, services and the gateway."""
     registry: Image = Image(repository="pallas-registry", tag=__version__)
     """Image of the registry."""
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
@@ -228,6 +228,10 @@ class Agent(Keeping):
 
 class Registry(Keeping):
     """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
+
+
+class Gateway(Workload):
+    """The gateway, where agents.yaml has one. It has no state: replicas of it take over from each other."""
 
 
 class Companion(Workload):
