@@ -13,6 +13,11 @@ from pallas_contract import names
 MODULES: Mapping[str, str] = {
     "init": "pallas_cli.project.init",
     "up": "pallas_cli.runtime",
+    "call": "pallas_cli.talk.call",
+    "chat": "pallas_cli.talk.chat",
+    "status": "pallas_cli.running.status",
+    "logs": "pallas_cli.running.logs",
+    "stop": "pallas_cli.running.stop",
 }
 """Verb -> the module that runs it."""
 EXAMPLES = ("hello", "pallas", "data-pool")
@@ -26,6 +31,11 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_init(verbs)
     _add_up(verbs)
+    _add_call(verbs)
+    _add_chat(verbs)
+    _add_status(verbs)
+    _add_logs(verbs)
+    _add_stop(verbs)
     return top
 
 
@@ -78,3 +88,73 @@ def _add_init(verbs: Any) -> None:
 def _add_up(verbs: Any) -> None:
     up = _add(verbs, "up", "run the fleet as processes, until Ctrl-C", example="pallas up -f desk")
     _add_file(up)
+
+
+def _add_call(verbs: Any) -> None:
+    call = _add(verbs, "call", "ask an agent one question", example='pallas call desk "How many words are these?"')
+    call.add_argument("agent", metavar="AGENT", help="its name in the registry, or the URL of its /mcp")
+    call.add_argument("message", metavar="MESSAGE", help="`-` reads it from standard input")
+    call.add_argument("--image", type=Path, action="append", default=[], metavar="FILE", help="an image to send along")
+    call.add_argument("--json", action="store_true", help="print the answer and the progress as one JSON object")
+    _add_conversation(call)
+
+
+def _add_chat(verbs: Any) -> None:
+    chat = _add(verbs, "chat", "talk to an agent, line by line", example="pallas chat desk")
+    chat.add_argument("agent", metavar="AGENT", help="its name in the registry, or the URL of its /mcp")
+    _add_conversation(chat)
+
+
+def _add_conversation(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--session", metavar="NAME", help="go on with the conversation of this name")
+    token = f"a file with the token to show, for agents with `access`; default: ${names.ENV_TOKEN}"
+    verb.add_argument("--token-file", type=Path, metavar="FILE", help=token)
+    verb.add_argument("--timeout", type=_seconds, default=600.0, metavar="SECONDS", help="for an answer; default: 600")
+    _add_registry(verb)
+
+
+def _add_registry(verb: argparse.ArgumentParser) -> None:
+    _add_file(verb)
+    verb.add_argument("--registry", metavar="URL", help=f"default: ${names.ENV_REGISTRY}, else that of the fleet file")
+    _add_namespace(verb)
+
+
+def _add_namespace(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("-n", "--namespace", metavar="NAME", help="the fleet runs there in Kubernetes; needs kubectl")
+
+
+def _add_status(verbs: Any) -> None:
+    status = _add(
+        verbs,
+        "status",
+        "show how each agent and service is",
+        example="pallas status --watch",
+        description="Show how each agent and service is, as the registry has it. Exit code 1 where one is not well.",
+    )
+    status.add_argument("--watch", action="store_true", help="show it again with each change, until Ctrl-C")
+    status.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS", help="of --watch; default: 1")
+    status.add_argument("--format", choices=["text", "json"], default="text", help="default: text")
+    _add_registry(status)
+
+
+def _add_logs(verbs: Any) -> None:
+    logs = _add(verbs, "logs", "show what the members have printed", example="pallas logs desk -f")
+    logs.add_argument("name", nargs="?", metavar="NAME", help="of an agent or service; default: all")
+    # docker and kubectl spell it so; the fleet file has its long option here
+    logs.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until the fleet ends")
+    default = f"${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
+    logs.add_argument("--file", type=Path, metavar="PATH", help=f"the fleet file or its folder; default: {default}")
+    _add_namespace(logs)
+
+
+def _add_stop(verbs: Any) -> None:
+    stop = _add(verbs, "stop", "end the fleet, in order", example="pallas stop")
+    _add_file(stop)
+    _add_namespace(stop)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds

@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 the world is not as needed, 2 the input is wrong, 130 ende
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from typing import Protocol
 from pallas_cli import arguments as command_line
 from pallas_cli.trouble import Trouble
 from pallas_contract.problems import Refused
+from pallas_service import extras
 
 WORLD = 1
 INPUT = 2
@@ -36,7 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return runtime.fleet(words, command_line.summary())
     options = command_line.parse(words)
-    verb: Verb = importlib.import_module(command_line.MODULES[options.verb])
+    try:
+        verb: Verb = importlib.import_module(command_line.MODULES[options.verb])
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("pallas_"):
+            raise
+        sys.stderr.write(extras.advice(f"pallas {options.verb}", "agent", [error.name or ""]))
+        return INPUT
+    return _run(verb, options)
+
+
+def _run(verb: Verb, options: Namespace) -> int:
     try:
         return verb.run(options)
     except Refused as refused:
@@ -44,10 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INPUT
     except Trouble as trouble:
         sys.stderr.write(f"pallas {options.verb}: {trouble}\n")
-        return WORLD
+    except BrokenPipeError:  # the reader of a pipe has gone: `pallas logs | head`
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:  # else Python's last flush fails
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"pallas {options.verb}: {where}{(error.strerror or str(error)).lower()}\n")
-        return WORLD
     except KeyboardInterrupt:
         return INTERRUPTED
+    return WORLD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,22 @@ def test_the_world_ends_a_verb_with_the_file_it_is_about(tmp_path: Path, capsys:
     (tmp_path / "file").write_text("")
     assert command.main(["init", str(tmp_path / "file" / "desk")]) == 1
     assert capsys.readouterr().err == f"pallas init: {tmp_path / 'file' / 'desk'}: not a directory\n"
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("pallas_cli.talk")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    assert command.main(["call", "desk", "hi"]) == 2
+    line = "pallas call: needs the extra `agent` (not installed: httpx2): pip install 'pallas-kit[agent]'\n"
+    assert capsys.readouterr().err == line
+
+
+def test_a_reader_that_has_gone_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(init, "run", fail)
+    assert command.main(["init"]) == 1

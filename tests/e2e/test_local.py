@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -96,6 +97,38 @@ async def test_daedalus(up):
     async with daedalus.running(up.url("registry"), up) as client:
         for sentence in daedalus.SENTENCES:
             await sentence(client)
+
+
+async def pallas(up, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb on the fleet, as a user in its folder does."""
+    return await asyncio.to_thread(
+        subprocess.run,
+        [Path(sys.executable).with_name("pallas"), *words],
+        cwd=up.config.parent,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PALLAS_")},
+        input="Who looks after the repositories?\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+async def test_the_verbs_ask_and_look_after_the_fleet(up):
+    status = await pallas(up, "status", "--format", "json")
+    assert status.returncode == 0, status.stderr
+    assert {entry["status"] for entry in json.loads(status.stdout)["agents"]} == {"ok"}
+    call = await pallas(up, "call", "harper", "-", "--json")
+    assert call.returncode == 0, call.stderr
+    answer = json.loads(call.stdout)
+    assert "Research, asking from " in answer["text"]
+    assert "research/research__research: completed" in answer["progress"]
+    assert "  research/research__research: completed\n" in call.stderr
+    chat = await pallas(up, "chat", "tech_research")
+    assert "Tech Research, asking from " in chat.stdout, chat.stderr
+    logs = await pallas(up, "logs", "harper")
+    assert "tool=harper" in logs.stdout or "tool=send_message" in logs.stdout
+    assert {line.partition(" ")[0] for line in logs.stdout.splitlines()} == {"harper"}
 
 
 async def test_one_interrupt_stops_all(up):

@@ -62,9 +62,16 @@ DECLARATIONS = frozenset(
     }
 )
 """Options and the table of targets, with what they are made of."""
-CONTRACT = frozenset({"pallas_contract", "pallas_contract.names", "pallas_contract.problems"})
 FLEET_FILE = frozenset({"pallas_contract.fleet", "pallas_contract.fleet.source"})
-PROGRAMS = CONTRACT | {"pallas_service", "pallas_service.extras"}
+PROGRAMS = frozenset(
+    {
+        "pallas_contract",
+        "pallas_contract.names",
+        "pallas_contract.problems",
+        "pallas_service",
+        "pallas_service.extras",
+    }
+)
 """What the command lines of `pallas` and `pallas-registry` share."""
 RUNTIME = frozenset({"pallas_agent_runtime", "pallas_agent_runtime.cli"})
 VERBS = frozenset({"pallas_cli", "pallas_cli.arguments", "pallas_cli.main", "pallas_cli.trouble"})
@@ -121,7 +128,7 @@ def test_to_validate_a_fleet_no_target_is_imported() -> None:
         ("pallas_agent_runtime.cli:main", "--version", PROGRAMS | RUNTIME),
         ("pallas_cli.main:main", "--help", PROGRAMS | FLEET_FILE | RUNTIME | VERBS | {"pallas_cli.runtime"}),
         ("pallas_cli.main:main", "--version", PROGRAMS | RUNTIME | VERBS | {"pallas_cli.runtime"}),
-        ("pallas_cli.main:main", "up --help", CONTRACT | VERBS),
+        ("pallas_cli.main:main", "up --help", PROGRAMS | VERBS),
         ("pallas_registry.__main__:command", "--help", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
         ("pallas_registry.__main__:command", "--version", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
     ],

@@ -83,4 +83,5 @@ def _next(folder: Path, agent: str, message: str) -> Iterable[str]:
         yield f"cd {folder}"
     if extras.missing("agent", "registry", "testing"):
         yield f"pip install '{extras.DISTRIBUTION}[all]'"
-    yield f"pallas up                      # {_UP}"
+    yield f"pallas up        # {_UP}"
+    yield f'pallas call {agent} "{message}"'

@@ -54,7 +54,8 @@ fast = FastAgent("desk")
 
 def count_words(text: str) -> str:
     """Count the words of a text."""
-    return f"{len(text.split())} words"
+    count = len(text.split())
+    return f"{count} word{'' if count == 1 else 's'}"
 
 
 @fast.agent(

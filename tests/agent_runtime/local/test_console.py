@@ -34,6 +34,15 @@ def test_a_terminal_gets_colours_unless_no_color_is_set():
     assert "\x1b[3" not in shown(terminal=True, env={"TERM": "xterm", "NO_COLOR": "1"})
 
 
+def test_a_log_gets_the_plain_text_of_what_is_shown():
+    written: list[tuple[str, str, str]] = []
+    log: Any = SimpleNamespace(write=lambda *line: written.append(line))
+    screen = Screen(Console(file=io.StringIO(), force_terminal=True), ["harper"], log)
+    screen.output("harper", "\x1b[31mred\x1b[0m [bold]")
+    screen.report("harper", "exited\n  last words", "error")
+    assert written == [("harper", "|", "red [bold]"), ("harper", ":", "exited\n  last words")]
+
+
 @pytest.mark.parametrize("error", [BrokenPipeError(errno.EPIPE, "Broken pipe"), OSError(errno.EIO, "I/O error")])
 def test_a_reader_who_leaves_does_not_stop_the_fleet(error):
     class Gone(io.StringIO):

@@ -47,7 +47,8 @@ def test_the_first_project_has_what_a_project_has(tmp_path: Path, capsys: pytest
     assert [step["run"] for step in steps if "run" in step][-1] == "python -m pytest"
     printed = capsys.readouterr().out
     assert f"wrote {folder / 'agents' / 'desk.py'}\n" in printed
-    assert printed.endswith(f"next:\n  cd {folder}\n  pallas up                      # {init._UP}\n")
+    question = f'pallas call desk "{starter.MESSAGE}"'
+    assert printed.endswith(f"next:\n  cd {folder}\n  pallas up        # {init._UP}\n  {question}\n")
 
 
 def test_an_example_is_the_one_of_the_repository(tmp_path: Path) -> None:

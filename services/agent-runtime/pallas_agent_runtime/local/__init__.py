@@ -2,5 +2,6 @@
 
 `programs` decides what runs, `ports` holds where it listens, `listeners` names who is in the way, `child` starts one
 process, `restarts` keeps it running, `supervisor` runs all of them and stops them in order, `absences` tells the
-registry why some are not up, `console` shows it, `guardian` ends what they leave behind.
+registry why some are not up, `console` shows it, `record` writes it down for other commands, `guardian` ends what they
+leave behind.
 """

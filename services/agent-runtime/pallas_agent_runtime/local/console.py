@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
+from pallas_agent_runtime.local.record import Log
 from pallas_agent_runtime.local.restarts import Keeper, Level, State
 
 OWN_NAME = "pallas"
@@ -31,20 +32,26 @@ class LastingConsole(Console):
 
 
 class Screen:
-    """Writes to `console`, which decides about colours (a terminal, NO_COLOR)."""
+    """Writes to `console`, which decides about colours (a terminal, NO_COLOR), and to `log` where there is one."""
 
-    def __init__(self, console: Console, names: Sequence[str]) -> None:
+    def __init__(self, console: Console, names: Sequence[str], log: Log | None = None) -> None:
         self._console = console
+        self._log = log
         self._width = max(map(len, (*names, OWN_NAME)))
         self._colours = {name: Style.parse(_COLOURS[i % len(_COLOURS)]) for i, name in enumerate(names)}
 
     def output(self, name: str, line: str) -> None:
         """Print a line that member `name` wrote."""
-        self._print(self._prefix(name, " | ") + Text.from_ansi(line))
+        text = Text.from_ansi(line)
+        self._print(self._prefix(name, " | ") + text)
+        if self._log:
+            self._log.write(name, "|", text.plain)
 
     def report(self, name: str, text: str, level: Level = "info") -> None:
         """Print a message of the supervisor about `name`; further lines of `text` are indented."""
         self._print(self._prefix(name, " : ") + Text(text, _LEVELS[level]))
+        if self._log:
+            self._log.write(name, ":", text)
 
     def table(self, keepers: Iterable[Keeper]) -> None:
         """Print name, state, address, process and start-up time of every member."""

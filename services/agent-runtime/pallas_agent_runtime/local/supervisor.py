@@ -18,12 +18,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pallas_agent_runtime.local import guardian, ports
+from pallas_agent_runtime.local import guardian, ports, record
 from pallas_agent_runtime.local.absences import AbsenceFile
 from pallas_agent_runtime.local.child import Spawn
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
+from pallas_agent_runtime.local.record import Log
 from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
@@ -66,7 +67,8 @@ def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
         if busy:
             _complain(busy)
             return WORLD
-        return _supervise(fleet_members, held, publish)
+        with record.running(config) as log:
+            return _supervise(fleet_members, held, publish, log)
 
 
 def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source, list[Problem]]:
@@ -86,9 +88,9 @@ def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source
     return members(fleet, tree, config, environ), tree, warnings
 
 
-def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile) -> int:
+def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile, log: Log | None) -> int:
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members])
+    screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members], log)
     warm_parent = WarmParent(fleet_members, screen)
     supervisor = Supervisor(
         fleet_members,

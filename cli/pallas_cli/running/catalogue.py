@@ -1,0 +1,85 @@
+"""The registry's documents -> its agents and services, with state, reason and URL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pallas_cli.trouble import Trouble
+from pallas_contract.documents import server_json
+from pallas_contract.probe import http_client
+
+Kind = Literal["agent", "service"]
+_AGENTS = "/.well-known/mcp/server.json"
+_SERVICES = "/services"
+_PATIENCE = 10.0
+"""Seconds for both documents; a registry answers in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An agent or a service as the registry has it."""
+
+    name: str
+    """The last part of an agent's registry name: its host name."""
+    kind: Kind
+    status: str
+    message: str = ""
+    reason: str = ""
+    url: str = ""
+    """Where clients reach an agent; empty where it publishes no address."""
+
+
+class NoRegistry(Trouble):
+    """Nobody answers at the URL, or somebody who is no registry of the kit."""
+
+
+def read(url: str) -> list[Member]:
+    """Return the agents and then the services that the registry at `url` lists.
+
+    Raises:
+        NoRegistry: there is none.
+    """
+    return asyncio.run(_read(url.rstrip("/")))
+
+
+async def _read(url: str) -> list[Member]:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            agents = await _get(f"{url}{_AGENTS}")
+            services = await _get(f"{url}{_SERVICES}")
+        listed = [_agent(entry) for entry in agents["servers"]]
+        return listed + [_service(entry) for entry in services["services"]]
+    except http_client.Unreachable as error:
+        raise NoRegistry(f"no registry answers at {url}: {error.reason.message}") from None
+    except TimeoutError:
+        raise NoRegistry(f"no registry answers at {url}: no answer in {_PATIENCE:g} s") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise NoRegistry(f"what answers at {url} is no registry of pallas-kit") from None
+
+
+async def _get(url: str) -> Any:
+    response = await http_client.request("GET", url)
+    if response.status != 200:
+        raise ValueError(f"HTTP {response.status}")
+    return json.loads(response.body)
+
+
+def _agent(entry: dict[str, Any]) -> Member:
+    server = entry["server"]
+    health = entry["_meta"].get(server_json.HEALTH_META, {})
+    urls = [remote["url"] for remote in server["remotes"]]
+    return Member(
+        name=server["name"].rpartition("/")[2],
+        kind="agent",
+        status=health.get("status", "unknown"),
+        message=health.get("message", ""),
+        reason=health.get("reason", ""),
+        url=urls[0] if urls else "",
+    )
+
+
+def _service(entry: dict[str, Any]) -> Member:
+    return Member(entry["name"], "service", entry["status"], entry.get("message", ""), entry.get("reason", ""))

@@ -1,0 +1,77 @@
+"""Options, environment and fleet file -> where the registry of the running fleet answers."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from pallas_cli.running import catalogue, kubernetes
+from pallas_cli.running.catalogue import Member, NoRegistry
+from pallas_contract import names
+from pallas_contract.fleet import source
+from pallas_contract.launch import addresses
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.validate import load
+
+
+@contextmanager
+def registry(options: Namespace) -> Iterator[str]:
+    """Yield the URL of the registry: by `--registry`, through the cluster's API, by environment, or by the fleet file.
+
+    Raises:
+        Refused: the URL is none, or the fleet file is needed and wrong.
+        Trouble: no way leads into the cluster.
+    """
+    named = options.registry or (None if options.namespace else os.environ.get(names.ENV_REGISTRY))
+    if named:
+        yield _url(named, "--registry" if options.registry else names.ENV_REGISTRY)
+    elif options.namespace:
+        with kubernetes.forwarded(options.namespace, names.REGISTRY) as url:
+            yield url
+    else:
+        yield _answering(_of_file(options))
+
+
+def members(url: str) -> list[Member]:
+    """Return what the registry at `url` lists.
+
+    Raises:
+        NoRegistry: nobody answers; the text says how to name another one.
+    """
+    try:
+        return catalogue.read(url)
+    except NoRegistry as error:
+        hint = (
+            f"start the fleet (`pallas up`), or name its registry: --registry URL, ${names.ENV_REGISTRY}, -n NAMESPACE"
+        )
+        raise NoRegistry(f"{error}\n    {hint}") from None
+
+
+def _answering(urls: list[str]) -> str:
+    """Return the first of `urls` at which a registry answers; the last, unasked, where none of the others does."""
+    for url in urls[:-1]:
+        try:
+            catalogue.read(url)
+        except NoRegistry:
+            continue
+        return url
+    return urls[-1]
+
+
+def _of_file(options: Namespace) -> list[str]:
+    """Return where the world finds the registry of the fleet file, and where it is on this machine."""
+    fleet = load.parse(source.read(options.file))
+    here = addresses.registry_health_url(fleet, "local").removesuffix(names.READY_PATH)
+    public = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
+    return [here] if urlsplit(public).hostname in names.LOCAL_HOSTS else [public, here]
+
+
+def _url(text: str, where: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        hint = "write it as http://127.0.0.1:24200"
+        raise Refused([Problem(Where(where), f"{text[:200]!r} is no http(s) URL", hint)])
+    return text

@@ -1,0 +1,104 @@
+"""`pallas logs`: what members have printed, of processes from the file of the run, else by the target's own tool."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pallas_cli.running import target
+from pallas_cli.trouble import Trouble
+from pallas_contract import names
+from pallas_contract.launch import run_files
+from pallas_contract.launch.run_files import RunFiles
+from pallas_contract.problems import Problem, Refused, Where
+
+_POLL = 0.2
+"""Seconds between two looks for further lines."""
+
+
+def run(options: Namespace) -> int:
+    """Print the lines; returns the exit code.
+
+    Raises:
+        Trouble: nothing runs, and nothing has.
+    """
+    if options.namespace:
+        return target.tool(kubectl_command(options.namespace, options.name, follow=options.follow))
+    running = target.find(options.file)
+    if running and running.compose:
+        words = [*(["--follow"] if options.follow else []), *([names.slug(options.name)] if options.name else [])]
+        return target.tool(target.compose_command(running.compose, "logs", *words), running.compose.parent)
+    files = run_files.of(options.file)
+    if not files.log.is_file():
+        hint = "start it with `pallas up`, or name where it runs: -n NAMESPACE"
+        raise Trouble(f"{options.file}: this fleet does not run here, and has not as processes\n    {hint}")
+    for line in _chosen(lines(files, follow=options.follow), options.name, files.log):
+        sys.stdout.write(line)
+        sys.stdout.flush()
+    return 0
+
+
+def kubectl_command(namespace: str, name: str | None, *, follow: bool) -> list[str]:
+    """Return the command for the logs of a release, of one member or of all."""
+    label = f"app.kubernetes.io/name={names.slug(name)}" if name else "app.kubernetes.io/component"
+    options = ["--all-containers", "--prefix", "--tail=-1", "--ignore-errors", "--max-log-requests=1000"]
+    return ["kubectl", "--namespace", namespace, "logs", f"--selector={label}", *options, *(["--follow"] * follow)]
+
+
+def lines(
+    files: RunFiles, *, follow: bool = False, pause: Callable[[], None] = lambda: time.sleep(_POLL)
+) -> Iterator[str]:
+    """Yield the lines of a run, the older file first; with `follow` further ones until the fleet has ended."""
+    if files.older_log.is_file():
+        yield from _text(files.older_log)
+    while True:
+        with files.log.open(encoding="utf-8", errors="replace") as file:
+            ended = False
+            while True:
+                yield from file
+                if not follow or ended:
+                    return
+                if _replaced(file.fileno(), files.log):
+                    yield from file  # what came between the last look and the new file
+                    break
+                ended = run_files.holder(files.lock) is None  # once more: what it said last
+                if not ended:
+                    pause()
+
+
+def _replaced(descriptor: int, path: Path) -> bool:
+    try:
+        return os.fstat(descriptor).st_ino != path.stat().st_ino
+    except FileNotFoundError:  # between two files
+        return False
+
+
+def _text(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        yield from file
+
+
+def _chosen(every: Iterator[str], name: str | None, log: Path) -> Iterator[str]:
+    """Yield the lines of one member, or all.
+
+    Raises:
+        Refused: there is none of that name.
+    """
+    if name is None:
+        yield from every
+        return
+    members = set()
+    matched = False
+    for line in every:
+        member = line.partition(" ")[0]
+        members.add(member)
+        if names.slug(member) == names.slug(name):
+            matched = True
+            yield line
+    if not matched:
+        hint = f"{log} has lines of {', '.join(sorted(members))}" if members else f"{log} is empty"
+        raise Refused([Problem(Where(name), "has printed nothing, or there is no such member", hint)])

@@ -1,0 +1,42 @@
+"""The agent that was named -> its MCP endpoint: a URL as it is, a name by the registry or through the cluster's API."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from pallas_cli.running import kubernetes, locate
+from pallas_contract import names
+from pallas_contract.problems import Problem, Refused, Where
+
+
+@contextmanager
+def endpoint(options: Namespace) -> Iterator[str]:
+    """Yield the URL of `options.agent`.
+
+    Raises:
+        Refused: there is no agent of that name, or it publishes no address.
+        Trouble: no registry answers, or no way leads into the cluster.
+    """
+    if options.agent.startswith(("http://", "https://")):
+        yield options.agent
+    elif options.namespace and not options.registry:
+        with kubernetes.forwarded(options.namespace, options.agent) as url:
+            yield f"{url}{names.MCP_PATH}"
+    else:
+        with locate.registry(options) as url:
+            yield _listed(options.agent, url)
+
+
+def _listed(agent: str, registry: str) -> str:
+    agents = {member.name: member for member in locate.members(registry) if member.kind == "agent"}
+    member = agents.get(names.slug(agent))
+    if member is None:
+        close = get_close_matches(names.slug(agent), agents, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"the registry has {', '.join(sorted(agents)) or 'none'}"
+        raise Refused([Problem(Where(agent), f"the registry at {registry} has no agent of this name", hint)])
+    if not member.url:
+        raise Refused([Problem(Where(agent), "publishes no address", "ask an agent that calls it")])
+    return member.url

@@ -1,0 +1,74 @@
+"""The files that a running `pallas` has beside agents.yaml: a lock, by which others know that it runs, and its output.
+
+A lock of the file system (flock) ends with its process, however that ends; the number of a process may be another's by
+then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_contract.launch.program import STATE
+
+_DIGITS = 20
+"""Most characters that are read of a lock file."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """Paths for one fleet file; several of one folder have files of their own."""
+
+    folder: Path
+    lock: Path
+    log: Path
+    older_log: Path
+    """What was in `log` before it became too large."""
+
+
+def of(config: Path) -> RunFiles:
+    """Return the files of the fleet file at `config`."""
+    folder = config.parent / STATE["local"] / "run"
+    log = folder / f"{config.stem}.log"
+    return RunFiles(folder, folder / f"{config.stem}.lock", log, log.with_suffix(".log.1"))
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Hold the lock at `path`, with the number of this process in it; yield False where another one has it.
+
+    Raises:
+        OSError: there can be no such file.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """Return the process that holds the lock at `path`; None where nobody does, 0 where it has not said who it is."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(descriptor, _DIGITS)
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(descriptor)
+    return None

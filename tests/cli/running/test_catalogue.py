@@ -1,0 +1,34 @@
+"""The registry's documents as the verbs have them; whatever else answers is none."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+
+from pallas_cli.running import catalogue
+from pallas_cli.running.catalogue import Member, NoRegistry
+from tests.cli.conftest import Stand
+from tests.served import serving
+
+
+def test_agents_come_first_with_state_reason_and_url(stand: Stand) -> None:
+    stand.states["clerk"] = {"status": "error", "reason": "Exited", "message": "exited with code 1"}
+    assert catalogue.read(f"{stand.url}/") == [
+        Member("desk", "agent", "ok", url=f"{stand.url}/mcp"),
+        Member("clerk", "agent", "error", "exited with code 1", "Exited", f"{stand.url}/mcp"),
+        Member("model", "service", "not probed"),
+    ]
+
+
+@pytest.mark.parametrize("answer", [PlainTextResponse("hi"), JSONResponse({"servers": [3]}), JSONResponse([])])
+def test_what_is_no_registry_is_called_so(answer: PlainTextResponse) -> None:
+    routes = [Route("/{rest:path}", lambda _: answer)]
+    with serving(Starlette(routes=routes)) as url, pytest.raises(NoRegistry, match="is no registry of pallas-kit"):
+        catalogue.read(url)
+
+
+def test_nobody_there_is_no_registry() -> None:
+    with pytest.raises(NoRegistry, match=r"no registry answers at http://127\.0\.0\.1:9: connection refused"):
+        catalogue.read("http://127.0.0.1:9")

@@ -1,0 +1,87 @@
+"""`pallas logs`: of processes the file of the run, whatever happens to it meanwhile; else the target's own tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pallas_agent_runtime.local import record
+from pallas_cli import main as command
+from pallas_cli.running import logs
+from pallas_contract.launch import run_files
+
+Calls = Callable[[], list[str]]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The log of a fleet that has ended; its folder is the working directory."""
+    monkeypatch.delenv("PALLAS_AGENTS_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with record.running(tmp_path / "agents.yaml") as written:
+        assert written is not None
+        written.write("tech_research", "|", "one")
+        written.write("desk", "|", "two")
+        written.write("desk", ":", "ready after 1.0 s")
+    return run_files.of(tmp_path / "agents.yaml").log
+
+
+def test_all_lines_of_the_last_run(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["logs"]) == 0
+    assert capsys.readouterr().out == "tech_research | one\ndesk | two\ndesk : ready after 1.0 s\n"
+
+
+@pytest.mark.parametrize("name", ["tech_research", "tech-research"])
+def test_the_lines_of_one_member(name: str, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["logs", name, "--file", str(log.parents[2])]) == 0
+    assert capsys.readouterr().out == "tech_research | one\n"
+
+
+def test_a_member_that_has_printed_nothing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["logs", "des"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("des: has printed nothing, or there is no such member\n")
+    assert error.endswith("agents.log has lines of desk, tech_research\n")
+
+
+def test_no_run_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["logs"]) == 1
+    assert "this fleet does not run here, and has not as processes\n    start it" in capsys.readouterr().err
+
+
+def test_what_comes_is_followed_through_a_new_file_until_the_fleet_ends(tmp_path: Path) -> None:
+    files = run_files.of(tmp_path / "agents.yaml")
+    files.folder.mkdir(parents=True)
+    files.older_log.write_text("desk | from before\n")
+    log = record.Log(files, longest=30)
+    texts = ["two", "three, in a new file"]
+    with run_files.locked(files.lock):
+        log.write("desk", "|", "one")
+        following = logs.lines(files, follow=True, pause=lambda: log.write("desk", "|", texts.pop(0)))
+        seen = [next(following) for _ in range(4)]
+        assert seen == ["desk | from before\n", "desk | one\n", "desk | two\n", "desk | three, in a new file\n"]
+        log.write("desk", "|", "last")
+        log.close()
+    assert list(following) == ["desk | last\n"]
+
+
+def test_containers_are_asked_by_compose(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "compose.yaml").write_text("")
+    assert command.main(["logs", "tech_research", "-f", "--file", str(tmp_path)]) == 0
+    assert calls()[-1] == f"docker compose --project-directory {tmp_path} logs --follow tech-research"
+    assert command.main(["logs", "--file", str(tmp_path)]) == 0
+    assert calls()[-1] == f"docker compose --project-directory {tmp_path} logs"
+
+
+def test_pods_are_asked_by_kubectl(calls: Calls) -> None:
+    assert command.main(["logs", "tech_research", "-f", "-n", "demo"]) == 0
+    assert command.main(["logs", "-n", "demo"]) == 0
+    one, every = calls()
+    assert one.startswith("kubectl --namespace demo logs --selector=app.kubernetes.io/name=tech-research ")
+    assert one.endswith(" --follow")
+    assert "--selector=app.kubernetes.io/component " in every
+    assert "--follow" not in every

@@ -1,0 +1,58 @@
+"""Which target runs a fleet: the one whose lock is held, else the one whose containers are there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pallas_cli.running import target
+from pallas_cli.trouble import Trouble
+from pallas_contract.launch import run_files
+
+Calls = Callable[[], list[str]]
+
+
+def test_processes_are_known_by_their_lock(tmp_path: Path, calls: Calls) -> None:
+    (tmp_path / "compose.yaml").write_text("")
+    lock = run_files.of(tmp_path / "agents.yaml").lock
+    lock.parent.mkdir(parents=True)
+    with run_files.locked(lock):
+        assert target.find(tmp_path / "agents.yaml") == target.Running("processes", pid=os.getpid())
+    assert calls() == []
+
+
+def test_containers_are_asked_for_where_there_is_a_compose_file(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert target.find(tmp_path / "agents.yaml") is None
+    assert calls() == []
+    compose = tmp_path / "compose.yaml"
+    compose.write_text("")
+    assert target.find(tmp_path / "agents.yaml") == target.Running("compose", compose=compose)
+    assert calls() == [f"docker compose --project-directory {tmp_path} ps --quiet"]
+    monkeypatch.setenv("CONTAINERS", "")
+    assert target.find(tmp_path / "agents.yaml") is None
+
+
+def test_docker_that_fails_is_trouble(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "compose.yaml").write_text("")
+    monkeypatch.setenv("CODE", "3")
+    with pytest.raises(Trouble, match=r"`docker compose .* ps --quiet` fails"):
+        target.find(tmp_path / "agents.yaml")
+
+
+def test_without_docker_there_are_no_containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "compose.yaml").write_text("")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert target.find(tmp_path / "agents.yaml") is None
+    with pytest.raises(Trouble, match="docker is not here"):
+        target.tool(["docker", "compose", "stop"])
+
+
+@pytest.mark.parametrize(("code", "result"), [("0", 0), ("3", 1)])
+def test_a_tool_that_fails_is_the_world(code: str, result: int, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODE", code)
+    assert target.tool(["docker", "x"]) == result

@@ -1,0 +1,26 @@
+"""Which endpoint is asked: a URL as it is, in a cluster the agent's Service; names are in test_call.py."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from pallas_cli.arguments import parse
+from pallas_cli.running import kubernetes
+from pallas_cli.talk import agent
+
+
+def test_a_url_is_asked_as_it_is() -> None:
+    with agent.endpoint(parse(["call", "https://a.example/x/mcp", "hi", "-n", "demo"])) as url:
+        assert url == "https://a.example/x/mcp"
+
+
+def test_in_a_cluster_it_is_the_service_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def forwarded(namespace: str, member: str):  # type: ignore[no-untyped-def]
+        yield f"http://{member}.{namespace}"
+
+    monkeypatch.setattr(kubernetes, "forwarded", forwarded)
+    with agent.endpoint(parse(["chat", "desk", "-n", "demo"])) as url:
+        assert url == "http://desk.demo/mcp"
