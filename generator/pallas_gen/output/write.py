@@ -95,6 +95,8 @@ def wrote_all(folder: Path, names: Collection[str]) -> bool:
 def has_header(path: Path) -> bool:
     """Return whether a file begins as those that say by themselves who wrote them."""
     try:
+        if not path.is_file():  # a pipe would wait for somebody to write
+            return False
         with path.open("rb") as file:
             return file.read(len(yaml_out.MARK)) == yaml_out.MARK.encode()
     except OSError:
