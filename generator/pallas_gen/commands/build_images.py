@@ -20,7 +20,7 @@ from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.commands import build_settings, tool
 from pallas_gen.console import WORLD, read_plan
 from pallas_gen.dependencies import server_locks
-from pallas_gen.images import docker, sources, steps
+from pallas_gen.images import build_log, docker, sources, steps
 from pallas_gen.images.docker import Build, Cluster
 from pallas_gen.plan import Plan
 from pallas_gen.targets import image
@@ -113,7 +113,10 @@ def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -
             tool.run(step.command)
         except tool.ToolFailed as failure:
             again = _IN_SCRATCH if str(context) in step.command else f"this failed: {shlex.join(step.command)}"
-            typer.echo("\n".join(filter(None, (str(failure), f"{step.doing} failed", again))), err=True)
+            # last what a person has to know, for the rest is long
+            reason = build_log.reason(failure.output)
+            end = "\n".join([f"{step.doing} failed{':' if reason else ''}", *reason])
+            typer.echo("\n".join(filter(None, (str(failure), again, end))), err=True)
             raise typer.Exit(WORLD) from None
     for name in images:
         typer.echo(f"{name} is here")

@@ -16,7 +16,7 @@ from pallas_gen.console import DEFAULT_FILE, WORLD, read_plan
 from pallas_gen.dependencies import server_locks
 from pallas_gen.dependencies.launch import Package
 from pallas_gen.dependencies.server_locks import Locks
-from pallas_gen.images import docker, server_lock
+from pallas_gen.images import build_log, docker, server_lock
 from pallas_gen.output import write
 
 _BUILD_FAILED = (
@@ -82,6 +82,7 @@ def _resolve(packages: Sequence[Package], python: str) -> tuple[Locks, dict[str,
         try:
             tool.run(command)
         except tool.ToolFailed as failure:
-            typer.echo("\n".join(filter(None, (str(failure), _BUILD_FAILED))), err=True)
+            reason = build_log.reason(failure.output)
+            typer.echo("\n".join(filter(None, (str(failure), _BUILD_FAILED, *reason))), err=True)
             raise typer.Exit(WORLD) from None
         return server_lock.read(Path(scratch, "out"))

@@ -88,7 +88,7 @@ def test_a_key_goes_into_no_image(make, run, docker: Path) -> None:
     assert run("build", "-f", file, "--allow-plain-secrets")[0] == 0
 
 
-def test_a_build_that_fails_ends_it_with_the_last_lines_of_docker(make, run, docker: Path) -> None:
+def test_a_build_that_fails_ends_it_with_the_last_lines_of_docker_and_why(make, run, docker: Path) -> None:
     lines = 'i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo "line $i"; done; echo ERROR: no such base >&2'
     (docker / "docker").write_text(f"#!/bin/sh\n{lines}\nexit 1\n")
     code, out, err = run("build", "-f", str(make(ONE)))
@@ -96,8 +96,9 @@ def test_a_build_that_fails_ends_it_with_the_last_lines_of_docker(make, run, doc
     assert err.splitlines() == [
         *(f"line {number}" for number in range(62, 101)),
         "ERROR: no such base",
-        f"building {AGENT} failed",
         "to look into it by hand: `pallas-gen build --print` has the commands, the first writes what they build from",
+        f"building {AGENT} failed:",
+        "ERROR: no such base",
     ]
 
 
@@ -107,7 +108,7 @@ def test_a_push_that_fails_ends_it_with_its_command(make, run, docker: Path) -> 
     script = (docker / "docker").read_text()
     (docker / "docker").write_text(f"{script}case $1 in push) echo denied; exit 1 ;; esac\n")
     code, _, err = run("build", "-f", str(make(ONE)), "--push")
-    expected = f"denied\npushing {AGENT} failed\nthis failed: docker push --quiet {AGENT}\n"
+    expected = f"denied\nthis failed: docker push --quiet {AGENT}\npushing {AGENT} failed\n"
     assert (code, err) == (1, expected)
 
 

