@@ -317,14 +317,15 @@ def is_in(path: str, entry: str) -> bool:
 def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
     settings = gateway.model_dump(mode="json", exclude={"resources"})
     behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in gateway.agents}
-    return _print([_shared(fleet), settings, behind])
+    return digest([_shared(fleet), settings, behind])
 
 
 def _shared(fleet: ResolvedFleet) -> dict[str, Any]:
     return {key: getattr(fleet.written, key) for key in ("name", "version", "host", "namespace", "public_url")}
 
 
-def _print(value: Any) -> str:
+def digest(value: Any) -> str:
+    """Return a short digest of data that JSON can hold."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -335,4 +336,4 @@ def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
     # The rules of agents that a caller's token goes on to decide whether it may.
     forward = [peer for peer in agent.access.forward if peer in fleet.agents]
     trusted = {peer: fleet.agents[peer].access.model_dump(mode="json") for peer in forward}
-    return _print([_shared(fleet), settings, trusted])
+    return digest([_shared(fleet), settings, trusted])

@@ -79,8 +79,14 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
     # what a target refuses is an error of the fleet file, so it ends the run like all of them
     refuse_errors(problem for problem in target.problems(context.plan) if problem.level == "error")
     rewrite = command(target, sorted(context.options))
+    stale = _stale(target, context)
     for entry in drift(target.render(context), context.output, target.owned):
-        yield _drift_problem(entry, context.output, rewrite)
+        # what it was written from says more than the line that would be another one
+        if not (stale and entry.kind == "outdated" and entry.path == target.files[0]):
+            yield _drift_problem(entry, context.output, rewrite)
+    for path, difference in stale.items():
+        message = f"{difference} since {_display(context.output / target.files[0])} was written"
+        yield Problem(Where(_display(context.loaded.folder / path)), message, f"run `{rewrite}`")
     if target.read_back:
         path = _display(context.output / target.files[0])
         try:
@@ -90,6 +96,13 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
         except _UNREADABLE as error:
             message = f"cannot be read back as pallas-gen writes it ({type(error).__name__}: {error})"
             yield Problem(Where(path), message, f"`{rewrite} --diff` shows the change")
+
+
+def _stale(target: Target, context: RenderContext) -> Mapping[str, str]:
+    try:
+        return target.stale(context) if target.stale else {}
+    except (Unreadable, FileNotFoundError):  # named by who reads it back
+        return {}
 
 
 def _drift_problem(entry: Drift, folder: Path, rewrite: str) -> Problem:

@@ -12,6 +12,7 @@ import yaml
 
 from pallas_gen import verify
 from pallas_gen.plan import Plan
+from pallas_gen.project.contents import Contents
 from pallas_gen.targets.compose import read_back
 from pallas_gen.targets.compose import render as compose
 from pallas_gen.targets.helm import read_back as helm
@@ -37,7 +38,7 @@ SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
 def read_compose(plan: Plan) -> dict[str, Any]:
-    return yaml.safe_load(compose.render(plan, PurePosixPath())[compose.FILE])
+    return yaml.safe_load(compose.render(plan, PurePosixPath(), Contents())[compose.FILE])
 
 
 @pytest.fixture(scope="module")

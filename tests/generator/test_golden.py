@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from pallas_gen.plan import Plan, build_plan
-from pallas_gen.project import load
+from pallas_gen.project import contents, load
 from pallas_gen.targets.compose import render as compose
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,6 +18,7 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/agents.yam
 FLEETS = [*EXAMPLES, ROOT / "tests" / "generator" / "fleets" / "images"]
 """With one that has images of other people, which no example may have: nothing is downloaded for an example."""
 FIRST = ROOT / "examples" / "01-hello"
+HERE = PurePosixPath()
 
 each_example = pytest.mark.parametrize("example", FLEETS, ids=lambda path: path.name)
 
@@ -28,24 +29,25 @@ def plan_of(example: Path) -> Plan:
     return build_plan(loaded.fleet, loaded.config, loaded.project)
 
 
+def rendered(example: Path, way: PurePosixPath = HERE) -> dict[PurePosixPath, str]:
+    plan = plan_of(example)
+    return compose.render(plan, way, contents.read(example, plan))
+
+
 @each_example
 def test_compose_is_what_it_was(example: Path, expected) -> None:
-    for name, text in compose.render(plan_of(example), PurePosixPath()).items():
+    for name, text in rendered(example).items():
         expected(ROOT / "tests" / "golden" / example.name / name, text)
 
 
 def test_every_golden_is_one_that_an_example_writes() -> None:
-    written = {
-        ROOT / "tests" / "golden" / example.name / name
-        for example in FLEETS
-        for name in compose.render(plan_of(example), PurePosixPath())
-    }
+    written = {ROOT / "tests" / "golden" / example.name / name for example in FLEETS for name in rendered(example)}
     assert {path for path in (ROOT / "tests" / "golden").rglob("*") if path.is_file()} == written
 
 
 def test_deploy_compose_is_the_first_example(expected) -> None:
     way = PurePosixPath(os.path.relpath(FIRST, ROOT / "deploy" / "compose"))
-    for name, text in compose.render(plan_of(FIRST), way).items():
+    for name, text in rendered(FIRST, way).items():
         expected(ROOT / "deploy" / "compose" / name, text)
 
 
@@ -54,7 +56,7 @@ def test_deploy_compose_is_the_first_example(expected) -> None:
 def test_docker_compose_accepts_it(example: Path, tmp_path: Path) -> None:
     assert shutil.which("docker")
     copy = shutil.copytree(example, tmp_path / example.name)
-    (copy / "compose.yaml").write_text(compose.render(plan_of(example), PurePosixPath())[compose.FILE])
+    (copy / "compose.yaml").write_text(rendered(example)[compose.FILE])
     done = _config(copy)
     assert (done.returncode, done.stderr) == (0, "")
 

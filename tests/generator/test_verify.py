@@ -14,6 +14,7 @@ import yaml
 
 from pallas_gen import verify
 from pallas_gen.output import write
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import build_plan
 from pallas_gen.project import load
 from pallas_gen.targets.base import Target
@@ -128,11 +129,55 @@ def test_an_edited_line_is_named(project: Path, run, old: str, new: str, field: 
 
 def test_a_file_that_is_older_than_the_fleet_file_is_named(project: Path, run) -> None:
     edit(project / "agents.yaml", "8101", "8111")
-    code, _, err = run("verify")
-    assert code == 1
-    assert "compose.yaml:" in err
+    expected = "agents.yaml: changed since compose.yaml was written\n    run `pallas-gen compose`\n"
+    assert run("verify") == (1, "", expected)
+
+
+def test_code_that_was_edited_since_is_named_and_nothing_else(project: Path, run) -> None:
+    (project / "agents" / "scout.py").write_text("fast = 1\n")
+    assert run("verify")[::2] == (
+        1,
+        "agents/scout.py: changed since compose.yaml was written\n    run `pallas-gen compose`\n",
+    )
+    assert run("compose")[0] == run("verify")[0] == 0
+
+
+def test_code_that_came_or_went_is_named_from_where_one_stands(project: Path, run, monkeypatch) -> None:
+    (project / "agents" / "scout.py").write_text("import agents.extra\nfast = None\n")
+    (project / "agents" / "extra.py").write_text("")
+    monkeypatch.chdir(project / "agents")
+    err = run("verify", "-f", "../agents.yaml")[2]
+    remedy = "    run `pallas-gen compose -f ../agents.yaml`\n"
+    assert f"extra.py: was added since ../compose.yaml was written\n{remedy}" in err
+    assert f"scout.py: changed since ../compose.yaml was written\n{remedy}" in err
+    assert run("compose", "-f", "../agents.yaml")[0] == 0
+    (project / "agents" / "extra.py").unlink()
+    assert "extra.py: was removed since ../compose.yaml was written\n" in run("verify", "-f", "../agents.yaml")[2]
+
+
+def test_an_edit_by_hand_is_named_beside_the_code(project: Path, run) -> None:
+    (project / "agents" / "scout.py").write_text("fast = 1\n")
+    edit(project / "compose.yaml", "cap_drop", "cap_add")
+    err = run("verify")[2]
+    assert "was edited after pallas-gen wrote it" in err
+    assert "agents/scout.py: changed since compose.yaml was written" in err
+
+
+@pytest.mark.helm
+def test_code_that_a_chart_has_otherwise_is_named(charted: Path, run) -> None:
+    (charted / "agents" / "scout.py").write_text("fast = 1\n")
+    err = run("verify", "--target", "helm")[2]
+    assert err == "agents/scout.py: changed since chart/values.yaml was written\n    run `pallas-gen helm`\n"
+
+
+def test_a_compose_file_without_a_record_is_compared_as_a_whole(project: Path, run) -> None:
+    text = (project / "compose.yaml").read_text()
+    body = text.partition("x-pallas-files:")[0].partition("name: ")[2]
+    (project / "compose.yaml").write_text(yaml_out.headed(f"name: {body}", "of an older version"))
+    (project / "agents" / "scout.py").write_text("fast = 1\n")
+    err = run("verify")[2]
     assert "is not what pallas-gen would write now\n    run `pallas-gen compose`\n" in err
-    assert "was edited" not in err
+    assert "agents/scout.py" not in err
 
 
 def test_a_file_of_somebody_else_is_named(project: Path, run) -> None:

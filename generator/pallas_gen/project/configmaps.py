@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.plan import Plan
-from pallas_gen.project import mounts
+from pallas_gen.project import contents
 
 LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
@@ -39,7 +39,8 @@ def read(folder: Path, plan: Plan) -> Delivery:
     config = {name: folder / name for name in plan.config}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind == "agent")
     entries = (*(plan.entries if mounted else ()), *plan.foreign_entries)
-    code = {path: folder / path for path in _code(folder, plan, entries)}
+    omitted = {*plan.config, *plan.hidden}
+    code = {path: folder / path for path in contents.expanded(folder, entries, omitted)}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}
     for name, path in (config | code).items():
@@ -50,15 +51,6 @@ def read(folder: Path, plan: Plan) -> Delivery:
     if problems:
         raise Refused(problems)
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
-
-
-def _code(folder: Path, plan: Plan, entries: Sequence[str]) -> Iterator[str]:
-    """Yield the files that the plan hands over, of a folder those that hold code."""
-    for entry in entries:
-        if entry.endswith("/"):
-            yield from (path for path in mounts.below(folder, entry) if path not in plan.hidden)
-        elif entry not in plan.config:
-            yield entry
 
 
 def key(path: str) -> str:

@@ -84,6 +84,9 @@ class Target:
     read_back: Callable[[RenderContext], Mapping[str, ObservedWorkload]] | None = None
     """The programs that the files in the output folder run, by host. None: the files run no fleet by themselves. It
     raises Unreadable, and KeyError, TypeError and the like for files that were edited beyond recognition."""
+    stale: Callable[[RenderContext], Mapping[str, str]] | None = None
+    """Path in the project's folder -> how what lies there differs from what the files in the output folder were written
+    from. It raises Unreadable."""
     folder: str = ""
     """Default of the output folder, in the project's folder."""
     owned: tuple[str, ...] = ()

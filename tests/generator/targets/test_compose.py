@@ -11,6 +11,7 @@ import yaml
 
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import Plan
+from pallas_gen.project.contents import Contents
 from pallas_gen.targets.compose import render as compose
 from pallas_gen.targets.compose import subnets
 
@@ -28,7 +29,7 @@ HARD = ["$HOME ${X} $$", "{{ .Values }}", "yes", "0123", "1e3", "0o17", "a: b # 
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    return yaml.safe_load(compose.render(plan, HERE)[compose.FILE])
+    return yaml.safe_load(compose.render(plan, HERE, Contents())[compose.FILE])
 
 
 def test_who_shares_a_network_with_whom(plan) -> None:
@@ -174,7 +175,7 @@ def test_files_under_fast_agents_own_names_are_delivered_alike(plan, make) -> No
 @pytest.mark.parametrize("text", HARD)
 def test_user_text_survives_the_way_through_yaml_and_compose(plan, text: str) -> None:
     made = plan("name: x\nagents:\n  scout: {module: agents.scout, port: 8101, env: {T: " + yaml_flow(text) + "}}\n")
-    written = compose.render(made, HERE)[compose.FILE]
+    written = compose.render(made, HERE, Contents())[compose.FILE]
     value = yaml.safe_load(written)["services"]["scout"]["environment"]["T"]
     assert isinstance(value, str)
     assert value.replace("$$", "$") == text
@@ -193,7 +194,7 @@ def test_text_that_other_parsers_read_as_something_else_is_quoted(text: str) -> 
 
 
 def test_bytes_are_a_function_of_input(plan) -> None:
-    assert compose.render(plan(GRAPH), HERE) == compose.render(plan(GRAPH), HERE)
+    assert compose.render(plan(GRAPH), HERE, Contents()) == compose.render(plan(GRAPH), HERE, Contents())
 
 
 def test_networks_get_subnets_that_do_not_overlap(plan) -> None:

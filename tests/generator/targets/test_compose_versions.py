@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pallas_gen.plan import build_plan
-from pallas_gen.project import load
+from pallas_gen.project import contents, load
 from pallas_gen.targets.compose import render as compose
 
 pytestmark = [pytest.mark.docker, pytest.mark.versions, pytest.mark.slow]
@@ -54,6 +54,7 @@ def test_both_read_the_same(example: Path, tmp_path: Path, newest: dict[str, str
     copy = shutil.copytree(example, tmp_path / example.name)
     project = load.load(example / "agents.yaml", {})
     plan = build_plan(project.fleet, project.config, project.project)
-    (copy / "compose.yaml").write_text(compose.render(plan, PurePosixPath())[compose.FILE])
+    files = compose.render(plan, PurePosixPath(), contents.read(example, plan))
+    (copy / "compose.yaml").write_text(files[compose.FILE])
     documents = [json.loads(run(copy, env, "config", "--format", "json")) for env in (dict(os.environ), newest)]
     assert without_defaults(documents[0]) == without_defaults(documents[1])

@@ -10,6 +10,7 @@ from pallas_contract import names
 from pallas_contract.launch import program
 from pallas_gen.project import load
 from pallas_gen.project.configmaps import Delivery
+from pallas_gen.project.contents import Contents
 from pallas_gen.targets.compose import render as compose
 from pallas_gen.targets.helm import render as helm
 
@@ -41,7 +42,7 @@ def test_as_processes_they_are_beside_agents_yaml(make) -> None:
 
 def test_a_container_gets_a_volume_and_a_pod_a_claim(plan) -> None:
     made = plan(WRITTEN)
-    document = yaml.safe_load(compose.render(made, PurePosixPath("project"))[compose.FILE])
+    document = yaml.safe_load(compose.render(made, PurePosixPath("project"), Contents())[compose.FILE])
     assert document["volumes"] == {"scout-state": {}}
     kept = [each["target"] for each in document["services"]["scout"]["volumes"] if each["type"] == "volume"]
     assert kept == ["/state"]

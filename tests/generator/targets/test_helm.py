@@ -14,7 +14,7 @@ import yaml
 from pallas_contract.problems import Refused
 from pallas_gen.output import drift, write
 from pallas_gen.plan import Plan, build_plan
-from pallas_gen.project import configmaps, load
+from pallas_gen.project import configmaps, contents, load
 from pallas_gen.project.configmaps import Delivery
 from pallas_gen.targets.helm import chart
 from pallas_gen.targets.helm import render as helm
@@ -143,7 +143,7 @@ def test_a_file_concerns_those_who_get_it(plan, tmp_path: Path, path: str, conce
         "services:\n  twin: {module: agents.scout, port: 4}\n"
     )
     programs = [item for item in made.workloads if item.kind != "registry"]
-    before, after = helm.fingerprints(made, {}), helm.fingerprints(made, {path: "x"})
+    before, after = contents.fingerprints(made, {}), contents.fingerprints(made, {path: "x"})
     assert {item.name for item in programs if before[item.host] != after[item.host]} == concerned
 
 

@@ -12,6 +12,7 @@ from pallas_contract.launch import program
 from pallas_gen import explain, verify
 from pallas_gen.project import load
 from pallas_gen.project.configmaps import Delivery
+from pallas_gen.project.contents import Contents
 from pallas_gen.targets.compose import read_back
 from pallas_gen.targets.compose import render as compose
 from pallas_gen.targets.helm import render as helm
@@ -42,7 +43,7 @@ def written(plan, tmp_path: Path):
 
 
 def rendered(plan, project: str = "project") -> dict[str, Any]:
-    text = compose.render(plan, PurePosixPath(project))[compose.FILE]
+    text = compose.render(plan, PurePosixPath(project), Contents())[compose.FILE]
     assert "canary" not in text
     return yaml.safe_load(text)
 

@@ -32,6 +32,12 @@ def read(path: Path) -> Tree:
     return document
 
 
+def recorded(document: Tree) -> dict[str, str]:
+    """Return the digests of what was mounted when a compose file was written; empty where it has none."""
+    record = document.get(render.RECORD)
+    return {str(path): str(digest) for path, digest in record.items()} if isinstance(record, dict) else {}
+
+
 def workloads(document: Tree, plan: Plan, project: PurePosixPath) -> dict[str, ObservedWorkload]:
     """Return every service of a compose file, by host; `project` is the way from it to the folder of agents.yaml."""
     services: Tree = document["services"]

@@ -13,10 +13,16 @@ from pallas_contract.fleet.base import Resources
 from pallas_contract.launch.program import START_PERIOD
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import GRACE_SECONDS, LISTENING, Plan, Workload
+from pallas_gen.project import contents
+from pallas_gen.project.contents import Contents
 from pallas_gen.targets.compose import FILE, subnets
 
 USER = "10001:10001"
 LABEL = "io.pallas-kit"
+CONTENT_LABEL = f"{LABEL}.content"
+RECORD = "x-pallas-files"
+"""Digest of each file and folder that was mounted when compose.yaml was written. Compose passes over it; by it
+`pallas-gen verify` can name what changed."""
 _NOTE = "Images that are not here: `pallas-gen build`."
 TELEMETRY = "telemetry"
 """Network of the agents and a collector that the user puts there. Docker answers for a name from the first of a
@@ -30,8 +36,11 @@ class NoProjectName(Exception):
     """Nothing of the fleet's name can stand in the name of a compose project."""
 
 
-def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
+def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePosixPath, str]:
     """Render the files of a compose deployment; `project` is the way from them to the folder of agents.yaml.
+
+    `mounted` are digests of what lies there, since compose looks at the paths of what it mounts only: a container whose
+    digest changed is made anew by `up`.
 
     Raises:
         subnets.PoolExhausted: the fleet's address pool is too small.
@@ -42,12 +51,10 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     for network, hosts in sorted(networks.items()):
         for host in hosts:
             joined[host][network] = hosts
-    document: Tree = {
-        "name": project_name(plan.name),
-        "services": {
-            workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads
-        },
-    }
+    services = {workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads}
+    for host, digest in contents.received(plan, mounted).items():
+        services[host]["labels"][CONTENT_LABEL] = digest
+    document: Tree = {"name": project_name(plan.name), "services": services}
     if networks:
         document["networks"] = _networks(plan, networks)
     if secrets := _secrets(plan, project):
@@ -55,6 +62,7 @@ def render(plan: Plan, project: PurePosixPath) -> dict[PurePosixPath, str]:
     states: Tree = {_state_name(workload): {} for workload in plan.workloads if workload.state}
     if states:
         document["volumes"] = states
+    document[RECORD] = contents.by_entry(plan, mounted)
     return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml", note=_NOTE)}
 
 

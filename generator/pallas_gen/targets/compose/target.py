@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def _render(context: RenderContext) -> Files:
+    from pallas_gen.project import contents
     from pallas_gen.targets.compose import render, subnets
 
     plan = context.plan
     try:
-        return render.render(plan, context.project)
+        return render.render(plan, context.project, contents.read(context.loaded.folder, plan))
     except subnets.PoolExhausted:
         where = Where(plan.source, field="networks.pool")
         hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
@@ -37,6 +38,15 @@ def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
     from pallas_gen.targets.compose import read_back
 
     return read_back.workloads(read_back.read(context.output / FILE), context.plan, context.project)
+
+
+def _stale(context: RenderContext) -> dict[str, str]:
+    from pallas_gen.project import contents
+    from pallas_gen.targets.compose import read_back
+
+    recorded = read_back.recorded(read_back.read(context.output / FILE))
+    current = contents.by_entry(context.plan, contents.read(context.loaded.folder, context.plan))
+    return contents.changes(recorded, current) if recorded else {}
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
@@ -64,6 +74,7 @@ TARGET = Target(
     files=(FILE,),
     render=_render,
     read_back=_read_back,
+    stale=_stale,
     beside=_beside,
     next_steps=_next_steps,
 )

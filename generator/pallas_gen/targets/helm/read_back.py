@@ -6,10 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 from pallas_contract import names
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.targets.helm import FILE, chart, render, template
 from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, shared_env
+
+
+def recorded(path: Path) -> dict[str, str]:
+    """Return the texts of the project that the values at `path` deliver, by path; empty where they cannot be read."""
+    try:
+        values = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        return {**values["project"]["config"], **values["project"]["code"]}
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        return {}
 
 
 def objects(folder: Path, plan: Plan, *, values_only: bool) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,8 @@ from pallas_contract import names
 from pallas_contract.fleet.base import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
-from pallas_gen.plan import GRACE_SECONDS, Plan, Workload, is_in
+from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
+from pallas_gen.project import contents
 from pallas_gen.project.configmaps import Delivery
 from pallas_gen.targets.helm import FILE
 from pallas_gen.targets.helm.ip_blocks import ip_block
@@ -104,14 +104,14 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     baked = not any(workload.needs_code for workload in by_kind["agent"])
     project: dict[str, Any] = {"config": delivery.config, "code": delivery.code}
 
-    prints = fingerprints(plan, delivery.code)
+    prints = contents.fingerprints(plan, delivery.code)
 
     def program(workload: Workload) -> dict[str, Any]:
         own: dict[str, Any] = (
             {"image": image(workload.image)} if workload.foreign or workload.image != agent_image else {}
         )
         if delivery.code and workload.kind != "gateway":
-            own["files"] = _files(workload, delivery.code)
+            own["files"] = contents.files_of(workload, delivery.code)
         return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
 
     blocks: dict[str, Any] = {
@@ -192,23 +192,6 @@ def _blocks(reach: Sequence[str]) -> list[dict[str, Any]]:
         return [ip_block(block) for block in reach]
     except ValueError:
         return []
-
-
-def fingerprints(plan: Plan, code: Mapping[str, str]) -> dict[str, str]:
-    """Return host -> fingerprint of all that a program reads at its start and that its pod does not say."""
-    return {
-        workload.host: _digest([workload.fingerprint, {path: code[path] for path in _files(workload, code)}])[:16]
-        for workload in plan.workloads
-    }
-
-
-def _files(workload: Workload, code: Mapping[str, str]) -> list[str]:
-    """Return the paths of `code` that a workload gets."""
-    return [path for path in code if any(is_in(path, entry) for entry in workload.files)]
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _resources(limits: Limits) -> Resources:

@@ -46,6 +46,15 @@ def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:
     return read_back.workloads(manifests, context.plan)
 
 
+def _stale(context: RenderContext) -> dict[str, str]:
+    from pallas_gen.project import configmaps, contents
+    from pallas_gen.targets.helm import read_back
+
+    recorded = read_back.recorded(context.output / FILE)
+    delivery = configmaps.read(context.loaded.folder, context.plan)
+    return contents.changes(recorded, delivery.config | delivery.code) if recorded else {}
+
+
 def _written_with(output: Path) -> frozenset[str]:
     from pallas_gen.output import write
 
@@ -68,6 +77,7 @@ TARGET = Target(
     render=_render,
     problems=_problems,
     read_back=_read_back,
+    stale=_stale,
     folder="chart",
     owned=("charts", "crds", "files", "templates"),
     mounted=False,
