@@ -70,3 +70,16 @@ def test_the_default_model_may_stand_in_the_secrets(tmp_path: Path, folder: str)
     (tmp_path / f"{folder}fastagent.secrets.yaml").write_text("default_model: openai.gpt-4.1\n")
     prepared = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets")
     assert prepared.default_model == "openai.gpt-4.1"
+
+
+def test_what_servers_that_do_not_start_may_not_show(tmp_path: Path) -> None:
+    """Secrets of the agent and of the secrets file, whatever their names, and others by their names."""
+    (tmp_path / "agents.yaml").write_text(FLEET.replace("8101", "8101, secrets: {PLACE: {file: place.txt}}"))
+    (tmp_path / "place.txt").write_text("of the fleet file\n")
+    (tmp_path / ".env").write_text("DSN=of the secrets file\nMY_TOKEN=by its name\nREGION=for everybody\n")
+    server = "{command: notes, args: [x], env: {PASSWORD: '${SALT:pepper}', LEVEL: debug}}"
+    (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {{notes: {server}}}}}\n")
+    (tmp_path / "fastagent.secrets.yaml").write_text("db: {url: '${DSN}'}\n")
+    reasons = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets").reasons
+    assert reasons.secrets == {"of the fleet file", "of the secrets file", "by its name", "pepper"}
+    assert (reasons.secretive, reasons.command_line("notes")) == (False, "notes x")

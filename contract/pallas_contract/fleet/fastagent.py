@@ -39,6 +39,12 @@ class Command:
     where: Where
     arguments: tuple[str, ...] = ()
     """As they are written, variables unresolved."""
+    positions: tuple[Where, ...] = ()
+    """The position of each argument."""
+    folder: str | None = None
+    """`cwd`, the folder it is started in, as written; None for that of agents.yaml."""
+    own_path: bool = False
+    """Whether its `env` says where programs are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +224,33 @@ def _all_servers(
             if url is not None or name not in urls:
                 urls[name] = url
                 positions[name] = tree.where("mcp", "servers", name, _url_key(entry))
-            for key in ("command", "target"):
-                if key in entry:
-                    words = _words(entry[key]) or [""]
-                    arguments = (*words[1:], *_words(entry.get("args")))
-                    commands[name] = Command(words[0], tree.where("mcp", "servers", name, key), arguments)
-                    break
+            if any(key in entry for key in ("command", "target")):
+                commands[name] = _command(tree, name)
     # A server that one file starts as a program may have its URL in the other: then it is called, not started.
     return urls, positions, {name: command for name, command in commands.items() if urls[name] is None}
+
+
+def _command(tree: Source, name: str) -> Command:
+    """Return the program of a server that has `command` or `target`."""
+    path = ("mcp", "servers", name)
+    entry = tree.data["mcp"]["servers"][name]
+    key = "command" if "command" in entry else "target"
+    words = _words(entry[key]) or [""]
+    where = tree.where(*path, key)
+    arguments = entry.get("args")
+    listed = (
+        [tree.where(*path, "args", index) for index in range(len(arguments))] if isinstance(arguments, list) else []
+    )
+    more = _words(arguments)
+    env = entry.get("env")
+    return Command(
+        program=words[0],
+        where=where,
+        arguments=(*words[1:], *more),
+        positions=(*(where for _ in words[1:]), *(listed or [tree.where(*path, "args") for _ in more])),
+        folder=entry["cwd"] if isinstance(entry.get("cwd"), str) else None,
+        own_path=isinstance(env, Mapping) and "PATH" in env,
+    )
 
 
 def _words(value: object) -> list[str]:

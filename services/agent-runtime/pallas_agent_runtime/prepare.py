@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pallas_agent_runtime.config import environment, fastagent_yaml, settings
+from pallas_agent_runtime.config import environment, fastagent_yaml, interpolation, settings
 from pallas_agent_runtime.config.fastagent_yaml import Built
 from pallas_agent_runtime.config.settings import Settings
+from pallas_agent_runtime.health.program_reason import ProgramReasons
 from pallas_contract import names
 from pallas_contract.fleet import fastagent, fastagent_files, skills, source
-from pallas_contract.fleet.fastagent import Capabilities
+from pallas_contract.fleet.fastagent import Capabilities, Config
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials, secret_files
 from pallas_contract.probe.probe import Target
 from pallas_contract.problems import Problem, refuse_errors
-from pallas_contract.validate import access_rules, load
+from pallas_contract.validate import access_rules, load, secret_shapes
 from pallas_service import secret_text
 from pallas_service.access import token_files
 
@@ -40,6 +41,8 @@ class Prepared:
     """Those at which fast-agent logs in by itself."""
     programs: frozenset[str]
     """The configured servers that the agent starts itself."""
+    reasons: ProgramReasons
+    """Words for those of them that do not start."""
     warnings: tuple[Problem, ...]
     keys_file: Path | None
     """Where the issuer's keys are, when they are in a file."""
@@ -85,11 +88,27 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
             name: Target(server.url, headers=server.headers, sse=server.sse) for name, server in servers.items()
         },
         programs=fastagent_yaml.programs(built.data),
+        reasons=ProgramReasons(
+            commands=declared.commands,
+            secrets=frozenset(_secret_values(environ, {secret.target for secret in own_secrets}, declared, built)),
+            secretive=credentials.protected(fleet, name),
+        ),
         oauth=frozenset(name for name, server in servers.items() if server.oauth),
         warnings=tuple(warnings),
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         tokens=token_files.read(fleet.agents[name].access.tokens, own_secrets, tree, project=project, secrets=secrets),
     )
+
+
+def _secret_values(environ: Mapping[str, str], targets: Set[str], declared: Config, built: Built) -> Iterator[str]:
+    """Yield the values that no output of a server may show: secrets of the agent, of its files, and by their names."""
+    hidden = targets | declared.variables.keys()
+    yield from (value for key, value in environ.items() if key in hidden or secret_shapes.is_secret_key(key))
+    for entry in built.data["mcp"]["servers"].values():
+        env = entry.get("env")
+        for key, value in (env if isinstance(env, Mapping) else {}).items():
+            if secret_shapes.is_secret_key(str(key)):
+                yield interpolation.expand(str(value), environ)
 
 
 def _tree(path: Path | None) -> Source | None:

@@ -112,7 +112,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 targets, partial(may_go_on, settings), downstream.worth_trying, timeout=timeout
             )
             conversations = Conversations(store, fast.weigh)
-            programs = fast.Programs(loaded.servers & prepared.programs, downstream.program, timeout)
+            names_of_programs = loaded.servers & prepared.programs
+            programs = fast.Programs(names_of_programs, downstream.program, timeout, prepared.reasons)
             engine = fast.Engine(
                 loaded,
                 settings,
@@ -181,7 +182,7 @@ async def _answer(
 
         def current() -> Health:
             return combine(
-                downstream.unreachable(),
+                downstream.unreachable_why(),
                 checks.active_failure or preflight.keyless(engine.keyless, prepared.config.data, os.environ),
                 engine.failure,
                 downstream.refreshed,

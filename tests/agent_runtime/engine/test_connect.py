@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import structlog
 from fast_agent.core.exceptions import FastAgentError
 
 from pallas_agent_runtime.engine.connect import Connections, Programs
+from pallas_agent_runtime.health.program_reason import ProgramReasons
+from pallas_contract.fleet.fastagent import Command
+from pallas_contract.problems import Where
 
 
 class Skipping(asyncio.SelectorEventLoop):
@@ -151,24 +156,108 @@ def test_a_program_that_fails_is_started_again_without_any_turn() -> None:
     run(test())
 
 
-def test_the_reason_names_the_program_that_is_missing_and_nothing_else_of_its_command_line() -> None:
-    async def test() -> None:
-        app = App({"absent": 0.0, "ended": 0.0})
-        absent, ended = (FastAgentError("MCP Server: it", "uvx x --token hunter2") for _ in range(2))
-        absent.__cause__ = FileNotFoundError(2, "No such file or directory", "/home/me/uvx")
-        ended.__cause__ = ConnectionError("Connection closed")
-        app.errors = {"absent": absent, "ended": ended}
+def failed(
+    errors: dict[str, Exception], words: dict[str, Any], reasons: ProgramReasons
+) -> tuple[dict[str, str], list[Any]]:
+    """Return what is reported of programs whose start fails with `errors`, and what is logged, in two rounds."""
+
+    async def test() -> tuple[dict[str, str], list[Any]]:
+        app = App(dict.fromkeys(errors, 0.0))
+        app.errors = errors
         reported: dict[str, str] = {}
-        connections = made(app, Programs(frozenset(app.errors), reported.__setitem__))
-        await connections.start_programs()
+        programs = Programs(frozenset(errors), reported.__setitem__, reasons=reasons)
+        programs.last_words |= words
+        connections = made(app, programs)
+        with structlog.testing.capture_logs() as lines:
+            await connections.start_programs()
+            await asyncio.sleep(31.0)
         await connections.close()
-        assert reported == {
-            "absent": "not started: there is no program `uvx` here",
-            "ended": "not started: it ended before it answered; run its command by hand to see why",
-        }
+        return reported, lines
 
     with asyncio.Runner(loop_factory=Skipping) as runner:
-        runner.run(test())
+        return runner.run(test())
+
+
+def caused(cause: Exception) -> FastAgentError:
+    error = FastAgentError("MCP Server: it", "uvx x --token hunter2")
+    error.__cause__ = cause
+    return error
+
+
+def command(program: str, *arguments: str, folder: str | None = None, file: str = "fastagent.config.yaml") -> Command:
+    return Command(program, Where(file), arguments, folder=folder)
+
+
+def spoken(*lines: str, ending: str) -> Any:
+    return SimpleNamespace(lines=lambda: list(lines), ending=ending)
+
+
+def test_a_program_that_the_system_does_not_start_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    errors = {
+        "absent": caused(FileNotFoundError(2, "No such file or directory", "/home/me/uvx")),
+        "unknown": caused(FileNotFoundError(2, "No such file or directory", "/home/me/npx")),
+        "folder": caused(FileNotFoundError(2, "No such file or directory", "sh")),
+        "closed": caused(PermissionError(13, "Permission denied")),
+        "interpreter": caused(FileNotFoundError(2, "No such file or directory")),
+        "lost": caused(BrokenPipeError(32, "Broken pipe")),
+    }
+    commands = {
+        "absent": command("uvx", "x", "--token", "hunter2"),
+        "folder": command("sh", folder="nowhere"),
+        "closed": command("./run.sh"),
+        "interpreter": command(str(tmp_path / "there")),
+        "lost": command("x"),
+    }
+    reported, _ = failed(errors, {}, ProgramReasons(commands))
+    assert reported == {
+        "absent": "not started: there is no program `uvx` here",
+        "unknown": "not started: there is no program `npx` here",
+        "folder": "not started: its `cwd` nowhere is no folder here",
+        "closed": "not started: `./run.sh` may not be executed: `chmod +x` it",
+        "interpreter": f"not started: `{tmp_path / 'there'}` cannot be executed: No such file or directory",
+        "lost": "not started: `x` ended before it answered",
+    }
+
+
+def test_a_program_that_ended_is_told_with_its_command_line_and_last_words_without_secrets() -> None:
+    errors = dict.fromkeys(["notes", "kept", "silent"], caused(ConnectionError("Connection closed")))
+    words = {
+        "notes": spoken("Traceback", "no file; Unreachable: s3cr3t-of-mine", ending="exit code 2"),
+        "kept": spoken("x", ending="SIGKILL"),
+        "silent": spoken(ending="SIGTERM"),
+    }
+    commands = {
+        "notes": command("python", "notes.py", "--token", "hunter2hunter2"),
+        "kept": command("python", "s3cr3t-argument", file="fastagent.secrets.yaml"),
+        "silent": command("sleep", "9"),
+    }
+    reported, lines = failed(errors, words, ProgramReasons(commands, frozenset({"s3cr3t-of-mine"})))
+    assert reported == {
+        "notes": "not started: `python notes.py --token ***` ended before it answered (exit code 2): "
+        "no file, Unreachable: ***",
+        "kept": "not started: `python` ended before it answered (SIGKILL): x",
+        "silent": "not started: `sleep 9` did not answer, and was ended",
+    }
+    logged = {line["server"]: line for line in lines}
+    assert len(lines) == len(logged)  # the second round said the same
+    assert logged["notes"] == {
+        "event": "server_not_started",
+        "log_level": "warning",
+        "server": "notes",
+        "command": "python notes.py --token ***",
+        "ending": "exit code 2",
+        "stderr": "Traceback\nno file; Unreachable: ***",
+    }
+    assert logged["kept"]["command"] == "python"
+
+
+def test_an_agent_that_asks_for_a_token_tells_nobody_what_its_servers_wrote() -> None:
+    words = {"notes": spoken("no file", ending="exit code 2")}
+    reasons = ProgramReasons({"notes": command("python", "notes.py")}, secretive=True)
+    reported, lines = failed({"notes": caused(ConnectionError())}, words, reasons)
+    assert reported == {"notes": "not started: it ended before it answered (exit code 2)"}
+    assert lines[0]["stderr"] == "no file"
 
 
 def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -> None:
@@ -177,10 +266,13 @@ def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -
         assert await turns.seconds(turns.connections.start_programs()) == pytest.approx(5.0)
         assert turns.reported == {"hangs": "not started yet", "well": "not started yet"}
         await asyncio.sleep(120.0)
-        assert turns.reported == {"hangs": "not started: TimeoutError", "well": ""}
+        assert turns.reported == {"hangs": "not started: `hangs` did not answer within 120 s", "well": ""}
         assert turns.app.attached["one"] == ["well"]
         await turns.connections.close()
-        assert turns.reported == {"hangs": "not started: TimeoutError", "well": ""}  # it is as broken as it was
+        assert turns.reported == {
+            "hangs": "not started: `hangs` did not answer within 120 s",
+            "well": "",
+        }  # it is as broken as it was
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(test())

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fast_agent import FastAgent
+from mcp.client import stdio
 from structlog.testing import capture_logs
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml
-from pallas_agent_runtime.engine.patches import kit_configured
+from pallas_agent_runtime.engine.patches import kit_configured, overheard
+from pallas_agent_runtime.health.last_words import LastWords
 
 
 @pytest.fixture
@@ -52,3 +56,17 @@ def test_the_path_may_stand_second_and_afterwards_all_is_as_it_was(tmp_path: Pat
     assert inspect.signature(FastAgent) == before
     assert FastAgent.__init__.__module__ == FastAgent.__module__
     assert not hasattr(FastAgent.__init__, "__wrapped__")
+
+
+async def test_the_last_words_of_a_server_on_stdio_are_heard_by_its_name() -> None:
+    original = stdio._create_platform_compatible_process
+    programs: dict[str, LastWords] = {}
+    log: Any = SimpleNamespace(server_name="notes")  # as fast-agent's own, which leads to /dev/null
+    parameters = stdio.StdioServerParameters(command="sh", args=["-c", "echo no such file >&2; exit 3"])
+    with overheard(programs):
+        async with stdio.stdio_client(parameters, errlog=log) as (reading, _):
+            assert [message async for message in reading] == []
+    assert stdio._create_platform_compatible_process is original
+    assert {name: (words.ending, words.lines()) for name, words in programs.items()} == {
+        "notes": ("exit code 3", ["no such file"])
+    }

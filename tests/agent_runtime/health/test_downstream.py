@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pallas_agent_runtime.health.downstream import INTERVAL, Downstream, combine
-from pallas_contract.documents.reason import Reason
+from pallas_contract.documents.reason import Reason, reported
 from pallas_contract.probe.probe import Result, Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,17 +36,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_the_status_is_that_of_the_seed(
     unreachable: list[str], llm: str, failure: str, status: str, message: str
 ) -> None:
-    health = combine(unreachable, llm, failure, NOW)
+    health = combine(dict.fromkeys(unreachable, ""), llm, failure, NOW)
     assert (health.status, health.message) == (status, message)
 
 
 def test_tokens_that_do_not_work_degrade() -> None:
-    health = combine([], "", "", NOW, refusing=["research"], access="keys: HTTP 500")
+    health = combine({}, "", "", NOW, refusing=["research"], access="keys: HTTP 500")
     assert (health.status, health.message) == ("degraded", "Refused by: research; Access: keys: HTTP 500")
 
 
 def test_who_was_not_asked_yet_degrades() -> None:
-    health = combine(["b"], "", "", NOW, unchecked=["argos", "openai"])
+    health = combine({"b": ""}, "", "", NOW, unchecked=["argos", "openai"])
     assert (health.status, health.message) == ("degraded", "Unreachable: b; Not checked yet: argos, openai")
 
 
@@ -89,7 +89,7 @@ async def test_with_nobody_to_ask_the_first_round_is_over_at_once() -> None:
 
 
 def test_conversations_that_are_not_kept_degrade() -> None:
-    health = combine([], "", "", NOW, access="no keys", conversations="disk is full")
+    health = combine({}, "", "", NOW, access="no keys", conversations="disk is full")
     assert (health.status, health.message) == ("degraded", "Access: no keys; Conversations: not kept: disk is full")
 
 
@@ -131,7 +131,7 @@ async def test_whatever_is_raised_about_a_server_the_rounds_go_on(state: str) ->
     async def sleep(seconds: float) -> None:
         if seconds != INTERVAL:
             return
-        rounds.append(combine(downstream.unreachable(), "", "", NOW).message)
+        rounds.append(combine(downstream.unreachable_why(), "", "", NOW).message)
         if len(rounds) == 4:
             raise asyncio.CancelledError
         servers.states["a"] = state if len(rounds) < 3 else "ok"
@@ -206,3 +206,14 @@ async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known()
     assert servers.eras == ["", "2026-07-28"]
     now[0] = 7.5
     assert downstream.age(downstream.last_probes["a"]) == 2.5
+
+
+def test_a_server_that_the_agent_starts_itself_has_its_reason_in_the_message() -> None:
+    downstream = Downstream({})
+    downstream.program("notes", "not started: there is no program `uvx` here")
+    downstream.program("other", "")
+    health = combine({"argos": ""} | downstream.unreachable_why(), "", "", NOW)
+    assert health.message == "Unreachable: argos, notes; notes: not started: there is no program `uvx` here"
+    assert reported(health.message, well=False).about == ("argos", "notes")
+    downstream.program("notes", "")
+    assert combine(downstream.unreachable_why(), "", "", NOW).status == "ok"

@@ -17,7 +17,7 @@ from rich.console import Console
 from pallas_agent_runtime.local.console import Screen
 from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.restarts import Timing
-from pallas_agent_runtime.local.supervisor import Supervisor
+from pallas_agent_runtime.local.supervisor import Questions, Supervisor
 from pallas_contract.documents.reason import Reason
 from tests.ports import free_port, free_ports
 
@@ -123,6 +123,8 @@ class World:
     children: dict[str, FakeChild] = field(default_factory=dict)
     strangers: dict[str, str] = field(default_factory=dict)
     """Member -> the program that answers in its place."""
+    conditions: dict[str, str] = field(default_factory=dict)
+    """Member -> why it is not well."""
     out: io.StringIO = field(default_factory=io.StringIO)
     terminal: bool = False
     absences: list[tuple[float, dict[str, tuple[str, str]]]] = field(default_factory=list)
@@ -138,7 +140,7 @@ class World:
             members,
             ports={member.name: FakePort(self, member.name) for member in members},
             spawn=self._spawn,
-            check=self._check,
+            questions=Questions(self._check, self._condition),
             screen=screen,
             cores=cores,
             timing=timing or Timing(),
@@ -188,6 +190,9 @@ class World:
             on_line(line)
         self.children[member.name] = FakeChild(self, member.name, life, pid=1000 + len(self.order("start")))
         return self.children[member.name]
+
+    async def _condition(self, member: Member) -> str:
+        return self.conditions.get(member.name, "")
 
     async def _check(self, url: str) -> str:
         return "" if self.children[url].answers else "connection refused"

@@ -29,6 +29,16 @@ def test_starts_a_member_once_what_it_needs_is_ready(world, member):
     assert "all up; Ctrl-C stops all" in world.said
 
 
+def test_an_agent_that_is_not_well_is_named_with_its_reason(world, member, life):
+    world.conditions["scout"] = "degraded: Unreachable: notes"
+    world.run(member("scout"), member("right"), until=10)
+    assert "all up" not in world.said
+    assert "pallas : up, but not all is well; Ctrl-C stops all\n  scout is degraded: Unreachable: notes\n" in world.said
+    world.lives["right"] = [life(ready=None)]
+    world.run(member("scout"), member("right"), until=100)
+    assert "up, but without right; Ctrl-C stops all\n  scout is degraded: Unreachable: notes\n" in world.said
+
+
 def test_no_more_start_at_a_time_than_there_are_cores(world, member):
     agents = [member(f"agent{i}") for i in range(10)]
     world.run(*agents, until=60, cores=2)

@@ -40,7 +40,7 @@ class Page:
         self.preflight = Preflight([], self.check, clock=lambda: self.now)
         self.preflight.outcomes["openai"] = Outcome("no API key", 9.0)
         metrics = Metrics("jarvis", ["jarvis"])
-        current = lambda: combine(self.downstream.unreachable(), "", failure, NOW)  # noqa: E731
+        current = lambda: combine(self.downstream.unreachable_why(), "", failure, NOW)  # noqa: E731
         metrics.watch(current, self.downstream, self.preflight)
         self.pages = web_app.Pages(
             settings=own,

@@ -11,8 +11,9 @@ Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.p
 `error_console`, and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which fast-agent takes
 functions as. Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is
 imported, the look-up and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and
-`get_optional_api_key`, `validate_provider_keys_post_creation`), and three methods of `MCPClientConnection`, to know for
-which turn a request to a server is made (`human_input`).
+`get_optional_api_key`, `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for
+which turn a request to a server is made (`human_input`), and of the MCP SDK the function that starts a program, to hear
+its last words (`patches`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

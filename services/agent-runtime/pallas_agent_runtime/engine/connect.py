@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
+import errno
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import structlog
@@ -20,6 +19,8 @@ from fast_agent.core.agent_app import AgentApp
 from fast_agent.core.exceptions import FastAgentError
 
 from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
+from pallas_agent_runtime.health.last_words import LastWords
+from pallas_agent_runtime.health.program_reason import ProgramReasons
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +30,9 @@ RETRY = 30.0
 """Seconds after a failed start before the next one."""
 
 NOT_STARTED = "not started yet"
+_NO_WORDS = ProgramReasons()
+_NOT_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR})
+"""Errors of the system that started no program; any other, as a broken pipe, is of one that was started."""
 
 Choose = Callable[[Iterable[str]], list[str]]
 """Those of some servers that are worth trying, the most promising first."""
@@ -41,9 +45,22 @@ _Use = tuple["Connections", str]
 class Programs:
     """The programs of all instances: which of them are late, and which are not worth waiting for."""
 
-    def __init__(self, names: frozenset[str], report: Report, timeout: float = CONNECT_TIMEOUT) -> None:
-        """`timeout` is how long a turn waits for what it is without, HTTP servers and programs together, in seconds."""
+    def __init__(
+        self,
+        names: frozenset[str],
+        report: Report,
+        timeout: float = CONNECT_TIMEOUT,
+        reasons: ProgramReasons = _NO_WORDS,
+    ) -> None:
+        """`timeout` is how long a turn waits for what it is without, HTTP servers and programs together, in seconds.
+
+        `reasons` finds the words for one that does not start.
+        """
         self.names = names
+        self.last_words: dict[str, LastWords] = {}
+        """Of the last start of each program."""
+        self._reasons = reasons
+        self._logged: dict[str, tuple[str, list[str]]] = {}
         self.timeout = timeout
         self._report = report
         self._slow: set[str] = set()
@@ -60,6 +77,28 @@ class Programs:
         self._slow.add(name)
         self._late[name][use] = reason
         self._report(name, reason)
+
+    def failed(self, use: _Use, name: str, error: Exception) -> None:
+        """Report why a start failed, and log it with the end of what the program said, once per change."""
+        words = self.last_words.get(name)
+        reason = self._reason(name, error, words)
+        self.late(use, name, f"not started: {reason}")
+        output = self._reasons.output(words) if words else []
+        if self._logged.get(name) != (reason, output):
+            self._logged[name] = (reason, output)
+            command = self._reasons.command_line(name)
+            ending = words.ending if words else ""
+            log.warning("server_not_started", server=name, command=command, ending=ending, stderr="\n".join(output))
+
+    def _reason(self, name: str, error: Exception, words: LastWords | None) -> str:
+        """Return why a program did not start."""
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NOT_EXECUTED:
+            return self._reasons.not_executed(name, error.__cause__)
+        if isinstance(error, FastAgentError):
+            return self._reasons.ended(name, words, "ended before it answered")
+        if isinstance(error, TimeoutError):
+            return self._reasons.ended(name, words, f"did not answer within {START_LIMIT:g} s")
+        return type(error).__name__
 
     def started(self, use: _Use, name: str, seconds: float) -> None:
         if seconds <= self.timeout:
@@ -79,16 +118,6 @@ class Programs:
     def _report_presence(self, name: str) -> None:
         """Report a program, which is there once no instance is without it."""
         self._report(name, next(iter(self._late[name].values()), ""))
-
-
-def _reason(error: Exception) -> str:
-    """Return why a program did not start: of its command line no more than its name, for everybody reads the health."""
-    cause = error.__cause__
-    if isinstance(cause, FileNotFoundError) and cause.filename:
-        return f"there is no program `{PurePath(os.fsdecode(cause.filename)).name}` here"
-    if isinstance(error, FastAgentError):
-        return "it ended before it answered; run its command by hand to see why"
-    return type(error).__name__
 
 
 @dataclass(slots=True, eq=False)
@@ -205,7 +234,7 @@ class Connections:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
                 await self._app.attach_mcp_server(agent, name)
         except Exception as error:
-            self._programs.late(use, name, f"not started: {_reason(error)}")
+            self._programs.failed(use, name, error)
             return False
         else:
             self._programs.started(use, name, loop.time() - begun)

@@ -1,4 +1,7 @@
-"""Parts of fast-agent that are replaced for a time, since it has no setting for it: constructor, look-up of keys."""
+"""Parts of fast-agent that are replaced for a time, since it has no setting for it.
+
+Its constructor, its look-up of keys, and how the MCP SDK under it starts a program.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from fast_agent import FastAgent
 from fast_agent.core import validation
 from fast_agent.core.exceptions import ProviderKeyError
 from fast_agent.llm.provider_key_manager import ProviderKeyManager
+from mcp.client import stdio
 
 from pallas_agent_runtime.config.fastagent_yaml import NO_KEY
+from pallas_agent_runtime.health.last_words import LastWords
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +50,29 @@ def kit_configured(module: str) -> Iterator[None]:
         yield
     finally:
         FastAgent.__init__ = original  # type: ignore[method-assign]
+
+
+@contextmanager
+def overheard(programs: dict[str, LastWords]) -> Iterator[None]:
+    """Have `programs` take the last words of every server on stdio that is started meanwhile, by its name.
+
+    fast-agent sends their stderr to /dev/null, and the MCP SDK keeps their exit codes to itself.
+    """
+    original = stdio._create_platform_compatible_process
+
+    @functools.wraps(original)
+    async def create(*, errlog: Any, **arguments: Any) -> Any:
+        words = programs[getattr(errlog, "server_name", "")] = LastWords()
+        with words.pipe() as fd:
+            process = await original(errlog=fd, **arguments)  # type: ignore[arg-type]  # anyio takes a number too
+        words.exit_code = lambda: process.returncode
+        return process
+
+    stdio._create_platform_compatible_process = create  # type: ignore[assignment]  # the SDK names all it hands over
+    try:
+        yield
+    finally:
+        stdio._create_platform_compatible_process = original
 
 
 class MissingKeys:

@@ -26,7 +26,7 @@ from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.message_copy import kept
-from pallas_agent_runtime.engine.patches import MissingKeys
+from pallas_agent_runtime.engine.patches import MissingKeys, overheard
 from pallas_agent_runtime.engine.pool import Instances
 from pallas_service.access.caller import Caller
 
@@ -114,7 +114,7 @@ class Engine:
         try:
             if not self._settings.agent.shell:
                 await tool_policy.withhold_shell(self._loaded.app)
-            with self._keys.tolerated():
+            with self._keys.tolerated(), overheard(self._programs.last_words):
                 async with AsyncExitStack() as stack:
                     try:
                         self._harness = await stack.enter_async_context(self._loaded.app.harness())

@@ -51,6 +51,8 @@ class Downstream:
         self._clock = clock
         self._sleep = sleep
         self.last_probes: dict[str, LastProbe] = {}
+        self._not_started: dict[str, str] = {}
+        """Reasons by name of the servers that the agent starts itself and that are not there."""
         self.refreshed = datetime.now(UTC)
         self.checked = asyncio.Event()
         """Set once the first round is over."""
@@ -62,6 +64,10 @@ class Downstream:
     def unreachable(self) -> list[str]:
         """Names of the servers whose last probe failed, sorted; one not probed yet is not among them."""
         return sorted(name for name, last in self.last_probes.items() if not last.result.reachable)
+
+    def unreachable_why(self) -> dict[str, str]:
+        """Return `unreachable` by name, with the reason of each that the agent starts itself, else empty."""
+        return {name: self._not_started.get(name, "") for name in self.unreachable()}
 
     def refusing(self, names: Set[str]) -> list[str]:
         """Those of `names` that want other credentials than the ones they were shown, sorted."""
@@ -110,6 +116,7 @@ class Downstream:
 
         `reason` is empty once it is there.
         """
+        self._not_started[name] = reason
         result = Result("error", Reason("ConnectionFailed", reason)) if reason else Result("ok")
         before = self.last_probes.get(name)
         if before is None or before.result.reason != result.reason:
@@ -145,7 +152,7 @@ def _failed(error: Exception) -> Result:
 
 
 def combine(
-    unreachable: list[str],
+    unreachable: Mapping[str, str],
     llm: str,
     failure: str,
     moment: datetime,
@@ -159,11 +166,12 @@ def combine(
 
     `llm` is the active provider's failure, `failure` why the agent itself cannot process requests, `refusing` who does
     not take its token, `unchecked` of whom nothing is known yet, `access` why it cannot check those of its callers,
-    `conversations` why it cannot keep them.
+    `conversations` why it cannot keep them. `unreachable` has reasons by server, empty where the name says it all.
     """
     parts = [
         f"{reason.CANNOT_PROCESS}{failure}" if failure else "",
         f"{reason.UNREACHABLE}{', '.join(unreachable)}" if unreachable else "",
+        *(f"{name}: {why}" for name, why in unreachable.items() if why),
         f"{reason.REFUSED}{', '.join(refusing)}" if refusing else "",
         f"{reason.UNCHECKED}{', '.join(unchecked)}" if unchecked else "",
         f"{reason.PROVIDER}{llm}" if llm else "",

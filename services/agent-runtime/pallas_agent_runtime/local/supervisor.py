@@ -13,7 +13,8 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from pallas_agent_runtime.local import guardian, ports, record
 from pallas_agent_runtime.local.absences import AbsenceFile
 from pallas_agent_runtime.local.child import Spawn
+from pallas_agent_runtime.local.condition import condition
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
@@ -29,7 +31,7 @@ from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
 from pallas_contract.__main__ import check as answers
-from pallas_contract.documents.reason import OK, Reason
+from pallas_contract.documents.reason import OK, SEPARATOR, Reason
 from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -46,6 +48,16 @@ KILLED = 130
 _TICK = 0.5
 """Seconds between two looks at the members while they start, where there is a terminal."""
 _FILE_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions that members are asked while they run."""
+
+    check: Check
+    """Whether it is ready."""
+    condition: Callable[[Member], Awaitable[str]]
+    """How one is that is up: empty, or why it is not well."""
 
 
 def main(config: Path) -> int:
@@ -96,7 +108,7 @@ def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publis
         fleet_members,
         ports=held,
         spawn=warm_parent.spawn,
-        check=answers,
+        questions=Questions(answers, condition),
         screen=screen,
         cores=os.process_cpu_count() or 1,
         timing=Timing(),
@@ -143,7 +155,7 @@ class Supervisor:
         *,
         ports: Mapping[str, Port],
         spawn: Spawn,
-        check: Check,
+        questions: Questions,
         screen: Screen,
         cores: int,
         timing: Timing,
@@ -157,7 +169,7 @@ class Supervisor:
                 member,
                 port=ports[member.name],
                 spawn=spawn,
-                check=check,
+                check=questions.check,
                 slots=slots,
                 reporter=screen,
                 timing=timing,
@@ -166,6 +178,7 @@ class Supervisor:
             for member in fleet_members
         }
         self._publish = publish
+        self._condition = questions.condition
         self._screen = screen
         self._cores = cores
         self._grace = timing.grace
@@ -215,10 +228,21 @@ class Supervisor:
                     ticking.cancel()
         self._screen.table(self.keepers.values())
         late = [name for name, keeper in self.keepers.items() if keeper.state != "ready"]
-        if late:
-            self._screen.report(OWN_NAME, f"up, but without {', '.join(late)}; Ctrl-C stops all", "warning")
+        unwell = await self._unwell()
+        if late or unwell:
+            without = f" without {', '.join(late)}" if late else ""
+            parts = {name: reason.replace(SEPARATOR, "\n    ") for name, reason in unwell.items()}
+            lines = "".join(f"\n  {name} is {reason}" for name, reason in parts.items())
+            text = f"up, but{without or ' not all is well'}; Ctrl-C stops all{lines}"
+            self._screen.report(OWN_NAME, text, "warning")
         else:
             self._screen.report(OWN_NAME, "all up; Ctrl-C stops all")
+
+    async def _unwell(self) -> dict[str, str]:
+        """Return what each member says that is up and not well."""
+        ready = [name for name, keeper in self.keepers.items() if keeper.state == "ready"]
+        reasons = await asyncio.gather(*(self._condition(self.keepers[name].member) for name in ready))
+        return {name: reason for name, reason in zip(ready, reasons, strict=True) if reason}
 
     async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> list[str]:
         """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill.
