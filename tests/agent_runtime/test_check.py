@@ -5,13 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pallas_agent_runtime import check, cli
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract.problems import Refused
+from pallas_gen.console import read_plan
+from tests.generator import test_mistakes as newcomers
 
+INVALID = sorted(path.parent for path in (Path(__file__).parents[1] / "invalid").glob("*/agents.yaml"))
+MISTAKES = [case for case in newcomers.CASES if "command" not in case]
 START = 'from fast_agent import FastAgent\nfast = FastAgent("demo")\n'
 GOOD = f'{START}@fast.agent(name="jarvis")\nasync def jarvis() -> None: ...\n'
 FLEET = """\
@@ -30,6 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "agents" / "jarvis.py").write_text(GOOD)
     (tmp_path / "other.md").write_text("---\ntype: agent\n---\nHello\n")
     (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: passthrough\n")
     return tmp_path
 
 
@@ -42,13 +48,14 @@ def run(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.slow
 def test_a_fleet_that_can_start_and_all_that_cannot_in_one_run(project: Path) -> None:
     assert run() == (0, "agents.yaml: 2 agents can start\n", "")
-    (project / "agents" / "jarvis.py").write_text(f"{START}import no_such_module\n")
+    (project / "agents" / "jarvis.py").write_text(f"{GOOD}import no_such_module\n")
     (project / "other.md").write_text("---\nsevers: [x]\n---\nHello\n")
     code, out, err = run()
     assert (code, out) == (2, "")
     assert "agents.yaml:4:12 agents.jarvis.module: `agents.jarvis` cannot be imported: No module named" in err
-    assert "agents/jarvis.py:3" in err
-    assert "agents.yaml:5:11 agents.other.card: fast-agent refuses it: Unsupported fields" in err
+    assert "agents/jarvis.py:5" in err
+    assert "other.md:2:1 severs: unknown key of a card of type `agent`\n    did you mean `servers`?" in err
+    assert "Unsupported fields" not in err  # fast-agent would only say the same
     assert "Traceback" not in err
 
 
@@ -73,11 +80,56 @@ def test_a_program_that_is_not_on_this_machine_is_a_warning(project: Path) -> No
         "unused": "{command: no-such-npx}",
     }
     text = "".join(f"    {name}: {entry}\n" for name, entry in servers.items())
-    (project / "fastagent.config.yaml").write_text(f"mcp:\n  servers:\n{text}")
+    (project / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp:\n  servers:\n{text}")
     code, _, err = run("--agent", "other")
     warning, _ = err.split("\n    ")
     expected = "mcp.servers.absent.command: there is no program `no-such-uvx` here: as a process the agent is without"
     assert (code, warning.startswith(f"warning: fastagent.config.yaml {expected}")) == (0, True)
+
+
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have fast-agent find nothing wrong with any agent."""
+    monkeypatch.setattr(check, "_checked", lambda member: (0, ""))
+
+
+HERE = {"a secret file that is not there": "containers may get it later; a process here does not start without it"}
+"""Mistakes that only `pallas` refuses."""
+
+
+def refused_by_validate(folder: Path) -> bool:
+    try:
+        read_plan(folder / "agents.yaml")
+    except Refused:
+        return True
+    return False
+
+
+CONTAINERS = {
+    "pool_too_small": "networks are of containers alone",
+}
+"""What validate refuses in `tests/invalid` and processes do not have."""
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("folder", INVALID, ids=lambda path: path.name)
+def test_what_validate_refuses_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = refused_by_validate(folder)
+    expected = 2 if refused and folder.name not in CONTAINERS else 0
+    assert (check.fleet(folder / "agents.yaml", {}), "can start" in capsys.readouterr().out) == (expected, not expected)
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case["name"])
+def test_a_newcomers_mistake_that_validate_refuses_is_refused(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newcomers.write(tmp_path)
+    newcomers.make(tmp_path, case)
+    code = check.fleet(tmp_path / "agents.yaml", {})
+    assert "Traceback" not in capsys.readouterr().err
+    if case["name"] not in HERE:
+        assert code == (2 if refused_by_validate(tmp_path) else 0)
 
 
 def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

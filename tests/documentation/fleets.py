@@ -19,7 +19,7 @@ fast = FastAgent("stand-in")
 @fast.agent(name="{name}")
 async def main() -> None: ...
 """
-CARD = "---\ntype: agent\nname: {name}\n---\nYou are a stand-in.\n"
+CARD = "---\ntype: agent\nname: {name}\nmodel: passthrough\n---\nYou are a stand-in.\n"
 SERVICE = 'import os\n\nbind = os.environ["PALLAS_BIND"]\n'
 CONFIG = "default_model: passthrough\nmcp:\n  servers:\n    argos: {url: https://argos.example.com/mcp}\n"
 MISSING = {"name": "docs", "agents": {"hello": {"card": "agents/hello.md", "port": 8101}}}

@@ -73,7 +73,7 @@ def test_servers_that_only_running_it_would_tell(reasons) -> None:
 
 
 def test_a_module_that_defines_no_agent(plan) -> None:
-    files = {"fastagent__config__yaml": SERVERS, "other__md": "---\ntype: agent\n---\n"}
+    files = {"fastagent__config__yaml": SERVERS, "other__md": "---\ntype: agent\nmodel: passthrough\n---\n"}
     assert world(plan(FLEET % "jwks_file: k", **files))["scout"].startswith(
         "all servers of the configuration count, because its module defines no agent where that can be read; "
     )
@@ -81,7 +81,7 @@ def test_a_module_that_defines_no_agent(plan) -> None:
 
 def test_a_module_in_an_image_of_ones_own(plan, tmp_path) -> None:
     text = "image: {agent: mine:1}\n" + (FLEET % "jwks_file: k").replace("agents.scout", "installed.scout")
-    made = plan(text, fastagent__config__yaml=SERVERS, other__md="---\ntype: agent\n---\n")
+    made = plan(text, fastagent__config__yaml=SERVERS, other__md="---\ntype: agent\nmodel: passthrough\n---\n")
     assert "because installed.scout is not in the project folder; " in world(made)["scout"]
 
 

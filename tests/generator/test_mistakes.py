@@ -41,14 +41,19 @@ CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "mistakes.
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch) -> Path:
-    tmp_path.chmod(0o755)
-    for name, text in PROJECT.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    write(tmp_path)
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def write(folder: Path) -> None:
+    """Write the project that is right."""
+    folder.chmod(0o755)
+    for name, text in PROJECT.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
 
 
 def make(project: Path, case: dict[str, Any]) -> None:

@@ -9,19 +9,19 @@ from pathlib import Path
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.definitions.read import TextOf
-from pallas_contract.fleet import fastagent, fastagent_files, images, source
+from pallas_contract.fleet import fastagent_files, images
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import secret_files
-from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.validate import access_rules, config_rules, plain_secrets
-from pallas_contract.validate import load as validate_load
-from pallas_contract.validate.code import files, rules, shell
+from pallas_contract.problems import Problem, Where, refuse_errors
+from pallas_contract.project import code
+from pallas_contract.project import load as common
+from pallas_contract.project.load import Written
 from pallas_gen.dependencies import requirements, server_locks
 from pallas_gen.dependencies.server_locks import Locks
 from pallas_gen.plan import Project
-from pallas_gen.project import code, dotenv_file, misfits, mounts, needed, skills, stdio_servers
+from pallas_gen.project import misfits, mounts, needed, skills, stdio_servers
 from pallas_gen.project.needed import Needs
 
 
@@ -38,31 +38,6 @@ class Loaded:
     folder: Path
     warnings: list[Problem]
     unreadable: list[Problem]
-
-
-@dataclass(frozen=True)
-class _Written:
-    """Both files as they are written, and readers of what lies beside them."""
-
-    name: str
-    """Name of the fleet file."""
-    tree: Source
-    fleet: ResolvedFleet
-    readable: Config | None
-    """fast-agent's configuration, None where it cannot be read."""
-    folder: Path
-    text_of: TextOf
-    environ: Mapping[str, str]
-
-    @property
-    def config(self) -> Config:
-        """Return the configuration; one that cannot be read is as none, so that one run names all problems."""
-        return self.readable or Config()
-
-    @property
-    def custom_image(self) -> bool:
-        """Return whether all agents run in an image of the user's, which may bring anything along."""
-        return self.fleet.written.image.agent is not None
 
 
 @dataclass(frozen=True)
@@ -136,33 +111,14 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
     )
 
 
-def _read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -> tuple[_Written, list[Problem]]:
-    """Return both files and the problems that lie in them alone.
+def _read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -> tuple[Written, list[Problem]]:
+    """Return both files, the images named as the environment says, and the problems that lie in them alone.
 
     Raises:
         Refused: the fleet file makes no fleet.
     """
-    folder = path.resolve().parent
-    tree = source.read(path)
-    readable, problems = _config(folder)
-    config = readable or Config()
-    plain = [*plain_secrets.in_fleet(tree), *(plain_secrets.in_config(config.tree) if config.tree else ())]
-    problems += [plain_secrets.allowed(problem) for problem in plain] if allow_plain_secrets else plain
-    try:
-        fleet, warnings = validate_load.check(tree, config.servers)
-    except Refused as refused:
-        raise Refused([*refused.problems, *problems]) from None
-    fleet = _with_images(fleet, environ, problems)
-    written = _Written(
-        name=path.name,
-        tree=tree,
-        fleet=fleet,
-        readable=readable,
-        folder=folder,
-        text_of=code.reader(folder),
-        environ=environ,
-    )
-    return written, [*problems, *warnings]
+    written, problems = common.read(path, environ, allow_plain_secrets=allow_plain_secrets)
+    return replace(written, fleet=_with_images(written.fleet, environ, problems)), problems
 
 
 def _with_images(fleet: ResolvedFleet, environ: Mapping[str, str], problems: list[Problem]) -> ResolvedFleet:
@@ -176,7 +132,7 @@ def _with_images(fleet: ResolvedFleet, environ: Mapping[str, str], problems: lis
     return replace(fleet, image=images.resolve(fleet.written.image, pattern))
 
 
-def _delivery(written: _Written) -> _Delivery:
+def _delivery(written: Written) -> _Delivery:
     """Return what each member's container gets of the folder."""
     fleet, config, folder = written.fleet, written.config, written.folder
     shared = tuple(file for file in (names.DOTENV_FILE, *fastagent_files.SECRETS) if (folder / file).is_file())
@@ -209,31 +165,19 @@ def _mounted(fleet: ResolvedFleet, delivery: _Delivery) -> dict[str, Needs]:
     return {name: need for name, need in delivery.needs.items() if everyone or name in images}
 
 
-def _of_code(written: _Written, project: Project) -> list[Problem]:
+def _of_code(written: Written, project: Project) -> list[Problem]:
     """Return what is wrong with modules and cards, and with the variables that are there for them."""
-    fleet, tree, folder = written.fleet, written.tree, written.folder
     installed = {path: requirements.packages(wanted) for path, wanted in project.requirements.items()}
-    surroundings = rules.Surroundings(
-        config=written.readable,
-        text_of=written.text_of,
-        variables=written.environ.keys() | dotenv_file.keys(folder / names.DOTENV_FILE),
-        distributions=None if written.custom_image else installed,
-    )
-    return [
-        *files.missing(fleet, tree, folder, lambda _: written.custom_image),
-        *rules.problems(fleet, tree, surroundings),
-        *dotenv_file.problems(folder / names.DOTENV_FILE),
-        *shell.withheld(fleet, project.definitions),
-    ]
+    distributions = None if written.custom_image else installed
+    return list(common.problems_of_code(written, project.definitions, distributions))
 
 
-def _of_members(written: _Written, delivery: _Delivery) -> list[Problem]:
+def _of_members(written: Written, delivery: _Delivery) -> list[Problem]:
     """Return what does not fit between the members, their servers and what publishes them."""
     fleet, tree, folder, config = written.fleet, written.tree, written.folder, written.config
     return [
         *misfits.servers(fleet, config),
         *(() if written.custom_image else stdio_servers.missing(config.commands)),
-        *(problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, config, tree)),
         *skills.problems(fleet, config, folder, frozenset().union(*delivery.skill_folders.values())),
         *misfits.registering(fleet, tree),
         *misfits.publishing(fleet, tree),
@@ -259,18 +203,6 @@ def _server_locks(folder: Path, config: Config, problems: list[Problem], *, relo
     if not relock:
         problems += flaws or server_locks.missing(locks, config.commands)
     return locks
-
-
-def _config(folder: Path) -> tuple[Config | None, list[Problem]]:
-    """Return fast-agent's configuration, None where it cannot be read, and its problems."""
-    try:
-        config, problems = fastagent.load(folder)
-    except Refused as refused:
-        return None, list(refused.problems)
-    # What the kit reads itself it words better.
-    places = {problem.where for problem in problems}
-    by_schema = config_rules.problems(config.tree) if config.tree else ()
-    return config, [*problems, *(problem for problem in by_schema if problem.where not in places)]
 
 
 def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:

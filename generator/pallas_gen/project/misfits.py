@@ -13,8 +13,9 @@ from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Where
+from pallas_contract.project import dotenv_file
 from pallas_contract.validate.entry import publish_rules
-from pallas_gen.project import dotenv_file, mounts
+from pallas_gen.project import mounts
 from pallas_gen.project.needed import Needs
 
 CONTAINER_UID = 10001

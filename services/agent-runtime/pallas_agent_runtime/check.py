@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
 from pallas_contract.fleet import fastagent_files
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
+from pallas_contract.project import load
 
 OK = 0
 WORLD = 1
@@ -65,22 +67,41 @@ def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iter
             yield Problem(where, message, hint, "warning")
 
 
-def fleet(path: Path, environ: Mapping[str, str]) -> int:
-    """Check the fleet file at `path` and each of its agents; print every problem once. Return the exit code."""
+def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> int:
+    """Check the fleet file at `path` and each of its agents; print every problem once. Return the exit code.
+
+    What `pallas-gen validate` refuses of a project is refused here by the same rules, but what only containers have.
+    """
+    problems: list[Problem] = []
     try:
-        members, _, warnings = supervisor.read(path.absolute(), environ)
+        resolved, problems = load.check(path.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
+        members, _, more = supervisor.read(path.absolute(), environ)
     except Refused as refused:
-        _print(map(str, refused.problems))
+        _print(map(str, sorted({*problems, *refused.problems})))
         return INPUT
-    agents = [member for member in members if member.kind == "agent"]
+    problems = sorted({*problems, *more})
+    refused_files = {problem.where.file for problem in problems if problem.level == "error"}
+    agents = _loadable(resolved, path.name, refused_files)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
-        results = list(pool.map(_checked, agents))
-    blocks = [*map(str, warnings), *(block for _, text in results for block in _blocks(text))]
+        results = list(pool.map(_checked, (member for member in members if member.name in agents)))
+    blocks = [*map(str, problems), *(block for _, text in results for block in _blocks(text))]
     _print(dict.fromkeys(blocks))
-    code = max((code for code, _ in results), default=OK)
+    code = max([INPUT if refused_files else OK, *(code for code, _ in results)])
     if code == OK:
         sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start\n")
     return code
+
+
+def _loadable(resolved: ResolvedFleet, file: str, refused_files: Set[str]) -> frozenset[str]:
+    """Return the agents that are worth loading: fast-agent would only say again what is wrong with the others."""
+    if refused_files & {file, *fastagent_files.CONFIG, *fastagent_files.SECRETS}:
+        return frozenset()
+    agents = set()
+    for name, agent in resolved.agents.items():
+        module = (agent.module or "").replace(".", "/")
+        if not refused_files & {agent.card, f"{module}.py", f"{module}/__init__.py"}:
+            agents.add(name)
+    return frozenset(agents)
 
 
 def _checked(member: Member) -> tuple[int, str]:

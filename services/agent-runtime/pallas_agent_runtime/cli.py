@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
     path = _file(options.config, os.environ)
     try:
         if options.check:
-            return _check(path, options.agent)
+            return _check(path, options.agent, allow_plain_secrets=options.allow_plain_secrets)
         if options.agent is not None:
             return _agent(path, options.agent, settle)
         from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
@@ -76,11 +76,11 @@ def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
     return 0
 
 
-def _check(path: Path, name: str | None) -> int:
+def _check(path: Path, name: str | None, *, allow_plain_secrets: bool) -> int:
     from pallas_agent_runtime import check  # noqa: PLC0415 - `pallas --help` needs none of it
 
     if name is None:
-        return check.fleet(path, os.environ)
+        return check.fleet(path, os.environ, allow_plain_secrets=allow_plain_secrets)
     _print(check.agent(path, name))
     sys.stdout.write(f"{path}: {name} can start\n")
     return 0
@@ -130,6 +130,9 @@ def parser(verbs: str = "") -> argparse.ArgumentParser:
         "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
     )
     parser.add_argument("--check", action="store_true", help="start nothing; say what would stop the start")
+    parser.add_argument(
+        names.ALLOW_PLAIN_SECRETS, action="store_true", help="with --check: warn of secrets in plain text"
+    )
     parser.add_argument("--version", action="version", version=f"pallas {__version__}")
     return parser
 

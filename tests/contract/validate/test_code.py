@@ -209,13 +209,14 @@ def test_the_key_of_the_default_model(section: str, around, warned: bool, model:
         (AGENT % ", model=choose()", {}, ["packer.yaml:1:1"]),
         (AGENT.replace("agent(name", "chain(name") % "", {}, ["packer.yaml:1:1"]),
         (AGENT % "", {"variables": {"FAST_AGENT_MODEL"}}, []),
+        (AGENT % "", {"variables": {"DEFAULT_MODEL"}}, []),
     ],
 )
 def test_agents_that_nothing_gives_a_model(text: str, around, places: list[str]) -> None:
-    warnings = said(MODULE, {"planner.py": text}, Config(), **around)
-    assert [warning.partition(": ")[2].partition(": names no model")[0] for warning in warnings] == places
-    for warning in warnings:
-        assert "it will not start\n    write `default_model: PROVIDER.MODEL` in fastagent.config.yaml" in warning
+    problems = said(MODULE, {"planner.py": text}, Config(), **around)
+    assert [problem.partition(": names no model")[0] for problem in problems] == places
+    for problem in problems:
+        assert "it will not start\n    write `default_model: PROVIDER.MODEL` in fastagent.config.yaml" in problem
 
 
 def test_each_agent_imports_what_its_own_image_has() -> None:

@@ -12,7 +12,14 @@ agents:
   scout: {card: agents/scout.md, port: 8101%s}
   other: {card: agents/other.md, port: 8102%s}
 """
-CONFIG = "mcp: {servers: {f: {command: uvx, args: [fetch]}, n: {command: npx, args: ['-y', '@s/n']}, h: {url: 'http://h.example/mcp'}}}\n"
+CONFIG = """\
+default_model: passthrough
+mcp:
+  servers:
+    f: {command: uvx, args: [fetch]}
+    n: {command: npx, args: ['-y', '@s/n']}
+    h: {url: 'http://h.example/mcp'}
+"""
 
 
 def images(plan, make, fleet: str = FLEET % ("", ""), *, servers: str = "", **files: str) -> dict[str, str]:

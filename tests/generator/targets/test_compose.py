@@ -66,7 +66,7 @@ agents:
   front: {card: a.md, port: 8101, publish: false, depends_on: [back]}
   back: {card: a.md, port: 8102, publish: false}
 """
-    card = {"a.md": "---\nname: a\n---\nText.\n"}
+    card = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n"}
     made = document(plan(fleet, **card))
     gateway = made["services"]["gateway"]
     members = {

@@ -133,7 +133,7 @@ def test_a_label_that_kubernetes_would_refuse_is_refused_here(plan, label: str, 
 )
 def test_a_file_concerns_those_who_get_it(plan, tmp_path: Path, path: str, concerned: set[str]) -> None:
     (tmp_path / "agents").mkdir(exist_ok=True)
-    (tmp_path / "agents" / "card.md").write_text("---\ntype: agent\n---\n")
+    (tmp_path / "agents" / "card.md").write_text("---\ntype: agent\nmodel: passthrough\n---\n")
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "data.txt").touch()
     made = plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet import engine_table, providers
@@ -16,8 +16,10 @@ from pallas_contract.validate.suggestions import Suggestions
 _BEDROCK = re.compile(r"([a-z]{2,6}\.)?(amazon|anthropic|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer)\..+")
 _REASONING = re.compile(r"(?P<model>.+)\.(?P<effort>minimal|low|medium|high|xhigh|max|none)")
 _LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
-_WITH_A_MODEL = frozenset({"agent", "smart"})
+WITH_A_MODEL = frozenset({"agent", "smart"})
 """Kinds that fast-agent never starts without a model. Others, as chains, may have none of their own."""
+VARIABLES = frozenset({"FAST_AGENT_MODEL", "DEFAULT_MODEL"})
+"""Variables by which fast-agent takes a default model."""
 
 
 def problems(model: str, where: Where, suggestions: Suggestions) -> Iterator[Problem]:
@@ -80,16 +82,20 @@ def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Coll
     yield Problem(config.model_position, message, hint, "warning")
 
 
-def without_model(definition: Definition, config: Config, given: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning when nothing says which model an agent runs on: fast-agent does not start it.
+def without_model(definition: Definition, config: Config, given: Set[str]) -> Iterator[Problem]:
+    """Yield a problem when nothing says which model an agent runs on: fast-agent does not start it.
 
     `given` holds the names of the variables that the agent has.
     """
-    named = config.default_model or definition.model != "" or "FAST_AGENT_MODEL" in given
-    if named or definition.kind not in _WITH_A_MODEL:
-        return
-    hint = f"write `default_model: PROVIDER.MODEL` in {config.file} (`passthrough` repeats the message, without a key)"
-    yield Problem(definition.where, "names no model, and there is no default_model: it will not start", hint, "warning")
+    named = config.default_model or definition.model != "" or VARIABLES & given
+    if not named and definition.kind in WITH_A_MODEL:
+        yield Problem(definition.where, *no_model(config.file))
+
+
+def no_model(file: str) -> tuple[str, str]:
+    """Return message and hint for an agent without a model; `file` is the name of the configuration."""
+    hint = f"write `default_model: PROVIDER.MODEL` in {file} (`passthrough` repeats the message, without a key)"
+    return "names no model, and there is no default_model: it will not start", hint
 
 
 def provider_of(model: str) -> ModelProvider | None:

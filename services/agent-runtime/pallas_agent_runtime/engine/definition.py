@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from pallas_agent_runtime.engine.patches import kit_configured
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.validate.code import models
 from pallas_service import extras
 
 DISTRIBUTION = "fast-agent-mcp"
@@ -192,16 +194,23 @@ def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None)
 def check_models(
     loaded: Loaded, settings: Settings, default_model: str, references: Mapping[str, Mapping[str, str]] | None
 ) -> None:
-    """Check that the client of each model is installed; `default_model` is for the agents that name none.
+    """Check that each agent has a model, and its client is installed; `default_model` is for those that name none.
 
     Raises:
-        Refused: fast-agent leaves one to an extra of its own, which is not there.
+        Refused: one has none, or fast-agent leaves its client to an extra of its own, which is not there.
     """
-    models = {data["config"].model or default_model for data in loaded.app.agents.values()}
-    prefixes = sorted({resolve_model(model, references)[0] for model in models} & providers.IN_EXTRAS)
+    agents = loaded.app.agents.values()
     keys = ("agents", settings.name, "module" if settings.agent.module else "card")
     problems = []
-    for prefix in prefixes:
+    named = default_model or any(os.environ.get(variable) for variable in models.VARIABLES)
+    modelless = [data for data in agents if str(data["type"]) in models.WITH_A_MODEL and not data["config"].model]
+    if modelless and not named:
+        file = fastagent_files.config(settings.project) or Path(fastagent_files.CONFIG[0])
+        message, hint = models.no_model(file.name)
+        names = ", ".join(sorted(f"`{data['config'].name}`" for data in modelless))
+        problems.append(settings.tree.problem(*keys, message=f"{names} {message}", hint=hint))
+    written = {data["config"].model or default_model for data in agents}
+    for prefix in sorted({resolve_model(model, references)[0] for model in written} & providers.IN_EXTRAS):
         if packages := extras.missing(prefix, distribution=DISTRIBUTION):
             names = ", ".join(packages)
             message = f"models of `{prefix}` need what is not installed: {names}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_contract.problems import Refused
-from pallas_gen.project import code
+from pallas_contract.project import code
 
 
 def test_texts_by_their_path_each_read_once(tmp_path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pallas_gen.project import dotenv_file
+from pallas_contract.project import dotenv_file
 
 TEXT = """\
 # A comment, and an empty line.

@@ -1,0 +1,125 @@
+"""Both files of a project and the code beside them: read, and checked by every rule that is about no container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pallas_contract import names
+from pallas_contract.definitions.definition import Definitions
+from pallas_contract.definitions.read import TextOf
+from pallas_contract.fleet import fastagent, source
+from pallas_contract.fleet.fastagent import Config
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.fleet.source import Source
+from pallas_contract.problems import Problem, Refused
+from pallas_contract.project import code, dotenv_file, programs
+from pallas_contract.validate import access_rules, config_rules, plain_secrets
+from pallas_contract.validate import load as validate_load
+from pallas_contract.validate.code import files, rules, shell
+
+
+@dataclass(frozen=True)
+class Written:
+    """Both files as they are written, and readers of what lies beside them."""
+
+    name: str
+    """Name of the fleet file."""
+    tree: Source
+    fleet: ResolvedFleet
+    readable: Config | None
+    """fast-agent's configuration, None where it cannot be read."""
+    folder: Path
+    text_of: TextOf
+    environ: Mapping[str, str]
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration; one that cannot be read is as none, so that one run names all problems."""
+        return self.readable or Config()
+
+    @property
+    def custom_image(self) -> bool:
+        """Return whether all agents run in an image of the user's, which may bring anything along."""
+        return self.fleet.written.image.agent is not None
+
+
+def read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -> tuple[Written, list[Problem]]:
+    """Return both files and the problems that lie in them alone.
+
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
+
+    Raises:
+        Refused: the fleet file makes no fleet.
+    """
+    folder = path.resolve().parent
+    tree = source.read(path)
+    readable, problems = _config(folder)
+    config = readable or Config()
+    plain = [*plain_secrets.in_fleet(tree), *(plain_secrets.in_config(config.tree) if config.tree else ())]
+    problems += [plain_secrets.allowed(problem) for problem in plain] if allow_plain_secrets else plain
+    try:
+        fleet, warnings = validate_load.check(tree, config.servers)
+    except Refused as refused:
+        raise Refused([*refused.problems, *problems]) from None
+    written = Written(
+        name=path.name,
+        tree=tree,
+        fleet=fleet,
+        readable=readable,
+        folder=folder,
+        text_of=code.reader(folder),
+        environ=environ,
+    )
+    return written, [*problems, *warnings]
+
+
+def problems_of_code(
+    written: Written, definitions: Mapping[str, Definitions], distributions: Mapping[str, frozenset[str]] | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with modules and cards, with the variables that are there for them, and with their servers.
+
+    `distributions` are the packages in the images, as in `rules.Surroundings`; None where no image is meant.
+    """
+    fleet, tree, folder = written.fleet, written.tree, written.folder
+    surroundings = rules.Surroundings(
+        config=written.readable,
+        text_of=written.text_of,
+        variables=written.environ.keys() | dotenv_file.keys(folder / names.DOTENV_FILE),
+        distributions=distributions,
+    )
+    yield from files.missing(fleet, tree, folder, lambda _: written.custom_image)
+    yield from rules.problems(fleet, tree, surroundings)
+    yield from dotenv_file.problems(folder / names.DOTENV_FILE)
+    yield from shell.withheld(fleet, definitions)
+    yield from programs.problems(fleet, written.config, definitions, folder)
+    for name in fleet.agents:
+        yield from access_rules.not_called(fleet, name, written.config, tree)
+
+
+def check(
+    path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False
+) -> tuple[ResolvedFleet, list[Problem]]:
+    """Return the fleet and every problem that processes have as well as containers; nothing of the user's is imported.
+
+    What only containers and images have, as a lock of servers that is out of date, is found by `pallas-gen validate`.
+
+    Raises:
+        Refused: the fleet file makes no fleet.
+    """
+    written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets)
+    definitions = code.definitions(written.fleet, written.text_of)
+    return written.fleet, [*problems, *problems_of_code(written, definitions, None)]
+
+
+def _config(folder: Path) -> tuple[Config | None, list[Problem]]:
+    """Return fast-agent's configuration, None where it cannot be read, and its problems."""
+    try:
+        config, problems = fastagent.load(folder)
+    except Refused as refused:
+        return None, list(refused.problems)
+    # What the kit reads itself it words better.
+    places = {problem.where for problem in problems}
+    by_schema = config_rules.problems(config.tree) if config.tree else ()
+    return config, [*problems, *(problem for problem in by_schema if problem.where not in places)]

@@ -1,0 +1,113 @@
+"""The files that MCP servers on stdio are started from: fast-agent starts them in the folder of agents.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from pallas_contract.definitions.definition import Definitions
+from pallas_contract.fleet.fastagent import VARIABLE, Command, Config
+from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.problems import Level, Problem
+
+_SUFFIXES: Mapping[str, tuple[str, ...]] = {
+    "python": (".py", ".pyz", ".pyc"),
+    "node": (".js", ".mjs", ".cjs", ".ts"),
+    "bun": (".js", ".mjs", ".cjs", ".ts"),
+    "deno": (".js", ".mjs", ".ts"),
+    "uv": (".py",),
+    "bash": (".sh",),
+    "sh": (".sh",),
+    "perl": (".pl",),
+    "ruby": (".rb",),
+}
+"""Interpreters, by their names without a version, and the endings of what they run."""
+_BEFORE_A_SCRIPT = {"uv": ("run",), "deno": ("run",), "bun": ("run",)}
+_PLAIN_OPTIONS = frozenset({"-u", "-B", "-E", "-I", "-O", "-OO", "-P", "-q", "-s", "-S", "-v", "-x", "--quiet"})
+"""Options without a value that may stand before a script; behind any other one nobody knows here what follows."""
+
+
+def problems(
+    fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions], folder: Path
+) -> Iterator[Problem]:
+    """Yield a problem per server whose program, script or working directory is not in the project folder.
+
+    An error where that is certain; a warning where an image of the user's may have it, or no agent is known to use the
+    server. Of what is outside of the folder, or known only where the agent runs, nothing is said.
+    """
+    certain = {
+        server
+        for name, agent in fleet.agents.items()
+        if not (agent.image or fleet.written.image.agent)
+        for server in definitions[name].servers
+    }
+    for name, command in config.commands.items():
+        if not fleet.is_member(name):  # then it is called, at the URL that the fleet has for it
+            yield from _missing(command, folder, "error" if name in certain else "warning")
+
+
+def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:
+    start = command.folder or "."
+    if not _is_inside(start) and start != ".":
+        return
+    if not os.path.isdir(folder / start):
+        hint = "create it beside agents.yaml, or correct `cwd`: the server is started there"
+        yield Problem(command.where, f"its `cwd` {start} is no folder in the project", hint, level)
+        return
+    base = folder / start
+    if "/" in command.program and _is_inside(command.program):
+        yield from _missing_program(command, base, level)
+    script = _script(command)
+    if script is not None and not os.path.isfile(base / command.arguments[script]):
+        path = command.arguments[script]
+        where = command.positions[script] if command.positions else command.where
+        message = (
+            f"there is no file {_shown(start, path)}, which `{command.program}` is to run: the server never starts"
+        )
+        yield Problem(where, message, f"create it beside agents.yaml, or correct the path{_alike(folder, path)}", level)
+
+
+def _missing_program(command: Command, base: Path, level: Level) -> Iterator[Problem]:
+    path = base / command.program
+    if not os.path.isfile(path):
+        message = f"there is no file {_shown(command.folder or '.', command.program)}: the server never starts"
+        yield Problem(command.where, message, "create it beside agents.yaml, or correct the path", level)
+    elif not os.access(path, os.X_OK):
+        yield Problem(command.where, f"{command.program} may not be executed", f"`chmod +x {command.program}`", level)
+
+
+def _script(command: Command) -> int | None:
+    """Return the index of the argument that is the script of an interpreter; None where that is not certain."""
+    interpreter = PurePosixPath(command.program).name.rstrip("0123456789.")
+    suffixes = _SUFFIXES.get(interpreter)
+    if suffixes is None:
+        return None
+    words: Sequence[str] = command.arguments
+    before = _BEFORE_A_SCRIPT.get(interpreter, ())
+    if tuple(words[: len(before)]) != before:
+        return None
+    for index in range(len(before), len(words)):
+        word = words[index]
+        if word in _PLAIN_OPTIONS or (interpreter == "uv" and word in ("python", "python3")):
+            continue
+        return index if word.endswith(suffixes) and _is_inside(word) else None
+    return None
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a path is a plain one, relative, that leads nowhere outside of where it starts."""
+    plain = not VARIABLE.search(path) and not path.startswith(("/", "~", "-")) and "\\" not in path
+    return plain and not os.path.normpath(path).startswith("..")
+
+
+def _shown(start: str, path: str) -> str:
+    return os.path.normpath(os.path.join(start, path))
+
+
+def _alike(folder: Path, path: str) -> str:
+    """Return a hint at a file of that name elsewhere in the project, the first of them."""
+    name = os.path.basename(path)
+    candidates = (f"{entry.name}/{name}" for entry in sorted(folder.iterdir()) if entry.is_dir())
+    nearest = next((candidate for candidate in candidates if os.path.isfile(folder / candidate)), "")
+    return f": there is {nearest}" if nearest else ""

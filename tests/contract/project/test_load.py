@@ -1,0 +1,53 @@
+"""Both files and the code of a project, checked in one go; the rules have their own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.problems import Refused
+from pallas_contract.project import load
+
+FILES = {
+    "agents.yaml": "name: x\nagents:\n  scout: {module: scout, port: 8101}\n",
+    "scout.py": 'from fast_agent import FastAgent\nfast = FastAgent("x")\n'
+    '@fast.agent(name="scout", servers=["wether"])\nasync def scout(): ...\n',
+    "fastagent.config.yaml": "default_model: passthrough\nopenai: {api_key: sk-proj-a1B2c3D4e5F6g7H8}\n"
+    "mcp: {servers: {weather: {url: 'http://w.example/mcp', transport: htp}}}\n",
+    ".env": "FOO\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path / "agents.yaml"
+
+
+def test_one_run_names_the_problems_of_all_files(project: Path) -> None:
+    fleet, problems = load.check(project, {})
+    assert list(fleet.agents) == ["scout"]
+    assert [(str(problem.where), problem.level) for problem in problems] == [
+        ("fastagent.config.yaml:3:56 mcp.servers.weather.transport", "error"),
+        ("fastagent.config.yaml:2:10 openai.api_key", "error"),
+        ("scout.py:3:36", "error"),
+        (".env:1:1", "warning"),
+    ]
+    _, allowed = load.check(project, {}, allow_plain_secrets=True)
+    assert [problem.level for problem in allowed if problem.where.field == "openai.api_key"] == ["warning"]
+
+
+def test_a_file_that_makes_no_fleet_is_refused_with_what_is_wrong_beside_it(project: Path) -> None:
+    project.write_text("name: x\nagents: {scout: {}}\n")
+    with pytest.raises(Refused) as refused:
+        load.check(project, {})
+    assert {problem.where.file for problem in refused.value.problems} == {"agents.yaml", "fastagent.config.yaml"}
+
+
+def test_a_configuration_that_cannot_be_read_hides_nothing_else(project: Path) -> None:
+    (project.parent / "fastagent.config.yaml").write_text("mcp: [\n")
+    (project.parent / "scout.py").write_text("def (\n")
+    _, problems = load.check(project, {})
+    assert {problem.where.file for problem in problems} == {"fastagent.config.yaml", "scout.py", ".env"}
