@@ -114,6 +114,7 @@ ELSEWHERE = {
         "testing/conformance/session": "tests/testing/conformance/test_run.py",
     },
     "what all targets share, tested with one of them": {
+        "testing/targets/disk": "tests/testing/targets/test_compose.py",
         "testing/targets/base": "tests/testing/targets/test_processes.py",
         "testing/targets/listeners": "tests/testing/targets/test_processes.py",
         "testing/targets/table": "tests/testing/test_plugin.py",

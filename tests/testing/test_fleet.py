@@ -185,6 +185,26 @@ def test_the_report_shows_who_is_unwell_and_what_was_called(fleet: Fleet, stub: 
     }
 
 
+def test_a_service_is_waited_for_too(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    order.file.write_text(FILE + "services: {model: {module: m, port: 3}}\n")
+    stub = Stub(order)
+    stub.services = [{"name": "model", "status": "ok"}]
+    monkeypatch.setattr(table, "target", lambda *_: stub)
+    with start.running("stub", order, {}) as running:
+        fleet = Fleet(running)
+        fleet.faults.kill("model")
+        stub.services = [{"name": "model", "status": "error"}]
+        monkeypatch.setattr(face, "PATIENCE", 0)
+        monkeypatch.setattr(stub, "answers", lambda _: False)
+        with pytest.raises(AssertionError, match="in vain for model itself"):
+            fleet.restore()
+        monkeypatch.setattr(stub, "answers", lambda _: True)
+        with pytest.raises(AssertionError, match="in vain for a look at model"):
+            fleet.restore()
+        stub.services = [{"name": "model", "status": "ok"}]
+        fleet.restore()
+
+
 def test_the_report_shows_services_that_are_not_well(fleet: Fleet, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     stub.services = [
         {"name": "model", "status": "error", "message": "connection refused", "reason": "ConnectionRefused"},

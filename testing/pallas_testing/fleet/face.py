@@ -125,6 +125,10 @@ class Fleet:
 
     def _until_back(self, member: str) -> None:
         """Wait until a member answers by itself, then have the registry look: it may not have missed it yet."""
+        if member in self._target.file.services:
+            waiting.until(lambda: self._target.answers(member), bool, what=f"{member} itself", within=PATIENCE)
+            waiting.until(lambda: self.registry.as_before(member), bool, what=f"a look at {member}", within=PATIENCE)
+            return
         if member not in self._target.file.agents or self._expected.get(slug(member)) == "error":
             return
         waiting.until(lambda: self._ready(member), _is_ok, what=f"{member} itself", within=PATIENCE)

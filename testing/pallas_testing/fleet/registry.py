@@ -41,6 +41,7 @@ class Registry:
         self._events = events
         self._mark = len(events.since())
         self._first: Mapping[str, State] = self.states()
+        self._first_services: Mapping[str, State] = self.services()
 
     @property
     def events(self) -> list[Change]:
@@ -71,6 +72,11 @@ class Registry:
     def services(self) -> dict[str, State]:
         """Return the services that the fleet brings along, by their names in agents.yaml, with their states."""
         return services(self.get(SERVICES).raise_for_status().json())
+
+    def as_before(self, service: str) -> bool:
+        """Return whether a service is in the state in which the test found it."""
+        before = self._first_services.get(service, State("unlisted"))
+        return self.services().get(service, State("unlisted")).status == before.status
 
     def state(self, agent: str) -> State:
         """Return the state of an agent, `unlisted` for one that is not in the catalogue."""

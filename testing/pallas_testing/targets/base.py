@@ -94,6 +94,10 @@ class Target(ABC):
         """
         raise self.cannot("kill")
 
+    def answers(self, service: str) -> bool:
+        """Return whether a service that `restore` has brought back can be asked, as far as the target knows."""
+        return True
+
     def pause(self, agent: str) -> None:
         """Let the agent run no further, with its port still open."""
         raise self.cannot("pause")

@@ -16,7 +16,7 @@ from testcontainers.core.docker_client import DockerClient
 
 from pallas_testing.project import copies, fleet_file
 from pallas_testing.project.fleet_file import slug
-from pallas_testing.targets import commands
+from pallas_testing.targets import commands, disk
 from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo
 from pallas_testing.targets.edges import Edges
 from pallas_testing.targets.leash import Leash
@@ -28,18 +28,6 @@ _GRACE = "10"
 """Seconds until a container that is taken down is killed."""
 _ATTEMPTS = 3
 """Compose gives the callers of a member up that fails three checks, as one may where the machine has much to do."""
-_FILL = """
-import errno, os
-with open("/tmp/.pallas-testing", "wb", buffering=0) as file:
-    for size in (1 << 20, 1 << 10, 1):
-        try:
-            while True:
-                file.write(bytes(size))
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-"""
-_FREE = "import os; os.path.exists('/tmp/.pallas-testing') and os.remove('/tmp/.pallas-testing')"
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -149,6 +137,10 @@ class Compose(Target):
         for container in self._existing(agent):
             container.start()
 
+    def answers(self, service: str) -> bool:
+        """Return whether the check of each container has succeeded, where its image has one."""
+        return all(container.health in ("healthy", "unknown") for container in self._existing(service))
+
     def pause(self, agent: str) -> None:
         for container in self._existing(agent):
             container.pause()
@@ -203,8 +195,8 @@ class Compose(Target):
                     container.restart(timeout=int(_GRACE))
 
     def fill_disk(self, agent: str) -> Undo:
-        self.execute(agent, _FILL)
-        return partial(self.execute, agent, _FREE)
+        self.execute(agent, disk.FILL)
+        return partial(self.execute, agent, disk.FREE)
 
     def execute(self, member: str, code: str) -> str:
         result = self._existing(member)[0].exec_run(["python", "-c", code])

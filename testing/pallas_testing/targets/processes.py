@@ -87,6 +87,9 @@ class Processes(Target):
         while pid is not None and _exists(pid) and time.monotonic() < end:
             time.sleep(_POLL)
 
+    def answers(self, service: str) -> bool:
+        return listener(self.file.port(service) or 0) not in (None, self.supervisor)
+
     def pause(self, agent: str) -> None:
         os.kill(self._pid(agent), signal.SIGSTOP)
 

@@ -1,7 +1,8 @@
 """A TCP relay between two members of a fleet, which is slow, or breaks connections off.
 
 It runs inside a container of the fleet, handed to its Python as text: it needs nothing but the standard library. Its
-arguments are a `Course` as JSON, and the host and port that it passes connections on to.
+arguments are a `Course` as JSON, and the host and port that it passes connections on to. Another course comes by a Unix
+socket with an abstract name, which only processes of the same container's network reach.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import random
 import socket
 import struct
 import sys
-from functools import partial
 from typing import TypedDict
 
 _CHUNK = 65536
@@ -30,23 +30,45 @@ class Course(TypedDict):
 
 
 Address = tuple[str, int]
+CONTROL = "\0pallas-testing-relay"
 
 
-async def serve(course: Course, to: Address, listen: Address) -> asyncio.Server:
-    """Return the relay to an address, listening at another one."""
-    return await asyncio.start_server(partial(_connected, course, to), *listen)
+class Relay:
+    """Connections on their course to an address."""
 
+    def __init__(self, course: Course, to: Address) -> None:
+        self._course = course
+        self._to = to
+        self._open: set[asyncio.StreamWriter] = set()
 
-async def _connected(course: Course, to: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        there, back = await asyncio.open_connection(*to)
-    except OSError:  # as whoever asks would find it
-        _reset(writer)
-        return
-    answers = _pass(there, writer, course, course["cut_after"])
-    await asyncio.gather(_pass(reader, back, course, None), answers, return_exceptions=True)
-    for end in (writer, back):
-        end.close()
+    def change(self, course: Course) -> None:
+        """Take another course, and reset the connections that are on the one of before."""
+        self._course = course
+        for writer in self._open:
+            _reset(writer)
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on one connection, to its end."""
+        course = self._course
+        try:
+            there, back = await asyncio.open_connection(*self._to)
+        except OSError:  # as whoever asks would find it
+            _reset(writer)
+            return
+        ends = {writer, back}
+        self._open |= ends
+        answers = _pass(there, writer, course, course["cut_after"])
+        await asyncio.gather(_pass(reader, back, course, None), answers, return_exceptions=True)
+        self._open -= ends
+        for end in ends:
+            end.close()
+
+    async def controlled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take the course that comes as a line of JSON, and send the line back."""
+        line = await reader.readline()
+        self.change(json.loads(line))
+        writer.write(line)
+        writer.close()
 
 
 async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter, course: Course, limit: int | None) -> None:
@@ -93,7 +115,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 async def main(course: Course, host: str, port: int) -> None:
     """Relay until the end of the process."""
-    async with await serve(course, (host, port), ("0.0.0.0", port)) as server:
+    relay = Relay(course, (host, port))
+    async with (
+        await asyncio.start_unix_server(relay.controlled, CONTROL),
+        await asyncio.start_server(relay.connected, "0.0.0.0", port) as server,
+    ):
         print("ready", flush=True)  # noqa: T201 - for the test that started it
         await server.serve_forever()
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pallas_testing.targets.base import Order, Target
 
 TARGETS = {
-    "cluster": "pallas_testing.targets.cluster:Cluster",
+    "cluster": "pallas_testing.targets.cluster.target:Cluster",
     "compose": "pallas_testing.targets.compose:Compose",
     "processes": "pallas_testing.targets.processes:Processes",
 }

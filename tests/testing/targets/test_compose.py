@@ -162,6 +162,16 @@ def test_a_secret_is_read_again_by_all_that_have_it_but_the_registry(
     assert (key.read_text(), restarted[3:]) == ("first", ["hello", "model", "gateway"])
 
 
+@pytest.mark.parametrize(("health", "answers"), [("starting", False), ("healthy", True), ("unknown", True)])
+def test_a_service_answers_when_its_check_says_so(
+    order: Order, monkeypatch: pytest.MonkeyPatch, health: str, answers: bool
+) -> None:
+    fleet = compose.Compose(order)
+    containers = [SimpleNamespace(health="healthy"), SimpleNamespace(health=health)]
+    monkeypatch.setattr(fleet, "_containers", lambda _: containers)
+    assert fleet.answers("model") is answers
+
+
 @pytest.mark.parametrize(
     ("text", "restarts", "begins", "ended"),
     [

@@ -65,3 +65,6 @@ def test_the_supervisor_is_never_taken_for_an_agent_that_has_just_ended(
     monkeypatch.setattr(Processes, "supervisor", 7)
     with pytest.raises(LookupError, match="a has no process now"):
         target.kill("a")
+    assert not target.answers("a")
+    monkeypatch.setattr(processes, "listener", lambda _: 8)
+    assert target.answers("a")

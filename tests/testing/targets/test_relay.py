@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from pallas_testing.targets import relay
-from pallas_testing.targets.relay import Course
+from pallas_testing.targets.relay import Course, Relay
 
 FREE = ("127.0.0.1", 0)
 
@@ -25,7 +27,7 @@ async def relayed(course: Course) -> AsyncIterator[tuple[asyncio.StreamReader, a
 
     async with await asyncio.start_server(answer, *FREE) as server:
         address = server.sockets[0].getsockname()
-        async with await relay.serve(course, address, FREE) as between:
+        async with await asyncio.start_server(Relay(course, address).connected, *FREE) as between:
             reader, writer = await asyncio.open_connection(*between.sockets[0].getsockname())
             yield reader, writer
             writer.close()
@@ -72,7 +74,8 @@ def test_it_resets_a_connection_after_so_many_bytes_of_the_answer() -> None:
 
 def test_who_is_not_there_is_refused() -> None:
     async def ask() -> bytes:
-        async with await relay.serve(Course(latency=0, jitter=0, cut_after=None), ("127.0.0.1", 1), FREE) as between:
+        nowhere = Relay(Course(latency=0, jitter=0, cut_after=None), ("127.0.0.1", 1))
+        async with await asyncio.start_server(nowhere.connected, *FREE) as between:
             reader, writer = await asyncio.open_connection(*between.sockets[0].getsockname())
             with pytest.raises(ConnectionResetError):
                 await reader.read()
@@ -82,3 +85,41 @@ def test_who_is_not_there_is_refused() -> None:
             return b""
 
     asyncio.run(ask())
+
+
+def test_another_course_ends_what_is_on_the_one_of_before_and_holds_for_all_after_it() -> None:
+    straight = Course(latency=0, jitter=0, cut_after=None)
+
+    async def change(folder: Path) -> tuple[bytes, bytes]:
+        greeted = []
+
+        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"hello")
+            greeted.append(writer)
+
+        async with await asyncio.start_server(greet, *FREE) as server:
+            between = Relay(straight, server.sockets[0].getsockname())
+            path = str(folder / "control")
+            async with (
+                await asyncio.start_server(between.connected, *FREE) as relaying,
+                await asyncio.start_unix_server(between.controlled, path),
+            ):
+                address = relaying.sockets[0].getsockname()
+                reader, writer = await asyncio.open_connection(*address)
+                assert await reader.readexactly(5) == b"hello"
+                line = json.dumps({**straight, "cut_after": 2}).encode() + b"\n"
+                control, telling = await asyncio.open_unix_connection(path)
+                telling.write(line)
+                confirmed = await control.readline()
+                with pytest.raises(ConnectionResetError):
+                    await reader.read()
+                after, other = await asyncio.open_connection(*address)
+                with pytest.raises(ConnectionResetError):
+                    await after.readexactly(5)
+                for end in (writer, telling, other, *greeted):
+                    end.close()
+                return line, confirmed
+
+    with TemporaryDirectory() as folder:
+        line, confirmed = asyncio.run(change(Path(folder)))
+    assert confirmed == line

@@ -1,0 +1,50 @@
+"""Ways to the members of a fleet in Kubernetes, which end with the pods that they lead to."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from pallas_testing.targets.cluster.forwards import Forwards
+from pallas_testing.targets.cluster.target import Cluster
+
+from .conftest import Runner, pod
+
+
+def test_a_forward_that_has_ended_is_made_anew_to_a_pod_that_stays(
+    started: Cluster, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Forwards, "_until_there", lambda *_: None)
+    url = started.url("registry")
+    runner.lines.clear()
+    assert started.url("registry") == url
+    assert runner.lines == []
+    assert started._forwards
+    started._forwards._leashes["registry"].code = 1  # type: ignore[misc]
+    runner.pods([pod("registry-2")])
+    assert started.url("registry") == url
+    assert runner.lines[1:] == [f"leash: kubectl --namespace ns port-forward pod/registry-2 {url[17:]}:8080"]
+    started._forwards.forget("registry", "nobody")
+    assert runner.lines[2:] == ["leash: end"]
+
+
+def test_a_member_that_is_not_there_is_not_reached(started: Cluster, runner: Runner) -> None:
+    runner.pods([])
+    with pytest.raises(ConnectionError, match="no way to registry now: it has no pod that runs"):
+        started.url("registry")
+    runner.failure = "get pods"
+    with pytest.raises(ConnectionError, match="no way to registry now: kubectl get pods"):
+        started.url("registry")
+
+
+def test_a_forward_is_there_when_somebody_listens_and_says_why_it_has_ended(started: Cluster) -> None:
+    assert started._forwards
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        started._forwards._ports["registry"] = server.getsockname()[1]
+        assert started.url("registry").endswith(f":{server.getsockname()[1]}")
+    started._forwards._leashes["registry"].code = 1  # type: ignore[misc]
+    Path(started.order.folder, "forward-registry.log").write_text("error: unable to forward")
+    with pytest.raises(ConnectionError, match="no way to registry now: error: unable to forward"):
+        started._forwards._until_there(started._forwards._leashes["registry"], "registry")
