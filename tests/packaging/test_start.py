@@ -76,6 +76,7 @@ PROGRAMS = frozenset(
 RUNTIME = frozenset({"pallas_agent_runtime", "pallas_agent_runtime.cli"})
 VERBS = frozenset({"pallas_cli", "pallas_cli.arguments", "pallas_cli.main", "pallas_cli.trouble"})
 """The verbs of `pallas` and their options."""
+REGISTRY = frozenset({"pallas_registry", "pallas_registry.__main__", "pallas_service.program"})
 TYPER = frozenset({"annotated_doc", "shellingham", "typer"})
 READING = frozenset({"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection", "yaml"})
 """Packages that read a fleet file."""
@@ -129,8 +130,8 @@ def test_to_validate_a_fleet_no_target_is_imported() -> None:
         ("pallas_cli.main:main", "--help", PROGRAMS | FLEET_FILE | RUNTIME | VERBS | {"pallas_cli.runtime"}),
         ("pallas_cli.main:main", "--version", PROGRAMS | RUNTIME | VERBS | {"pallas_cli.runtime"}),
         ("pallas_cli.main:main", "up --help", PROGRAMS | VERBS),
-        ("pallas_registry.__main__:command", "--help", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
-        ("pallas_registry.__main__:command", "--version", PROGRAMS | {"pallas_registry", "pallas_registry.__main__"}),
+        ("pallas_registry.__main__:command", "--help", PROGRAMS | REGISTRY),
+        ("pallas_registry.__main__:command", "--version", PROGRAMS | REGISTRY),
     ],
 )
 def test_programs_say_what_they_are_without_what_they_serve_with(

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pallas_registry.__main__ import command, main, parse
+from pallas_registry.__main__ import command, main
 from pallas_registry.catalogue.catalogue import PATH
 from pallas_service import extras
 from tests.ports import free_port
@@ -49,9 +49,12 @@ def run(monkeypatch, capsys, folder: Path) -> Callable[..., tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--version", 0), ("serve", 2)])
-def test_arguments_start_no_server(argument: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_start_no_server(
+    argument: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pallas-registry", argument])
     with pytest.raises(SystemExit) as ended:
-        parse([argument])
+        command()
     assert ended.value.code == code
     assert "pallas-registry" in "".join(capsys.readouterr())
 

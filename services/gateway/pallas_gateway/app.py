@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,33 +19,22 @@ from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_service.access import hosts
 from pallas_service.access.gate import Gate
+from pallas_service.http.readiness import Readiness
 
 _AGENT_PATH = re.compile(rf"/agents/([^/]+){re.escape(names.MCP_PATH)}")
 
 
-class Pages:
+class Pages(Readiness):
     """The plain pages, open to everybody. `identity` goes into `/healthz`."""
 
     def __init__(self, metrics: Metrics, reachability: Reachability, identity: dict[str, str]) -> None:
+        super().__init__()
         self._metrics = metrics
         self._reachability = reachability
         self._identity = identity
-        self.ready = False
-        """Set once requests are taken, unset when the process drains; no agent has a say in it."""
 
     def routes(self) -> list[Route]:
-        return [
-            Route(names.LIVE_PATH, self.livez),
-            Route(names.READY_PATH, self.readyz),
-            Route(names.HEALTH_PATH, self.healthz),
-            Route("/metrics", self.metrics),
-        ]
-
-    async def livez(self, request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(self, request: Request) -> Response:
-        return PlainTextResponse("ok\n") if self.ready else PlainTextResponse("not ready\n", status_code=503)
+        return [*super().routes(), Route(names.HEALTH_PATH, self.healthz), Route("/metrics", self.metrics)]
 
     async def healthz(self, request: Request) -> Response:
         """Return the health in the form of `get_health`, with how the agents failed that did."""

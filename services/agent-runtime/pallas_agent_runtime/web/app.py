@@ -12,7 +12,7 @@ from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -34,10 +34,11 @@ from pallas_contract.launch import addresses
 from pallas_service.access import hosts
 from pallas_service.access.gate import Gate
 from pallas_service.access.hosts import HostCheck
+from pallas_service.http.readiness import Readiness
 
 
-class Pages:
-    """The plain pages of one agent. `started` is what its registry entry gives as `updatedAt`."""
+class Pages(Readiness):
+    """The plain pages of one agent, ready once its engine is warm. `started` is `updatedAt` of its registry entry."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Pages:
         metrics: Metrics,
         started: datetime,
     ) -> None:
+        super().__init__()
         self._settings = settings
         self._capabilities = capabilities
         self._started = started
@@ -57,13 +59,10 @@ class Pages:
         self._downstream = downstream
         self._preflight = preflight
         self._metrics = metrics
-        self.ready = False
-        """Set once the engine is warm, unset when the process drains; downstream has no say in it."""
 
     def routes(self) -> list[Route]:
         return [
-            Route(names.LIVE_PATH, self.livez),
-            Route(names.READY_PATH, self.readyz),
+            *super().routes(),
             Route(names.HEALTH_PATH, self.healthz),
             Route("/metrics", self.metrics),
             Route("/.well-known/mcp/server.json", self.server_json),
@@ -73,12 +72,6 @@ class Pages:
     def count(self, opened: Sessions) -> None:
         """Say in the metrics how many sessions there are, and what became of others."""
         self._metrics.watch_sessions(lambda: len(opened), lambda: opened.ended, lambda: opened.refused)
-
-    async def livez(self, request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(self, request: Request) -> Response:
-        return PlainTextResponse("ok\n") if self.ready else PlainTextResponse("not ready\n", status_code=503)
 
     async def healthz(self, request: Request) -> Response:
         """Return the answer of `get_health`, and what it was made of, with the age in seconds of each part."""

@@ -7,11 +7,13 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 
+from pallas_service.program import Failure
+
 BACKLOG = 2048
 LOOPBACK = "127.0.0.1"
 
 
-class CannotListen(Exception):
+class CannotListen(Failure):
     """The address cannot be had; the text names it and says why."""
 
 

@@ -1,0 +1,81 @@
+"""What the gateway does not use costs it neither start-up time nor memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+PACKAGES = {
+    "aiohttp": {"aiohappyeyeballs", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"},
+    "mcp": {"cryptography", "httpx2", "mcp_types", "opentelemetry", "python_multipart", "sse_starlette"},
+    "prometheus_client": set(),
+    "pydantic": {"annotated_types", "pydantic_core", "typing_extensions", "typing_inspection"},
+    "starlette": {"anyio", "sniffio"},
+    "structlog": {"greenlet", "pygments", "rich"},
+    "uvicorn": {"click", "httptools", "watchfiles"},
+    "uvloop": set(),
+    "yaml": set(),
+}
+"""Packages that it imports, and what these bring along. Each costs every gateway memory and time at its start."""
+MOST_BUILT = 60
+"""Models of pydantic, of some 570, that are built when it listens."""
+GATEWAY = """
+import json, os, sys
+from pydantic import BaseModel
+from pallas_gateway import __main__ as gateway
+from pallas_service import deferred_models
+
+def models(base=BaseModel):
+    return {base}.union(*map(models, base.__subclasses__())) - {BaseModel}
+
+def ready(usual=deferred_models.as_usual):
+    usual()
+    built = sum(model.__pydantic_complete__ for model in models())
+    report = {"modules": sorted(sys.modules), "defined": len(models()), "built": built}
+    sys.stdout.write(json.dumps(report) + "\\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+deferred_models.as_usual = ready
+sys.exit(gateway.main())
+"""
+FLEET = """\
+name: doors
+access: {tokens: {ui: {file: ui.txt}, gateway: {file: gateway.txt}}}
+gateway: {agents: [scout]}
+agents: {scout: {card: a.md, port: 8101}}
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what it has imported and built when it begins to listen."""
+    folder = tmp_path_factory.mktemp("project")
+    for name, text in {
+        "agents.yaml": FLEET,
+        "ui.txt": "ui-0123456789abcdef",
+        "gateway.txt": "gw-0123456789abc",
+    }.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-P", "-c", GATEWAY]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_it_imports_these_packages_and_none_of_an_agents(report: dict[str, Any]) -> None:
+    packages = {module.partition(".")[0] for module in report["modules"]} - sys.stdlib_module_names
+    third = {name for name in packages if not name.startswith(("_", "pallas_", "cython_runtime"))}
+    assert third <= PACKAGES.keys() | set().union(*PACKAGES.values())
+    assert "opentelemetry.sdk" not in report["modules"]
+
+
+@pytest.mark.slow
+def test_models_of_packages_are_built_by_those_who_use_them(report: dict[str, Any]) -> None:
+    assert report["defined"] > 400
+    assert report["built"] < MOST_BUILT

@@ -1,0 +1,59 @@
+"""Programs as processes: arguments, exit codes, and what is said where."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from pallas_contract import __version__
+from pallas_contract.problems import Problem, Refused, Where
+from pallas_service import program
+
+
+@pytest.fixture(autouse=True)
+def _handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def raising(error: Exception) -> int:
+    raise error
+
+
+def test_the_exit_code_is_that_of_what_was_served() -> None:
+    assert [program.run("p", lambda code=code: code) for code in (0, 1)] == [0, 1]  # type: ignore[misc]
+
+
+def test_what_the_user_wrote_is_2_with_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    problems = [Problem(Where("agents.yaml", 1, 1), text) for text in ("one", "two")]
+    assert program.run("p", lambda: raising(Refused(problems))) == 2
+    assert capsys.readouterr().err == "agents.yaml:1:1: one\nagents.yaml:1:1: two\n"
+
+
+def test_the_world_is_1_with_the_name_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.run("p", lambda: raising(program.Failure("no room"))) == 1
+    assert capsys.readouterr().err == "p: no room\n"
+
+
+def test_a_stop_before_it_serves_is_quiet() -> None:
+    def stopped() -> int:
+        signal.raise_signal(signal.SIGTERM)
+        return 1
+
+    with pytest.raises(SystemExit) as ended:
+        program.run("p", stopped)
+    assert ended.value.code == 0
+
+
+def test_there_are_no_arguments_but_two(capsys: pytest.CaptureFixture[str]) -> None:
+    def code(*arguments: str) -> object:
+        with pytest.raises(SystemExit) as ended:
+            program.parse("p", arguments, description="Serve.", epilog="")
+        return ended.value.code
+
+    program.parse("p", [], description="Serve.", epilog="")
+    assert (code("--version"), code("--help"), code("more")) == (0, 0, 2)
+    assert f"p {__version__}\n" in capsys.readouterr().out
