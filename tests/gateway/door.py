@@ -139,7 +139,12 @@ class Door:
 
 @asynccontextmanager
 async def opened(
-    behind: Mapping[str, ASGIApp | str], *, tokens: Mapping[str, str] | None = None, own: str = "", limit: int = LIMIT
+    behind: Mapping[str, ASGIApp | str],
+    *,
+    tokens: Mapping[str, str] | None = None,
+    own: str = "",
+    limit: int = LIMIT,
+    timeout: float = 3600,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
@@ -154,7 +159,7 @@ async def opened(
             url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
             routes[name] = Route(url, own)
         client = await stack.enter_async_context(upstream.session())
-        plane = DataPlane(routes, client, limit=limit, watchers=[metrics, reachability, noted])
+        plane = DataPlane(routes, client, limit=limit, timeout=timeout, watchers=[metrics, reachability, noted])
         pages = Pages(metrics, reachability, {"name": "gateway"})
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate)))

@@ -90,6 +90,8 @@ class Gateway(Written):
     """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
     agents: Annotated[list[Text], Field(min_length=1)]
     """Agents that can be reached through it, and no others."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0
+    """Seconds that a call may take, from its body to the end of its answer; progress does not extend it."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pallas_contract.documents.health import Health
 from pallas_gateway.data_plane.record import Call, Record
 
-_LOST = frozenset({"unreachable", "interrupted", "not_admitted"})
+_LOST = frozenset({"unreachable", "interrupted", "timeout", "not_admitted"})
 
 
 def _utc_now() -> datetime:

@@ -54,7 +54,13 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
     reachability = Reachability(lambda: arrangement.problem)
     pages = Pages(metrics, reachability, {"name": names.GATEWAY, "version": settings.fleet.version})
     async with upstream.session() as client, background(*arrangement.background()):
-        plane = DataPlane(settings.routes, client, limit=settings.max_body, watchers=[metrics, reachability, CallLog()])
+        plane = DataPlane(
+            settings.routes,
+            client,
+            limit=settings.max_body,
+            timeout=settings.gateway.timeout,
+            watchers=[metrics, reachability, CallLog()],
+        )
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate))
         for listener in listeners:
             http_sockets.start(listener)

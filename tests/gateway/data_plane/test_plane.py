@@ -91,6 +91,7 @@ async def test_a_question_of_the_agent_reaches_the_caller_and_comes_back(scout: 
 
 
 async def test_who_hangs_up_ends_the_work_behind(era: str, scout: Agent) -> None:
+    call: asyncio.Task[Any]
     async with asyncio.timeout(DEADLINE), before(scout) as door:
         if era == MODERN:
             async with door.client("scout", era) as client:
@@ -247,6 +248,66 @@ async def test_large_bodies_and_answers_pass_as_they_are() -> None:
         reply = await door.web.post(door.url(), content=large)
         assert reply.content == large
         assert door.plane.bodies.left == AT_ONCE * LIMIT
+
+
+async def test_a_large_body_counts_no_longer_once_the_agent_has_it() -> None:
+    async def working(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        await done.wait()
+        await PlainTextResponse("done")(scope, receive, send)
+
+    done = asyncio.Event()
+    large = {**PING, "params": {"x": "a" * (LIMIT // 2)}}
+    async with asyncio.timeout(DEADLINE), answering(working) as door:
+        # twice as many as may be in memory at once, one after the other
+        calls = []
+        for _ in range(2 * AT_ONCE):
+            calls.append(asyncio.create_task(door.web.post(door.url(), json=large)))
+            while len(door.noted.begun) < len(calls) or door.plane.bodies.left < AT_ONCE * LIMIT:
+                await asyncio.sleep(0)
+        assert door.noted.ended == []
+        done.set()
+        assert {reply.text for reply in await asyncio.gather(*calls)} == {"done"}
+
+
+async def test_a_call_that_takes_too_long_is_ended_with_the_work_behind(scout: Agent) -> None:
+    async with asyncio.timeout(DEADLINE), before(scout) as door:
+        body, head = await in_session(door)
+        door.plane.timeout = 0.5
+        reply = await door.web.post(door.url(), json=body, headers=head)
+        await scout.cancelled.wait()
+        assert reply.status_code == 200
+        answer = json.loads(reply.text.strip().rpartition("data: ")[2])
+        assert reason_of(answer) == refusal(-32003, "timeout", 2)
+        assert answer["error"]["message"] == "agent `scout` did not finish its answer in 0.5 s"
+        assert door.noted.ended[-1].outcome == "timeout"
+
+
+async def test_progress_does_not_extend_the_time_of_a_call() -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b'data: {"jsonrpc":"2.0","method":"notifications/progress"}\n\n'
+            await asyncio.sleep(0.01)
+
+    body = StreamingResponse(endless(), media_type="text/event-stream")
+    async with asyncio.timeout(DEADLINE), opened({"scout": body}, timeout=0.5) as door:
+        reply = await door.web.post(door.url(), json=PING)
+        last = reply.text.strip().rpartition("data: ")[2]
+        assert reason_of(json.loads(last)) == refusal(-32003, "timeout")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_who_only_listens_may_do_so_for_longer(method: str) -> None:
+    async def stream() -> AsyncIterator[bytes]:
+        yield b": first\n\n"
+        await asyncio.sleep(0.2)
+        yield b": last\n\n"
+
+    message = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": {}}
+    body = StreamingResponse(stream(), media_type="text/event-stream")
+    async with asyncio.timeout(DEADLINE), opened({"scout": body}, timeout=0.01) as door:
+        reply = await door.web.request(method, door.url(), json=message if method == "POST" else None)
+        assert reply.text == ": first\n\n: last\n\n"
 
 
 async def test_a_body_of_many_values_is_too_large_and_others_are_read_beside_the_event_loop(

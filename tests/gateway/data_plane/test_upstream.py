@@ -25,10 +25,14 @@ async def answering(data: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
 
 
+def outgoing(body: bytes) -> upstream.Outgoing:
+    return upstream.Outgoing(body, lambda: None)
+
+
 async def failure(url: str, body: bytes = b"{}") -> str:
     async with upstream.session() as client:
         with pytest.raises(upstream.Unreachable) as caught:
-            async with upstream.exchange(client, "POST", url, headers=[], body=body):
+            async with upstream.exchange(client, "POST", url, headers=[], body=outgoing(body)):
                 pass
     return str(caught.value)
 
@@ -55,9 +59,9 @@ async def test_a_post_is_sent_once() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, upstream.session() as client:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-        async with upstream.exchange(client, "POST", url, headers=[], body=b"") as response:
+        async with upstream.exchange(client, "POST", url, headers=[], body=outgoing(b"")) as response:
             assert await upstream.whole(response) == b""
         with pytest.raises(upstream.Unreachable):
-            async with upstream.exchange(client, "POST", url, headers=[], body=b""):
+            async with upstream.exchange(client, "POST", url, headers=[], body=outgoing(b"")):
                 pass
     assert len(requests) == 2

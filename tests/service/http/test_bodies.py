@@ -25,11 +25,19 @@ def sender(*pieces: bytes | None) -> Receive:
 
 async def test_a_large_body_takes_what_has_come_until_its_call_ends() -> None:
     budget = BodyBudget(LIMIT, 2 * LIMIT)
-    async with budget.read(sender(b"x" * SMALL, b"x")) as pieces:
+    async with budget.read(sender(b"x" * SMALL, b"x")) as upload:
         assert budget.left == AT_ONCE * LIMIT - SMALL - 1
-        assert sum(len(piece["body"]) for piece in pieces) == SMALL + 1
+        assert sum(len(piece["body"]) for piece in upload.pieces) == SMALL + 1
     async with budget.read(sender(b"x" * SMALL)):
         assert budget.left == AT_ONCE * LIMIT
+
+
+async def test_a_body_that_is_no_longer_in_memory_is_given_back_once() -> None:
+    budget = BodyBudget(LIMIT, LIMIT)
+    async with budget.read(sender(b"x" * LIMIT)) as upload:
+        budget.release(upload)
+        assert budget.left == AT_ONCE * LIMIT
+    assert budget.left == AT_ONCE * LIMIT
 
 
 async def test_a_body_that_is_in_memory_more_than_once_is_charged_so() -> None:
@@ -43,8 +51,8 @@ async def test_a_body_that_is_in_memory_more_than_once_is_charged_so() -> None:
 
 async def test_what_is_beyond_all_limits_is_read_no_further_and_charged_once() -> None:
     budget = BodyBudget(LIMIT, 2 * LIMIT)
-    async with budget.read(sender(b"x" * (3 * LIMIT), b"never read")) as pieces:
-        assert len(pieces) == 1
+    async with budget.read(sender(b"x" * (3 * LIMIT), b"never read")) as upload:
+        assert len(upload.pieces) == 1
         assert budget.left == (AT_ONCE - 1) * LIMIT
 
 

@@ -46,7 +46,8 @@ class Refusals:
     async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body as far as the budget and its largest size go, then pass it on."""
         try:
-            async with self._budget.read(receive) as pieces:
+            async with self._budget.read(receive) as upload:
+                pieces = upload.pieces
 
                 async def again() -> Message:
                     return pieces.popleft() if pieces else await receive()

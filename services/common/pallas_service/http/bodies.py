@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive
 
@@ -22,11 +23,19 @@ class UploadAborted(Exception):
     """A caller that hung up before its body was complete."""
 
 
+@dataclass(slots=True)
+class Upload:
+    """A body that was read whole, as the messages it came in, and what it was charged."""
+
+    pieces: deque[Message] = field(default_factory=deque)
+    charged: int = 0
+
+
 class BodyBudget:
     """The budget of all bodies together: `AT_ONCE` of the largest, those that are not `SMALL`.
 
-    What is large takes from it for as long as its call is open. It takes as much as has come, not what a head promises:
-    else a few heads and nothing more would lock everybody out.
+    What is large takes from it for as long as its call is open, or until it is released. It takes as much as has come,
+    not what a head promises: else a few heads and nothing more would lock everybody out.
     """
 
     def __init__(self, limit: int, most_read: int, *, weight: int = 1) -> None:
@@ -44,31 +53,36 @@ class BodyBudget:
         return self._charge(declared) <= self.left
 
     @asynccontextmanager
-    async def read(self, receive: Receive) -> AsyncIterator[deque[Message]]:
-        """Yield the messages of one body, to its end or until they are beyond `most_read`.
+    async def read(self, receive: Receive) -> AsyncIterator[Upload]:
+        """Yield one body, to its end or until it is beyond `most_read`.
 
         Raises:
             OverBudget: there is no room for what has come.
             UploadAborted: the caller hung up.
         """
-        pieces: deque[Message] = deque()
-        size = charged = 0
+        upload = Upload()
+        size = 0
         try:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise UploadAborted
-                pieces.append(message)
+                upload.pieces.append(message)
                 size += len(message.get("body", b""))
-                if self._charge(size) - charged > self.left:
+                if self._charge(size) - upload.charged > self.left:
                     raise OverBudget
-                self.left -= self._charge(size) - charged
-                charged = self._charge(size)
+                self.left -= self._charge(size) - upload.charged
+                upload.charged = self._charge(size)
                 if not message.get("more_body", False) or size > self._most_read:
                     break
-            yield pieces
+            yield upload
         finally:
-            self.left += charged
+            self.release(upload)
+
+    def release(self, upload: Upload) -> None:
+        """Give back what `upload` was charged: it is no longer in memory."""
+        self.left += upload.charged
+        upload.charged = 0
 
     def _charge(self, size: int) -> int:
         return self._weight * min(size, self._limit) if size > SMALL else 0

@@ -15,6 +15,7 @@ Reason = Literal[
     "busy",
     "unreachable",
     "interrupted",
+    "timeout",
     "not_admitted",
 ]
 
@@ -28,6 +29,7 @@ CODES: dict[Reason, int] = {
     "busy": INTERNAL_ERROR,
     "unreachable": NO_ANSWER,
     "interrupted": NO_ANSWER,
+    "timeout": NO_ANSWER,
     "not_admitted": NO_ANSWER,
 }
 """JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""

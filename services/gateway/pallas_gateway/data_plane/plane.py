@@ -31,6 +31,8 @@ AGENT = "agent"
 _METHODS = {"POST": "", "GET": LISTEN, "DELETE": END}
 _ALLOW = ((b"allow", b"DELETE, GET, POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
+TIMEOUT = 3600.0
+"""Default of `gateway.timeout` in seconds: as long as an agent takes for a task at most."""
 _WEIGHT = 2
 """Times that a large body is counted: its bytes wait for the agent, and were text and objects before."""
 _LARGE = 256 << 10
@@ -48,7 +50,11 @@ class Route:
 
 
 class DataPlane:
-    """ASGI for `/agents/NAME/mcp`, behind the gate. `routes` are the agents by host name, `limit` bytes of a body."""
+    """ASGI for `/agents/NAME/mcp`, behind the gate.
+
+    `routes` are the agents by host name, `limit` bytes of a body, `timeout` seconds of a request from its body to the
+    end of its answer.
+    """
 
     def __init__(
         self,
@@ -56,12 +62,14 @@ class DataPlane:
         client: aiohttp.ClientSession,
         *,
         limit: int,
+        timeout: float = TIMEOUT,
         watchers: Collection[Watcher] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.routes = routes
         self.client = client
         self.limit = limit
+        self.timeout = timeout
         self.bodies = BodyBudget(limit, limit, weight=_WEIGHT)
         self.one_by_one = asyncio.Lock()
         """Held while a large body is read: as text, one takes up to eight times its size."""
@@ -123,13 +131,15 @@ class _Exchange:
         try:
             if not self._plane.bodies.admits(declared):
                 raise OverBudget
-            async with self._plane.bodies.read(self._receive) as pieces:
-                body = b"".join(piece.get("body", b"") for piece in pieces)
-                pieces.clear()  # a large body is in memory once
+            async with self._plane.bodies.read(self._receive) as upload:
+                body = b"".join(piece.get("body", b"") for piece in upload.pieces)
+                upload.pieces.clear()  # a large body is in memory once
                 if len(body) > self._plane.limit:
                     raise self._too_large(f"{self._plane.limit} bytes")
                 await self._read(body)
-                await self._forward(body)
+                outgoing = upstream.Outgoing(body, lambda: self._plane.bodies.release(upload))
+                del body  # once it is sent nothing has it: an agent may work on it for an hour
+                await self._forward(outgoing)
         except OverBudget:
             raise Refused("busy", "too many large requests at once", status=503, headers=_AGAIN) from None
 
@@ -153,15 +163,22 @@ class _Exchange:
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
 
-    async def _forward(self, body: bytes | None) -> None:
+    async def _forward(self, body: upstream.Outgoing | None) -> None:
         route = self._plane.routes.get(self.call.agent)
         if route is None:
             text = f"there is no agent `{self.call.agent[:_SHOWN]}` behind this gateway"
             raise Refused("unknown_agent", text, status=404, request_id=self._id)
-        # after the body nothing is received but the end of the connection
-        await attended(Request(self._scope, self._receive), self._ask(route, body))
+        seconds = None if self.call.lasts else self._plane.timeout
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                # after the body nothing is received but the end of the connection
+                await attended(Request(self._scope, self._receive), self._ask(route, body))
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise self._failed("timeout", f"did not finish its answer in {seconds:g} s") from None
 
-    async def _ask(self, route: Route, body: bytes | None) -> None:
+    async def _ask(self, route: Route, body: upstream.Outgoing | None) -> None:
         passed = headers.for_agent(self._scope["headers"], token=route.token, caller=digest(self._caller))
         try:
             async with upstream.exchange(

@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 from pallas_gateway.data_plane.errors import Reason
 
 Outcome = Literal["answered", "hung_up"] | Reason
+SUBSCRIBE = "subscriptions/listen"
+"""Method whose answer is a stream of changes (MCP 2026-07-28)."""
 LISTEN = "_LISTEN"
 END = "_END"
 """Methods of the two requests that bear no message: a stream that is listened to (GET), a session's end (DELETE)."""
@@ -30,8 +32,13 @@ class Call:
 
     @property
     def listens(self) -> bool:
-        """Return whether it lasts as long as its listener likes."""
+        """Return whether it is a stream to which only the session belongs."""
         return self.http_method == "GET"
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether it lasts as long as its listener likes: a session's stream, or that of subscriptions."""
+        return self.listens or self.method == SUBSCRIBE
 
 
 @dataclass(frozen=True, slots=True)

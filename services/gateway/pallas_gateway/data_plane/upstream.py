@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
 
 CONNECT_SECONDS = 5.0
-"""Seconds in which an agent must take the connection; how long it may work is for its caller, who can hang up."""
+"""Seconds in which an agent must take the connection."""
 BUFFER = 64 << 10
 """Bytes of an answer that wait for a slow client, before the agent's connection is read no further."""
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
@@ -38,9 +38,32 @@ def session() -> aiohttp.ClientSession:
     )
 
 
+class Outgoing:
+    """A body on its way to an agent. One that is sent in slices is let go once it is sent, and `sent` is called."""
+
+    def __init__(self, data: bytes, sent: Callable[[], None]) -> None:
+        self.size = len(data)
+        self._data = data
+        self._sent = sent
+
+    def take(self) -> bytes | AsyncIterator[bytes]:
+        """Return what is to be sent, once: a large body in slices."""
+        data = self._data
+        self._data = b""
+        return data if self.size <= BUFFER else self._slices(data)
+
+    async def _slices(self, data: bytes) -> AsyncIterator[bytes]:
+        # in one piece it would be copied whole in one turn of the event loop
+        view = memoryview(data)
+        for start in range(0, self.size, BUFFER):
+            yield bytes(view[start : start + BUFFER])
+        del data, view
+        self._sent()
+
+
 @asynccontextmanager
 async def exchange(
-    client: aiohttp.ClientSession, method: str, url: str, *, headers: list[tuple[str, str]], body: bytes | None
+    client: aiohttp.ClientSession, method: str, url: str, *, headers: list[tuple[str, str]], body: Outgoing | None
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     """Yield the answer once its head is there; the connection is closed where the answer is not read to its end.
 
@@ -49,24 +72,17 @@ async def exchange(
     Raises:
         Unreachable: there was no answer.
     """
-    large = body is not None and len(body) > BUFFER
-    sized = [*headers, ("content-length", str(len(body)))] if body is not None and large else headers
-    data = _slices(body) if body is not None and large else body
+    sized = [*headers, ("content-length", str(body.size))] if body and body.size > BUFFER else headers
     try:
-        response = await client.request(method, url, headers=sized, data=data, allow_redirects=False)
+        response = await client.request(
+            method, url, headers=sized, data=body.take() if body else None, allow_redirects=False
+        )
     except FAILURES as error:
         raise Unreachable(_words(error)) from None
     try:
         yield response
     finally:
         response.close()
-
-
-async def _slices(body: bytes) -> AsyncIterator[bytes]:
-    # in one piece it would be copied whole in one turn of the event loop
-    view = memoryview(body)
-    for start in range(0, len(body), BUFFER):
-        yield bytes(view[start : start + BUFFER])
 
 
 async def pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
