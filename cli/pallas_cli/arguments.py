@@ -12,6 +12,7 @@ from pallas_contract import names
 
 MODULES: Mapping[str, str] = {
     "init": "pallas_cli.project.init",
+    "add": "pallas_cli.project.add",
     "up": "pallas_cli.runtime",
     "call": "pallas_cli.talk.call",
     "chat": "pallas_cli.talk.chat",
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="pallas", description="Make, run, ask and look after a fleet of MCP agents.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_init(verbs)
+    _add_add(verbs)
     _add_up(verbs)
     _add_call(verbs)
     _add_chat(verbs)
@@ -83,6 +85,32 @@ def _add_init(verbs: Any) -> None:
     init = _add(verbs, "init", "make a project that runs at once, without a key", example="pallas init desk")
     init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="default: this folder")
     init.add_argument("--example", choices=EXAMPLES, help="copy this fleet of the kit instead of a first one")
+
+
+def _add_add(verbs: Any) -> None:
+    add = _add(verbs, "add", "add an agent, a service or an outside MCP server", example="pallas add agent scout")
+    kinds = add.add_subparsers(dest="kind", required=True, metavar="KIND")
+    agent = _add(kinds, "agent", "a module or a card, and its entry in agents.yaml", example="pallas add agent scout")
+    agent.add_argument("--card", action="store_true", help="a card in Markdown instead of a module")
+    text = "an MCP server that the fleet brings along, in agents.yaml"
+    service = _add(kinds, "service", text, example="pallas add service weather")
+    service.add_argument("--image", metavar="IMAGE", help="somebody's image instead of a module; needs --port")
+    text = "an outside MCP server, in fast-agent's configuration"
+    server = _add(kinds, "server", text, example="pallas add server search --url https://search.example/mcp")
+    where = server.add_mutually_exclusive_group(required=True)
+    where.add_argument("--url", type=_url, metavar="URL", help="where it answers")
+    where.add_argument("--command", nargs=argparse.REMAINDER, help="what starts it beside the agent, on stdio; last")
+    for kind in (agent, service, server):
+        kind.add_argument("name", metavar="NAME")
+        _add_file(kind)
+    for kind in (agent, service):
+        kind.add_argument("--port", type=int, metavar="PORT", help="default: the next that is free in agents.yaml")
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError(text)
+    return text
 
 
 def _add_up(verbs: Any) -> None:

@@ -89,6 +89,7 @@ ELSEWHERE = {
         "registry/registration/registrar": "tests/registry/registration/test_registered.py",
     },
     "files that a command writes, tested as it writes them": {
+        "cli/project/additions": "tests/cli/project/test_add.py",
         "cli/project/examples": "tests/cli/project/test_init.py",
         "cli/project/starter": "tests/cli/project/test_init.py",
     },

@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
         agent, message = starter.AGENT, starter.MESSAGE
     beside = {path: text for path, text in starter.beside().items() if path not in files}
     retained = sorted(path for path in beside if (folder / path).exists())
-    _refuse_present(folder, files)
+    refuse_present(folder, files)
     write(folder, {**files} | {path: text for path, text in beside.items() if path not in retained})
     out = sys.stdout
     out.writelines(f"wrote {folder / path}\n" for path in sorted({*files, *beside} - set(retained)))
@@ -70,8 +70,13 @@ def write(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
         raise
 
 
-def _refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
-    hint = "nothing was written; take another folder, or add to this project with `pallas add`"
+def refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
+    """Refuse, by name, files that are below `folder` already.
+
+    Raises:
+        Refused: with one problem per file.
+    """
+    hint = "nothing was written: choose another name or folder"
     present = [path for path in sorted(files) if (folder / path).exists() or (folder / path).is_symlink()]
     if present:
         raise Refused([Problem(Where(str(folder / path)), "is there already", hint) for path in present])

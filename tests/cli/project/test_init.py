@@ -66,7 +66,7 @@ def test_nothing_is_written_where_a_file_of_the_project_is(tmp_path: Path, capsy
     assert command.main(["init", str(tmp_path)]) == 2
     assert written(tmp_path) == {"agents/desk.py": "mine"}
     error = capsys.readouterr().err
-    assert f"{tmp_path}/agents.yaml: is there already\n    nothing was written; " in error
+    assert f"{tmp_path}/agents.yaml: is there already\n    nothing was written" in error
     assert f"{tmp_path}/agents/desk.py: is there already\n" in error
 
 
