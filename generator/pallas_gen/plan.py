@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
+from pallas_contract.fleet import images
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.base import Resources
 from pallas_contract.fleet.fastagent import Config
@@ -140,6 +141,8 @@ class Plan:
     """The kit's agent image, from which one of the fleet is made."""
     python_image: str
     """The image with Python that the kit's are built from."""
+    own_images: frozenset[str]
+    """Names that `pallas-gen build` gives to what it builds: the kit's images, and those of the fleet."""
     built: tuple[BuiltImage, ...]
     """Images to build for agents and services that need more than it has, sorted."""
     recipe: Recipe
@@ -193,6 +196,10 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         config=project.config,
         base_image=fleet.image.base,
         python_image=fleet.image.python,
+        own_images=frozenset(
+            {fleet.image.base, images.image_name(fleet.image.names, images.REGISTRY)}
+            | {image.image for image in built.values()}
+        ),
         built=tuple(sorted(set(built.values()), key=lambda image: image.image)),
         recipe=recipe.common_recipe(needs),
     )

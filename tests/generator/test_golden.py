@@ -61,6 +61,22 @@ def test_docker_compose_accepts_it(example: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.docker
+@pytest.mark.parametrize("option", [[], ["--build"]], ids=["up", "up --build"])
+def test_up_without_images_says_what_makes_them(option: list[str], tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PALLAS_IMAGES", "nowhere-{name}:1")
+    copy = shutil.copytree(FIRST, tmp_path / "hello")
+    loaded = load.load(copy / "agents.yaml", os.environ)
+    plan = build_plan(loaded.fleet, loaded.config, loaded.project)
+    (copy / "compose.yaml").write_text(compose.render(plan, HERE, contents.read(copy, plan))[compose.FILE])
+    command = ["docker", "compose", "--project-name", f"nowhere-{os.getpid()}", "up", "--detach", *option]
+    done = subprocess.run(command, check=False, cwd=copy, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert "this image is made by pallas-gen build" in last
+    assert "denied" not in done.stderr
+
+
 def _config(folder: Path) -> subprocess.CompletedProcess[str]:
     command = ["docker", "compose", "config", "-q"]
     return subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=300)

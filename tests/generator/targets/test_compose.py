@@ -193,6 +193,33 @@ def test_text_that_other_parsers_read_as_something_else_is_quoted(text: str) -> 
     assert f'k: "{text}"' in yaml_out.dump({"k": text}, source="s", override="o")
 
 
+@pytest.mark.parametrize(
+    ("more", "made_here"),
+    [
+        ("", {"top", "left", "right", "tools", "registry"}),
+        ("image: {names: '{name}-of-mine:1'}\n", {"top", "left", "right", "tools", "registry"}),
+        ("image: {names: 'ghcr.io/team/{name}'}\n", set()),
+        ("image: {names: 'team/{name}'}\n", set()),
+        ("image: mine:1\n", {"registry"}),
+        ("image: {registry: 'mine:1'}\n", {"top", "left", "right", "tools"}),
+    ],
+)
+def test_no_registry_is_asked_for_what_is_made_here(plan, more: str, made_here: set[str]) -> None:
+    services = document(plan(GRAPH + more))["services"]
+    assert {name for name, service in services.items() if service.get("pull_policy") == "never"} == made_here
+    told = [service["build"]["context"] for service in services.values() if "build" in service]
+    assert len(told) == len(made_here)
+    assert {text for text in told if "pallas-gen build" not in text} == set()
+
+
+def test_an_image_of_the_fleet_is_made_here_and_one_of_others_is_not(plan) -> None:
+    others = "  db: {image: 'redis:8', port: 6379, provides: other, url: 'http://localhost:6379/'}\n"
+    services = document(plan(GRAPH + others, requirements__txt="six\n"))["services"]
+    assert services["top"]["image"].startswith("my-fleet-agent:")
+    assert services["top"]["pull_policy"] == "never"
+    assert "build" not in services["db"]
+
+
 def test_bytes_are_a_function_of_input(plan) -> None:
     assert compose.render(plan(GRAPH), HERE, Contents()) == compose.render(plan(GRAPH), HERE, Contents())
 

@@ -24,6 +24,8 @@ RECORD = "x-pallas-files"
 """Digest of each file and folder that was mounted when compose.yaml was written. Compose passes over it; by it
 `pallas-gen verify` can name what changed."""
 _NOTE = "Images that are not here: `pallas-gen build`."
+NOT_BUILT_HERE = "this image is made by pallas-gen build, not by compose build or up --build"
+"""No folder: what compose says of a missing image is `unable to prepare context: path "..." not found`."""
 TELEMETRY = "telemetry"
 """Network of the agents and a collector that the user puts there. Docker answers for a name from the first of a
 container's networks by name (measured: Engine 26), so this one must sort behind those of the calls: on it no agent
@@ -70,6 +72,7 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
     """Return one service. `networks` are those it joins, sorted by name, with the hosts on each."""
     service: Tree = {
         "image": workload.image,
+        **_origin(plan, workload),
         **_start(workload),
         "environment": dict(sorted(({**workload.env, **_listen_on(workload, networks)}).items())),
     }
@@ -95,6 +98,17 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
     labels = {f"{LABEL}.kind": workload.kind, f"{LABEL}.name": workload.name}
     service["labels"] = labels | dict(sorted(workload.labels.items()))
     return service | _hardening(workload)
+
+
+def _origin(plan: Plan, workload: Workload) -> Tree:
+    """Return what keeps compose from asking a registry for an image that `pallas-gen build` makes here.
+
+    A name without a slash is one of Docker's own library, where nobody has it: `up` ended in "pull access denied". An
+    image that cannot be pulled is built, and where compose cannot it says the path of the context (decision 0030).
+    """
+    if workload.image not in plan.own_images or "/" in workload.image:
+        return {}
+    return {"pull_policy": "never", "build": {"context": NOT_BUILT_HERE}}
 
 
 def _start(workload: Workload) -> Tree:
