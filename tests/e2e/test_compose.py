@@ -259,6 +259,30 @@ async def test_an_added_agent_appears_and_disturbs_no_other(up):
     assert "scout" not in await scenario.states(up.url("registry"))
 
 
+async def test_edited_code_is_run_by_who_gets_it_and_disturbs_no_other(up):
+    """`up` alone sees nothing of it: the same paths are mounted. What compose reads changes when it is written anew.
+
+    Nobody depends on harper: compose before 2.29.4 makes those anew too that depend on one which it makes anew.
+    """
+    ids = {service: container.id for service, container in up.containers().items()}
+    module = up.config.parent / "agents" / "harper.py"
+    text = module.read_text()
+    edited_text = module.with_name("edited")  # as an editor saves: the old file is replaced, not written to
+    edited_text.write_text(f'{text}\nprint("edited code is run")\n')
+    edited_text.rename(module)
+    await asyncio.to_thread(up.up)
+    assert {service: container.id for service, container in up.containers().items()} == ids
+    await asyncio.to_thread(up.generate)
+    await asyncio.to_thread(up.up)
+    after = {service: container.id for service, container in up.containers().items()}
+    assert {service for service in ids if ids[service] != after[service]} == {"harper"}
+    assert b"edited code is run" in up.container("harper").logs()
+    module.write_text(text)
+    await asyncio.to_thread(up.generate)
+    await asyncio.to_thread(up.up)
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
+
+
 async def behind_a_proxy(stack: Stack) -> None:
     """The registry publishes the public URL, and the agent answers to that name as a proxy passes it on, only to it."""
     entry = (await scenario.catalogue(stack.url("registry")))["hello"]
@@ -334,11 +358,14 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         (config.parent / "agents" / "scout.md").write_text(SCOUT_CARD)
         port = free_port()
         config.write_text(text.replace("agents:\n", "agents:" + SCOUT.format(port=port), 1))
+        async with asyncio.timeout(60):
+            while "scout" not in await scenario.states(stack.url("registry")):
+                await asyncio.sleep(0.2)
+        now = stack.container("registry")
+        assert (now.id, now.attrs["State"]["StartedAt"]) == (registry.id, registry.attrs["State"]["StartedAt"])
         stack.generate()
         stack.up()
         await scenario.until_states(stack.url("registry"), {"hello": "ok", "scout": "ok"}, within=60)
-        now = stack.container("registry")
-        assert (now.id, now.attrs["State"]["StartedAt"]) == (registry.id, registry.attrs["State"]["StartedAt"])
         await says_why_it_refuses_its_input(stack)
 
 
