@@ -23,6 +23,9 @@ RUN = {
     "fleet-test": "tests/testing/test_plugin.py",
     "scripted-model": "tests/testing/model/test_docs.py",
     "offline": "tests/documentation/test_shell.py",
+    "conformance": "tests/testing/conformance/test_command.py",
+    "daedalus-asked": "tests/e2e/daedalus.py",
+    "break-something": "tests/e2e/test_compose.py",
     "missing-extra": "tests/packaging/test_wheel.py",
 }
 """Scenarios whose blocks are run as they stand, by where."""
@@ -33,6 +36,24 @@ READ = {
     "override": "changes to compose.yaml: merged by compose",
 }
 """Scenarios whose blocks are checked in this module, and how."""
+NOT_RUN = {
+    "CONTRIBUTING.md": "they make and run these tests",
+    "README.md": "`pip` would ask an index that has the kit, the wheel in tests/e2e/test_stranger.py; `make demo` in "
+    "tests/e2e/test_demo.py, and `make test` is this one",
+    "docs/access.md": "asks an agent on a fixed port; others in tests/agent_runtime/access/test_protected_agents.py",
+    "docs/commands.md": "call a fleet on fixed ports; each verb in tests/e2e/test_local.py",
+    "docs/daedalus.md": "installs, and starts `make demo`; the same program in tests/e2e/daedalus.py",
+    "docs/install.md": "they would ask an index that has the kit; the wheel in tests/e2e/test_stranger.py",
+    "docs/kubernetes.md": "for a release of the reader's; such options in tests/e2e/test_cluster_options.py",
+    "docs/release.md": "`gh` asks GitHub for what its workflow signed, `make audit` a service; `make release` "
+    "in a clone in tests/tools/supply_chain",
+    "docs/scripted-model.md": "serve until told to stop, or record a provider; both in tests/testing/model",
+    "docs/testing.md": "runs the reader's own tests; those of the page in tests/testing/test_plugin.py",
+    "examples/01-hello/README.md": "fixed ports; the examples on free ones in tests/e2e",
+    "examples/02-pallas/README.md": "the same",
+    "examples/03-data-pool/README.md": "the same; the Inspector that npx starts in tests/e2e/test_conformance.py",
+}
+"""Pages with blocks of `commands`, which are looked up and not run: why, and where something like them is run."""
 SHOWN = {"drawing": "boxes and arrows for people: neither commands nor a file"}
 """Blocks that are only shown, and why."""
 NOT_ASKED = {
@@ -66,6 +87,10 @@ def test_every_block_has_a_scenario_and_every_scenario_a_block() -> None:
     assert [text for text, block in zip(unknown, BLOCKS, strict=True) if block.scenario not in scenarios] == []
     assert scenarios - {block.scenario for block in BLOCKS} == set()
     assert len(BLOCKS) > 50
+
+
+def test_who_looks_a_command_up_only_says_why() -> None:
+    assert {block.page for block in of("commands")} == set(NOT_RUN)
 
 
 def test_only_drawings_are_shown_only() -> None:

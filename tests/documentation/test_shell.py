@@ -5,6 +5,7 @@ Those that need agents, containers or a cluster are run by the end-to-end tests.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -51,6 +52,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tools / name).write_text(STAND_IN)
         (tools / name).chmod(0o755)
     fleets.check(folder, "", CONFIG)
+    for downloaded in (
+        folder,
+        folder / "dist",
+    ):  # a release, with names alone in its sums
+        downloaded.mkdir(exist_ok=True)
+        (downloaded / "chart.tgz").write_text("x")
+        (downloaded / "SHA256SUMS").write_text(f"{hashlib.sha256(b'x').hexdigest()}  chart.tgz\n")
     shutil.copytree(ROOT / "examples" / "02-pallas", folder / "examples" / "02-pallas")
     (folder / ".venv" / "bin").symlink_to(Path(shutil.which("pallas-gen") or "pallas-gen").parent)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")

@@ -131,6 +131,19 @@ async def an_instance_is_registered_by_its_url_and_its_agents_are_shown(daedalus
     assert wrong.status_code == 422
 
 
+async def the_requests_of_the_page_are_answered(daedalus: Daedalus) -> None:
+    (block,) = blocks.of("daedalus-asked")
+    await daedalus.attach("home")
+    script = block.text.replace("http://127.0.0.1:8000", str(daedalus.client.base_url).rstrip("/"))
+    command = ("sh", "-e", "-c", script)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    printed = (await process.communicate())[0].decode()
+    assert process.returncode == 0
+    assert '"badge"' in printed
+    assert "Engineering, asking from " in printed
+    assert "daedalus_agent_health{" in printed
+
+
 async def attaching_connects_a_workspace_to_every_agent_and_detaching_to_none(daedalus: Daedalus) -> None:
     """Workspace attachment: 1 to 4."""
     await daedalus.attach("other")
@@ -215,4 +228,5 @@ SENTENCES: list[Sentence] = [
     progress_is_one_line_that_is_replaced_until_the_answer,
     an_agent_in_error_blocks_chat_and_a_degraded_one_warns,
     the_example_of_its_page_gets_an_answer,
+    the_requests_of_the_page_are_answered,
 ]

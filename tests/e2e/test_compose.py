@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp import Client
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client, probe
 from pallas_testing.fleet.start import Running
+from tests.documentation import blocks
 from tests.ports import free_port
 
 from . import collector, daedalus, scenario
@@ -227,6 +229,24 @@ async def test_daedalus(up):
 
 async def test_the_registry_follows_a_crash(up):
     await scenario.registry_follows_a_crash(up.url("registry"), f"{up.url('harper')}/mcp", up)
+
+
+async def test_what_the_readme_breaks(up):
+    (block,) = blocks.of("break-something")
+    script = block.text.replace("http://127.0.0.1:24100", up.url("registry"))
+    here = f"--project-name {up.project} -f {up.config.parent}/compose.yaml"
+    command = ["sh", "-e", "-c", script.replace("-f examples/02-pallas/compose.yaml", here)]
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, command, check=False, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        assert '"tech-research"' in done.stdout
+        assert 'pallas_agent_health{agent="tech-research"}' in done.stdout
+        await scenario.until_states(up.url("registry"), {"tech-research": "error"}, within=60)
+    finally:
+        up.start("tech_research")
+    await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
 
 
 async def test_the_registry_follows_a_removed_and_recreated_container(up):

@@ -11,6 +11,7 @@ from pallas_testing import cli
 from pallas_testing.conformance import official
 from pallas_testing.conformance import run as run_module
 from pallas_testing.conformance.run import Question, Report
+from tests.documentation import blocks, commands
 
 from .breakable import REPLY, TURN, Agent, Hosts, Registry
 
@@ -37,6 +38,19 @@ def test_what_keeps_the_contract_ends_with_0(asked: list[Question], capsys: pyte
     assert capsys.readouterr().out.splitlines()[0] == f"agent {AGENT}"
     assert cli.main(["conformance", "http://registry.example"]) == 0
     assert asked[0].turn is None
+
+
+def test_the_commands_of_the_page_are_answered(asked: list[Question], capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks.of("conformance")
+    text = block.text.replace("http://127.0.0.1:24101/mcp", AGENT)
+    lines = commands.simple(text.replace("http://127.0.0.1:24100", "http://registry.example"))
+    ends = [(cli.main(words[1:]), capsys.readouterr().out.splitlines()[0]) for words in lines]
+    first = ["registry http://registry.example", f"agent {AGENT}", f"agent {AGENT}", "<?xml "]
+    assert [(code, line[: len(start)]) for (code, line), start in zip(ends, first, strict=True)] == [
+        (0, start) for start in first
+    ]
+    assert asked[2].turn is not None
+    assert asked[3].eras == ["2025-11-25", "2026-07-28"]
 
 
 def test_what_breaks_it_ends_with_1(asked: list[Question], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
