@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,18 @@ def test_a_newcomers_mistake_that_validate_refuses_is_refused(
     assert "Traceback" not in capsys.readouterr().err
     if case["name"] not in HERE:
         assert code == (2 if refused_by_validate(tmp_path) else 0)
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_port_in_use_is_named_and_refuses_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fleet that runs has its ports."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (project / "agents.yaml").write_text(FLEET.replace("8201", str(port)))
+        assert check.fleet(Path("agents.yaml"), {}) == 0
+    out, err = capsys.readouterr()
+    assert f"warning: agents.yaml:4:35 agents.jarvis.port: jarvis cannot listen on 127.0.0.1:{port}: address" in err
+    assert out == "agents.yaml: 2 agents can start, once the ports are free\n"
 
 
 def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

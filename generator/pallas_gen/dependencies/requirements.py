@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract.problems import Problem, Where
+from pallas_gen.dependencies import markers
 
 TextOf = Callable[[str], str | None]
 """Returns the text of a file by its path in the project, None where there is none."""
@@ -26,6 +27,7 @@ REQUIREMENTS = "requirements.txt"
 CANDIDATES = (PYLOCK, UV_LOCK, "requirements.lock", REQUIREMENTS, PYPROJECT)
 
 _PRESENT = frozenset({"pallas-kit", "fast-agent-mcp"})
+_OPTION = re.compile(r"\s--")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)[ =]\s*(\S+)")
 _LOCAL = re.compile(r"(-e|--editable)\b|\.{0,2}/|file:|\S+ ?@ ?file:")
@@ -49,11 +51,16 @@ def find(text_of: TextOf, path: str | None, problems: list[Problem]) -> Files:
 
 
 def packages(files: Files) -> frozenset[str]:
-    """Return the names of the packages that are installed by `files`, as they are written."""
+    """Return the names of the packages that are installed by `files` into the image, as they are written."""
     if UV_LOCK in files:
         return _exported(_tables(tomllib.loads(files[UV_LOCK]), "package"))
-    matches = (_NAME.match(line) for line in files.get(REQUIREMENTS, "").splitlines())
-    return frozenset(match[0] for match in matches if match)
+    lines = [line for line in files.get(REQUIREMENTS, "").splitlines() if markers.applies(_marker(line))]
+    return frozenset(match[0] for line in lines if (match := _NAME.match(line)))
+
+
+def _marker(line: str) -> str:
+    """Return the marker of a requirement, empty where it has none; hashes and other options come behind it."""
+    return _OPTION.split(line.partition(";")[2], maxsplit=1)[0]
 
 
 def _exported(tables: Sequence[Mapping[str, Any]]) -> frozenset[str]:
@@ -75,6 +82,8 @@ def _exported(tables: Sequence[Mapping[str, Any]]) -> frozenset[str]:
             optional = table.get("optional-dependencies")
             extras = optional if isinstance(optional, Mapping) else {}
             for edge in _tables(extras, extra) if extra else _tables(table, "dependencies"):
+                if not markers.applies(str(edge.get("marker", ""))):
+                    continue
                 pending += [(edge["name"], text) for text in ("", *map(str, _list(edge, "extra")))]
     return frozenset(name for name, _ in reached) - set(projects)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 
 from pallas_contract.fleet.fastagent import Command
 from pallas_contract.problems import Problem
@@ -15,10 +16,10 @@ The packages of `uvx` and `npx` are put into the fleet's image, and Node with th
 """
 
 
-def missing(commands: Mapping[str, Command]) -> Iterator[Problem]:
+def missing(commands: Mapping[str, Command], find: Callable[[str], str | None] = shutil.which) -> Iterator[Problem]:
     """Yield a warning per server that no image will have; a path is taken for a delivered file.
 
-    As a process the agent starts it all the same, with what this machine has.
+    As a process the agent starts it all the same, with what this machine has: what `find` gives a path for.
     """
     for command in commands.values():
         program = command.program
@@ -31,4 +32,7 @@ def missing(commands: Mapping[str, Command]) -> Iterator[Problem]:
             hint = (
                 "set `image.agent` to an image that has it, bring the server along under `services`, or call it by URL"
             )
+            if not command.own_path and not find(program):
+                message = f"there is no program `{program}`, neither here nor in the agent image: it never starts"
+                hint = f"correct the name or install it; for containers {hint}"
             yield Problem(command.where, message, hint, "warning")

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pallas_agent_runtime import prepare, serve
-from pallas_agent_runtime.local import supervisor
+from pallas_agent_runtime.local import ports, supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
 from pallas_contract.fleet import fastagent_files
@@ -75,11 +75,13 @@ def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool =
     problems: list[Problem] = []
     try:
         resolved, problems = load.check(path.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
-        members, _, more = supervisor.read(path.absolute(), environ)
+        members, tree, more = supervisor.read(path.absolute(), environ)
     except Refused as refused:
         _print(map(str, sorted({*problems, *refused.problems})))
         return INPUT
-    problems = sorted({*problems, *more})
+    # A warning: it is free again once whoever has it has ended.
+    busy = ports.taken(members, tree, str(path.absolute()))
+    problems = sorted({*problems, *more, *busy})
     refused_files = {problem.where.file for problem in problems if problem.level == "error"}
     agents = _loadable(resolved, path.name, refused_files)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
@@ -88,7 +90,8 @@ def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool =
     _print(dict.fromkeys(blocks))
     code = max([INPUT if refused_files else OK, *(code for code, _ in results)])
     if code == OK:
-        sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start\n")
+        once = ", once the ports are free" if busy else ""
+        sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start{once}\n")
     return code
 
 

@@ -98,7 +98,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     fast.check_models(loaded, settings, prepared.default_model, references)
     provider, model = fast.resolve_model(prepared.default_model, references)
     fast.register_model(replace(prepared.model, model=model), provider)
-    checked = preflight.targets(prepared.config.data, provider, model, os.environ)
+    prefixes = fast.prefixes(loaded, prepared.default_model, references)
+    checked = preflight.targets(prepared.config.data, provider, model, os.environ, named=prefixes)
     used = loaded.servers | settings.peers.keys()
     downstream = Downstream({name: target for name, target in prepared.endpoints.items() if name in used})
     try:

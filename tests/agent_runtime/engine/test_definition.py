@@ -103,6 +103,30 @@ def test_what_a_container_lacks_may_be_the_projects_own(toolkit: Any, tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("requirements", "named"),
+    [
+        (None, False),
+        ("six\n", False),
+        ("# made-up-package\n", False),
+        ("six\nMade_Up.package>=1 ; x\n", True),
+    ],
+)
+def test_what_the_requirements_name_is_installed_by_them(
+    toolkit: Any, tmp_path: Path, requirements: str | None, named: bool
+) -> None:
+    files = {"made_bad.py": "import made_up_package.inner"} | (
+        {"requirements.txt": requirements} if requirements else {}
+    )
+    toolkit.write_files(tmp_path, files)
+    settings = own(tmp_path, module="made_bad")
+    command = f"install what requirements.txt names: `{sys.executable} -m pip install -r {tmp_path}/requirements.txt`"
+    for placement in ("local", "container"):  # nobody installs anything in a container
+        with pytest.raises(Refused) as refused:
+            load(replace(settings, placement=placement))
+        assert (command in str(refused.value)) is (named and placement == "local")
+
+
+@pytest.mark.parametrize(
     ("code", "message"),
     [
         (None, "there is no module `made_bad`\n    create made_bad.py in {folder}, or correct the name"),

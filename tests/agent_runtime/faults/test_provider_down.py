@@ -64,7 +64,7 @@ async def test_a_provider_that_was_down_at_the_start_is_noticed(
     url = f"http://127.0.0.1:{port}" + ("/v1" if name == "openai" else "")
     with agent(toolkit, tmp_path, name, {name: url}) as agents:
         page = await asyncio.to_thread(checked, toolkit, agents, name)
-        wanted = ("degraded", f"LLM: {name}: connection refused")
+        wanted = ("degraded", f"LLM: {name}: connection refused (127.0.0.1:{port})")
         assert (page["status"], page["message"]) == wanted
         for era in ERAS:
             answer = await said(agents, era)
@@ -77,7 +77,10 @@ async def test_a_provider_that_was_down_at_the_start_is_noticed(
         assert f'pallas_llm_preflight_ok{{provider="{name}"}} 1.0' in agents.get("scout", "/metrics")[1].splitlines()
         assert provider.posted == 0
         lines = [json.loads(line) for line in agents.log("scout").read_text().splitlines()]
-        assert [line["reason"] for line in lines if line["event"] == "preflight"] == ["connection refused", "ok"]
+        assert [line["reason"] for line in lines if line["event"] == "preflight"] == [
+            f"connection refused (127.0.0.1:{port})",
+            "ok",
+        ]
 
 
 async def test_only_the_active_provider_degrades_and_a_hang_ends_after_five_seconds(

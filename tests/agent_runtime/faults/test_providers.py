@@ -93,9 +93,13 @@ async def test_one_question_is_asked_as_the_provider_wants_it(
 
 
 async def test_who_is_not_there_is_told_from_who_cannot_be_trusted(parts: Any, toolkit: Any) -> None:
-    assert await check(provider("openai", f"http://127.0.0.1:{toolkit.free_port()}")) == "connection refused"
+    nobody = f"127.0.0.1:{toolkit.free_port()}"
+    assert await check(provider("openai", f"http://{nobody}")) == f"connection refused ({nobody})"
     with parts.providing(parts.Provider()) as url:
-        assert await check(provider("openai", url.replace("http:", "https:"))) == "TLS error"
+        assert (
+            await check(provider("openai", url.replace("http:", "https:")))
+            == f"TLS error ({url.removeprefix('http://').partition('/')[0]})"
+        )
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

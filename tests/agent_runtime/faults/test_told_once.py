@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import structlog
 
 from pallas_agent_runtime.health.downstream import Downstream
@@ -52,3 +53,16 @@ async def test_a_provider_is_told_of_when_what_it_says_changes() -> None:
         ("info", "preflight", "openai", "ok"),
     ]
     assert "sk-secret" not in str(lines)
+
+
+@pytest.mark.parametrize(("named", "level"), [(True, "warning"), (False, "info")])
+async def test_a_provider_that_nobody_runs_on_is_no_trouble(named: bool, level: str) -> None:
+    async def check(provider: ProviderTarget) -> str:
+        return "name not found"
+
+    provider = ProviderTarget("openai", "openai", "http://llm", "sk-secret", named=named)
+    with structlog.testing.capture_logs() as lines:
+        await Preflight([provider], check).refresh(provider)
+    note = {} if named else {"note": "its key is set, but no agent here runs on it"}
+    expected = {"event": "preflight", "provider": "openai", "reason": "name not found", "log_level": level}
+    assert lines == [expected | note]

@@ -63,7 +63,12 @@ def raising(error: Exception) -> Any:
         (active(), httpx.Response(200, text="<html>"), "gave no valid answer"),
         (active(), httpx.Response(200, json=["x"]), "gave no valid answer"),
         (active(), httpx.Response(200, json={"data": [1]}), "gave no valid answer"),
-        (active(), raising(httpx.ConnectError("no")), "connection refused"),
+        (active(), raising(httpx.ConnectError("no")), "connection refused (llm)"),
+        (
+            active(base_url="http://me:key@llm:81/x?key=y"),
+            raising(httpx.ConnectError("")),
+            "connection refused (llm:81)",
+        ),
         (active(), raising(httpx.ReadError("no")), "connection lost"),
         (active(), raising(TimeoutError()), "no answer in 5 s"),
         (active(base_url="://bad"), models("m"), "base_url is no URL"),

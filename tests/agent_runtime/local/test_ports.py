@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pallas_agent_runtime.local.listeners import Listener
-from pallas_agent_runtime.local.ports import HeldPort, held
+from pallas_agent_runtime.local.ports import HeldPort, held, taken
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract.fleet import source
 from pallas_contract.fleet.source import Source
@@ -115,3 +115,36 @@ def test_every_port_in_use_is_a_problem_that_names_who_has_it(at, tree: Source, 
         f"    stop what has it (`ss -ltnp sport = :{second}`; or a `pallas` that is starting), or change the port",
     ]
     sockets.reserve("127.0.0.1", third).close()
+
+
+def test_a_port_in_use_is_a_warning_unless_the_fleet_itself_has_it(at, tree: Source, ports: list[int]) -> None:
+    first, second, third = ports
+    members = [at("research", first), at("tech", second), at("registry", third, "registry")]
+    holders = {first: [Listener(12, "python3", "ab/research", "/x/agents.yaml")], second: [Listener(13, "nginx")]}
+    with socket.create_server(("127.0.0.1", first)), socket.create_server(("127.0.0.1", second)):
+        (problem,) = taken(members, tree, "/x/agents.yaml", lambda port: holders.get(port, []))
+        place = "warning: agents.yaml:4:10 agents.tech.port: "
+        assert str(problem).startswith(f"{place}tech cannot listen on 127.0.0.1:{second}")
+        assert len(taken(members, tree, "/y/agents.yaml", lambda port: holders.get(port, []))) == 2
+    assert taken(members, tree, "/x/agents.yaml", lambda _: []) == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "hint"),
+    [
+        (
+            Listener(12, "docker-proxy"),
+            "a container has it, `docker ps --filter publish={0}` says which: stop that, or",
+        ),
+        (
+            Listener(),
+            "stop it (`sudo ss -ltnp sport = :{0}`; where it is a container, `docker ps --filter publish={0}`",
+        ),
+    ],
+    ids=["of a container", "of another user"],
+)
+def test_a_port_of_a_container_is_told_with_how_to_find_it(
+    at, tree: Source, port: int, holder: Listener, hint: str
+) -> None:
+    with socket.create_server(("127.0.0.1", port)), held([at()], tree, lambda _: [holder]) as (_, (problem,)):
+        assert problem.hint.startswith(hint.format(port))

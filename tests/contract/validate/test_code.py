@@ -91,7 +91,7 @@ def test_an_application_that_is_made_elsewhere() -> None:
         (
             AGENT % ', servers=["wether"]',
             "planner.py:3:38: there is no MCP server `wether`",
-            "did you mean `weather`? add it to `mcp: {servers: ...}` in fastagent.config.yaml, or to `services` in",
+            "did you mean `weather`? else add it to `mcp: {servers: ...}` in fastagent.config.yaml, or to",
         ),
         (AGENT % ', servers=["model"]', "planner.py:3:38: `model` is a model, not an MCP server", "remove it"),
         (AGENT % ', model="gpt4o"', "planner.py:3:35: fast-agent knows no model `gpt4o`", "did you mean `gpt-4o`?"),

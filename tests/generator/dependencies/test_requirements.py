@@ -187,6 +187,20 @@ def test_the_same_packages_of_a_uv_lock_count_and_are_installed(tmp_path: Path, 
         ({"requirements__txt": "six\n", "pyproject__toml": PYPROJECT % '"idna"'}, {"six"}),
         ({"pyproject__toml": PYPROJECT % '"httpx>=0.28", "yarl"'}, {"httpx", "yarl"}),
         ({"pylock__toml": PYLOCK}, {"six"}),
+        (
+            {"requirements__txt": 'pywin32; sys_platform == "win32"\nsix ; os_name == "posix" --hash=sha256:0\n'},
+            {"six"},
+        ),
+        ({"pyproject__toml": PYPROJECT % '"pywin32; sys_platform == \'win32\'", "six"'}, {"six"}),
+        (
+            {
+                "pyproject__toml": PYPROJECT % '"six"',
+                "uv__lock": '[[package]]\nname = "own"\nsource = {virtual = "."}\ndependencies = [{name = "six"},'
+                ' {name = "pywin32", marker = "sys_platform == \'win32\'"}]\n'
+                '[[package]]\nname = "six"\n[[package]]\nname = "pywin32"\n',
+            },
+            {"six"},
+        ),
         ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": UV_LOCK}, {"six", "requests", "idna", "pysocks"}),
         ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": '[[package]]\nname = "six"\n'}, {"six"}),
         ({"pyproject__toml": PYPROJECT % '"six"', "uv__lock": "package = 1\n"}, set()),

@@ -50,7 +50,6 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
 
     One that may fail (`try`, `if TYPE_CHECKING`) is the user's own care.
     """
-    declared = {normalized(name) for name in distributions}
     for name, node in _unconditional(module.tree.body):
         top = name.partition(".")[0]
         if f"{name}.".startswith(f"{_FASTMCP}."):
@@ -61,12 +60,19 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
             yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
         if top in sys.stdlib_module_names or top in _image() or _local(name, text_of):
             continue
-        package = _BROUGHT_BY.get(top, top)
-        if not any(normalized(word) in entry for word in (top, package) for entry in declared):
+        if not is_brought(top, distributions):
+            package = _BROUGHT_BY.get(top, top)
             message = f"imports `{top}`, which the agent image does not have"
             name_it = f"name `{package}` in requirements.txt beside agents.yaml (with a uv.lock: `uv add {package}`)"
             hint = f"{name_it}, or set `image.agent`"
             yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
+
+
+def is_brought(module: str, distributions: Collection[str]) -> bool:
+    """Return whether one of the packages brings a top-level module, as far as their names tell."""
+    declared = {normalized(name) for name in distributions}
+    words = (module, _BROUGHT_BY.get(module, module))
+    return any(normalized(word) in entry for word in words for entry in declared)
 
 
 def normalized(name: str) -> str:

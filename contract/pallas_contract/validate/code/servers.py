@@ -45,6 +45,6 @@ class Servers:
             hint = f"add it in {self._file}: `depends_on: [{', '.join([*fleet.agents[name].depends_on, server])}]`"
             return f"`{server}` is not in `depends_on` of `{name}`, so it cannot be called", hint
         nearest = self._suggestions.hint(server, self._names)
-        known = f"{nearest} " if nearest.startswith("did you mean") else ""
+        known = f"{nearest} else " if nearest.startswith("did you mean") else ""
         hint = f"{known}add it to `mcp: {{servers: ...}}` in {self._config.file}, or to `services` in {self._file}"
         return f"there is no MCP server `{server}`", hint

@@ -191,6 +191,12 @@ def resolve_model(text: str, references: Mapping[str, Mapping[str, str]] | None)
     return spec.provider.value, spec.model_name
 
 
+def prefixes(loaded: Loaded, default_model: str, references: Mapping[str, Mapping[str, str]] | None) -> frozenset[str]:
+    """Return the prefixes of the models of all agents; `default_model` is for those that name none."""
+    written = {data["config"].model or default_model for data in loaded.app.agents.values()}
+    return frozenset(resolve_model(model, references)[0] for model in written)
+
+
 def check_models(
     loaded: Loaded, settings: Settings, default_model: str, references: Mapping[str, Mapping[str, str]] | None
 ) -> None:
@@ -209,8 +215,7 @@ def check_models(
         message, hint = models.no_model(file.name)
         names = ", ".join(sorted(f"`{data['config'].name}`" for data in modelless))
         problems.append(settings.tree.problem(*keys, message=f"{names} {message}", hint=hint))
-    written = {data["config"].model or default_model for data in agents}
-    for prefix in sorted({resolve_model(model, references)[0] for model in written} & providers.IN_EXTRAS):
+    for prefix in sorted(prefixes(loaded, default_model, references) & providers.IN_EXTRAS):
         if packages := extras.missing(prefix, distribution=DISTRIBUTION):
             names = ", ".join(packages)
             message = f"models of `{prefix}` need what is not installed: {names}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_contract.problems import Refused
+from pallas_contract.validate.code import imports
+
+_REQUIREMENTS = "requirements.txt"
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def load_module(settings: Settings, name: str) -> ModuleType:
@@ -31,7 +36,7 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
             raise Refused([settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint)]) from None
-        hint = f"install the package that brings `{error.name}`, or remove the import{_undelivered(settings)}"
+        hint = f"{_installing(error.name or '', settings)}, or remove the import{_undelivered(settings)}"
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
     # A script that calls sys.exit() when imported must not end the agent without a message.
@@ -70,6 +75,16 @@ def importable(folder: Path) -> Iterator[None]:
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
     yield
+
+
+def _installing(module: str, settings: Settings) -> str:
+    """Return how to install what brings a module: with the project's requirements, where they name it."""
+    path = settings.project / _REQUIREMENTS
+    text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    named = [match[0] for line in text.splitlines() if (match := _PACKAGE.match(line))]
+    if settings.placement != "container" and imports.is_brought(module.partition(".")[0], named):
+        return f"install what {_REQUIREMENTS} names: `{sys.executable} -m pip install -r {path}`"
+    return f"install the package that brings `{module}`"
 
 
 def _undelivered(settings: Settings) -> str:

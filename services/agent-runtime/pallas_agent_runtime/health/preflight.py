@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +37,8 @@ class ProviderTarget:
     key: str = field(repr=False)
     model: str = ""
     active: bool = False
+    named: bool = False
+    """Whether a definition names a model of it itself."""
     needs_key: bool = False
     """Whether the address is the provider's own, where nobody gets in without a key."""
 
@@ -57,10 +59,13 @@ class Outcome:
         return not self.reason
 
 
-def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[str, str]) -> list[ProviderTarget]:
+def targets(
+    data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[str, str], *, named: Set[str] = frozenset()
+) -> list[ProviderTarget]:
     """List the active provider, and those with a key (seed 001, the table of Startup Preflight).
 
-    `data` is the configuration for fast-agent; `prefix` and `model` are those of the model that turns run on.
+    `data` is the configuration for fast-agent; `prefix` and `model` are those of the model that turns run on; `named`
+    are the prefixes of all models that definitions name.
     """
     checks: list[ProviderTarget] = []
     for provider in providers.CHECKED:
@@ -79,6 +84,7 @@ def targets(data: Mapping[str, Any], prefix: str, model: str, environ: Mapping[s
                     # The rest are options for fast-agent, which are in no provider's list.
                     model=model.partition("?")[0] if active else "",
                     active=active,
+                    named=not named.isdisjoint(provider.prefixes),
                     needs_key=url == provider.default_url,
                 )
             )
@@ -167,8 +173,10 @@ class Preflight:
             log.exception("preflight_failed", provider=provider.name)
         before = self.outcomes.get(provider.name)
         if before is None or before.reason != reason:
-            event = log.warning if reason else log.info
-            event("preflight", provider=provider.name, active=provider.active, reason=reason or "ok")
+            used = provider.active or provider.named
+            event = log.warning if reason and used else log.info
+            note = {} if used else {"note": "its key is set, but no agent here runs on it"}
+            event("preflight", provider=provider.name, reason=reason or "ok", **note)
         self.outcomes[provider.name] = Outcome(reason, self._clock())
         self._take_note()
         return self.outcomes[provider.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pallas_agent_runtime.local import guardian, listeners
@@ -17,6 +18,10 @@ from pallas_service.http import sockets
 
 FindListeners = Callable[[int], Sequence[Listener]]
 """The processes that listen on a port."""
+
+
+_OF_CONTAINERS = frozenset({"docker-proxy", "rootlesskit"})
+"""Programs that listen on the published ports of containers, for Docker and for one without root."""
 
 
 class Port(Protocol):
@@ -99,11 +104,35 @@ def held(
         yield ports, sorted(problems)
 
 
+def taken(
+    members: Iterable[Member], tree: Source, fleet: str, find: FindListeners = listeners.listeners
+) -> list[Problem]:
+    """Return a warning per port that others have now; those of members of `fleet`, an agents.yaml, are none."""
+    members = list(members)
+    with held(members, tree, find) as (ports, problems):
+        numbers = {tree.where(*member.place): address(member)[1] for member in members if member.name not in ports}
+    strangers = [problem for problem in problems if not _all_of(find(numbers[problem.where]), fleet)]
+    return [replace(problem, level="warning") for problem in strangers]
+
+
+def _all_of(holders: Sequence[Listener], fleet: str) -> bool:
+    return bool(holders) and all(holder.fleet == fleet for holder in holders)
+
+
 def _problem(member: Member, tree: Source, refusal: sockets.CannotListen, find: FindListeners) -> Problem:
     _, port = address(member)
-    holders = ", ".join(map(str, find(port)))
-    message = f"{member.name} {refusal}{f' by {holders}' if holders else ''}"
-    # A fleet that is starting holds its ports without listening, and no table shows who does.
-    hint = "stop it, or change the port"
-    unseen = f"stop what has it (`ss -ltnp sport = :{port}`; or a `pallas` that is starting), or change the port"
-    return tree.problem(*member.place, message=message, hint=hint if holders else unseen)
+    holders = find(port)
+    message = f"{member.name} {refusal}{f' by {", ".join(map(str, holders))}' if holders else ''}"
+    return tree.problem(*member.place, message=message, hint=_hint(port, holders))
+
+
+def _hint(port: int, holders: Sequence[Listener]) -> str:
+    """Return what to do about a port that others have."""
+    container = f"`docker ps --filter publish={port}`"
+    if any(holder.name in _OF_CONTAINERS for holder in holders):
+        return f"a container has it, {container} says which: stop that, or change the port"
+    if not holders:  # a fleet that is starting holds its ports without listening, and no table shows who does
+        return f"stop what has it (`ss -ltnp sport = :{port}`; or a `pallas` that is starting), or change the port"
+    if any(not holder.pid for holder in holders):
+        return f"stop it (`sudo ss -ltnp sport = :{port}`; where it is a container, {container}), or change the port"
+    return "stop it, or change the port"
