@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +67,8 @@ for tree in root.glob("[0-9]*/node_modules/.package-lock.json"):
         names.append((path.rpartition("node_modules/")[2], package["version"]))
 print(json.dumps(["==".join(name) for name in names]))
 """
+SEED = "5f0c9a71be24"
+"""The same in each run: a layer that docker has kept was built from the same words, and by the same steps."""
 HARDENED = ["--read-only", "--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges:true", "--init"]
 HARDENED += ["--user=10001:10001", "--tmpfs=/tmp:size=64m,mode=1777,noexec,nosuid,nodev"]
 
@@ -123,13 +123,11 @@ def locked(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    """Lock the servers, and build the image of the fleet from the layers that are here, but for what the code needs."""
+    """Lock the servers, and build the image of the fleet, from layers that are here where nothing changed."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "agents.yaml").write_text(FLEET)
-    canaries = Canaries(secrets.token_hex(6))
-    # no layer of another run is like this one, so that pip is asked and has the settings of this run
-    always = f'python_full_version != "9.9.{time.time_ns()}"'
-    (folder / "requirements.txt").write_text(f"humanize ; {always}\nfast-agent-mcp\n")
+    canaries = Canaries(SEED)
+    (folder / "requirements.txt").write_text("humanize\nfast-agent-mcp\n")
     for name in (".env", "id_rsa", "backup.sql"):
         (folder / name).write_text(f"KEY={canaries.plant(name)}\n")
     (folder / "scout.md").write_text(f"---\ntype: agent\nname: scout\nservers: [{', '.join(SERVERS)}]\n---\nHi\n")

@@ -61,12 +61,12 @@ def dockerfile(recipe: Recipe, comment: str, *, base: str, python: str, copies: 
         "comment": comment,
         "image": base,
         "python": python,
-        "files": list(_inputs(recipe)),
+        "inputs": [(stage, files) for stage, files in _inputs(recipe).items() if files],
         "servers": recipe.node or recipe.servers,
         # a uv.lock is read together with its pyproject.toml
         "requirements": "." if len(names_of_files) > 1 else next(iter(names_of_files), ""),
         "packages": " ".join(recipe.packages),
-        "mounts": f"--mount=type=bind,from=inputs,target=/build {SETTINGS}",
+        "mounts": f"--mount=type=bind,from=tools,target=/build {SETTINGS}",
         # the agent image has no pip: that of the image it is made from is lent to the build
         "pip": f"--mount=type=bind,from={python},source=/usr/local/lib/python3.13,target=/opt/pip",
         "copies": copies,
@@ -74,19 +74,26 @@ def dockerfile(recipe: Recipe, comment: str, *, base: str, python: str, copies: 
     return environment.get_template(f"{FILE}.j2").render(words)
 
 
-def _inputs(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield paths and texts of the files that the build reads."""
-    if not recipe.requirements and not recipe.servers and not recipe.node:
-        return
+def _inputs(recipe: Recipe) -> dict[str, list[tuple[str, str]]]:
+    """Return stage -> paths and texts of the files that a step of the build reads.
+
+    A stage for each reader, so that docker keeps the servers when a requirement changes.
+    """
+    servers = recipe.node or bool(recipe.servers)
+    if not recipe.requirements and not servers:
+        return {}
     from pallas_gen.dependencies import requirements
 
     folder = resources.files("pallas_gen.dependencies")
-    tools = recipe.servers or recipe.node or requirements.UV_LOCK in dict(recipe.requirements)
-    for name in ("bake.py", "launch.py", *(["tools.lock"] if tools else [])):
-        yield f"/{name}", (folder / name).read_text("utf-8")
-    yield "/servers.json", recipe.server_list()
-    for name, text in recipe.requirements:
-        yield f"/{name}", text if text.endswith("\n") else f"{text}\n"
+    tools = servers or requirements.UV_LOCK in dict(recipe.requirements)
+    programs = ("bake.py", *(["launch.py"] if servers else []), *(["tools.lock"] if tools else []))
+    return {
+        "tools": [(f"/{name}", (folder / name).read_text("utf-8")) for name in programs],
+        "server-list": [("/servers.json", recipe.server_list())] if servers else [],
+        "requirements": [
+            (f"/{name}", text if text.endswith("\n") else f"{text}\n") for name, text in recipe.requirements
+        ],
+    }
 
 
 def _literal(name: str) -> str:

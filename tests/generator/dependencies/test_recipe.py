@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pallas_contract import __version__
 from pallas_gen.targets.image import dockerfile
 
@@ -131,3 +133,19 @@ def test_servers_that_no_image_can_have_are_named(make, run) -> None:
     assert "mcp.servers.b.command: a variable stands in the name of its package: in a container" in err
     assert "mcp.servers.c.command: the agent image has no `deno`: in a container" in err
     assert "mcp.servers.d" not in err
+
+
+def test_another_requirement_builds_no_server_anew(plan, make) -> None:
+    """Docker keeps a stage whose text and whose inputs are the same."""
+    images(plan, make)
+    (make("").parent / "agents" / "scout.md").write_text("---\nname: scout\nservers: [f, n]\n---\nHi\n")
+    stages = []
+    for requirement in ("six\n", "humanize\n"):
+        (built,) = plan(FLEET % ("", ""), fastagent__config__yaml=CONFIG, requirements__txt=requirement).built
+        text = dockerfile(built.recipe, "x", base=BASE, python="python:9")
+        stages.append({part.partition("\n")[0].rpartition(" ")[2]: part for part in text.split("\nFROM ")[1:]})
+    first, second = stages
+    assert first.keys() >= {"tools", "server-list", "servers", "requirements"}
+    assert {name for name in first if first[name] != second[name]} == {"requirements"}
+    read = set(re.findall(r"from=([a-z-]+)", first["servers"]))
+    assert read == {"tools", "server-list"}
