@@ -59,14 +59,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
-    """Write for each mark the files of the tests that carry it, a line each, so that a later run reads no others."""
+    """Write for each mark the files of the tests that carry it, a line each, so that a later run reads no others.
+
+    `folder` is there only when all of them are: another run waits for it.
+    """
     files: dict[str, set[str]] = defaultdict(set)
     for item in items:
         for mark in item.iter_markers():
             files[mark.name].add(item.path.relative_to(ROOT).as_posix())
-    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    unfinished.mkdir(parents=True)
     for name, paths in files.items():
-        (folder / name).write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")
+        (unfinished / name).write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")
+    unfinished.rename(folder)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 name=$(basename "$report" .xml)
-if [ -n "${PALLAS_TEST_FILES:-}" ] && [ -e files ]; then cp -r files "$PALLAS_TEST_FILES"; fi
+if [ -n "${PALLAS_TEST_FILES:-}" ] && [ -e files ]; then cp -r files new && mv new "$PALLAS_TEST_FILES"; fi
 [ ! -e "crash-$name" ] || exit 3
 if [ -e "fail-$name" ]; then fault='<failure message="no"/>' code=1; else fault="" code=0; fi
 echo "<testsuites><testsuite><testcase classname='tests.$name' name='test_it' time='1.5'>$fault</testcase>" > "$report"
@@ -132,6 +133,22 @@ def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRe
     items = [item for item in request.session.items if item.path == request.path]
     conftest.list_files(items, tmp_path / "files")
     assert (tmp_path / "files/parametrize").read_text() == "tests/packaging/test_tools_test.py\n"
+
+
+def test_an_end_in_the_first_round_ends_the_one_beside_it(copy: Copy) -> None:
+    """It waits for the list of files, which does not come any more."""
+    copy.script(".venv/bin/python", "#!/bin/sh\nkill $PPID\nsleep 1\n")
+    assert copy.run("tools/test", CI="1").returncode != 0
+    end = time.monotonic() + 30
+    while left := working_in(copy.folder):
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+
+
+def working_in(folder: Path) -> list[str]:
+    """Return the processes whose working directory is `folder`."""
+    links = Path("/proc").glob("[0-9]*/cwd")
+    return [str(link) for link in links if os.path.realpath(link) == str(folder)]
 
 
 def test_no_round_waits_for_ever(copy: Copy) -> None:
