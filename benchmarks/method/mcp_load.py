@@ -1,14 +1,16 @@
 """MCP calls on their own core: one-shot ones without a session, or conversations of ten turns in one.
 
-    python -m benchmarks.method.mcp_load URL call|conversation TOOL ARGUMENTS EXPECTED CONNECTIONS SECONDS
+    python -m benchmarks.method.mcp_load URL call|conversation TOOL ARGUMENTS EXPECTED CONNECTIONS SECONDS TOKEN
 
-prints `{"calls": .., "seconds": .., "busy": ..}`; `busy` is the share of its core that the load itself took.
+prints `{"calls": .., "seconds": .., "busy": .., "median": ..}`; `busy` is the share of its core that the load itself
+took, `median` the seconds of one call or conversation.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -28,9 +30,16 @@ TOO_BUSY = 0.85
 """Share of its core above which the load, and not the server, may be what is measured."""
 
 
-def call(url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, server: int) -> Sample:
+def call(
+    url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, server: int, token: str = ""
+) -> Sample:
     """One-shot calls per second, and per CPU-second of process `server`; every answer must hold `expected`."""
-    return _measure(url, "call", tool, arguments, expected, seconds, server)
+    return _measure(url, "call", tool, arguments, expected, seconds, server, token)
+
+
+def latency(url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, token: str = "") -> Sample:
+    """Median seconds of one-shot calls that are made one after the other."""
+    return Sample(_run_apart(url, "call", tool, arguments, expected, 1, seconds, token)["median"])
 
 
 def converse(url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, server: int) -> Sample:
@@ -39,16 +48,36 @@ def converse(url: str, tool: str, arguments: dict[str, Any], expected: str, seco
 
 
 def _measure(
-    url: str, kind: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, server: int
+    url: str,
+    kind: str,
+    tool: str,
+    arguments: dict[str, Any],
+    expected: str,
+    seconds: float,
+    server: int,
+    token: str = "",
 ) -> Sample:
-    what = [url, kind, tool, json.dumps(arguments), expected, str(CONNECTIONS), str(seconds)]
-    command = ["taskset", "-c", str(LOAD), sys.executable, "-m", __name__, *what]
     before = cpu_seconds(server)
-    said = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    said = _run_apart(url, kind, tool, arguments, expected, CONNECTIONS, seconds, token)
     spent = cpu_seconds(server) - before
     if said["busy"] > TOO_BUSY:
         raise RuntimeError(f"the load took {said['busy']:.0%} of its core: it may be the bottleneck")
     return Sample(said["calls"] / said["seconds"], said["calls"] / spent)
+
+
+def _run_apart(
+    url: str,
+    kind: str,
+    tool: str,
+    arguments: dict[str, Any],
+    expected: str,
+    connections: int,
+    seconds: float,
+    token: str,
+) -> dict[str, float]:
+    what = [url, kind, tool, json.dumps(arguments), expected, str(connections), str(seconds), token]
+    command = ["taskset", "-c", str(LOAD), sys.executable, "-m", __name__, *what]
+    return dict(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
 
 
 class _Client:
@@ -88,22 +117,27 @@ class _Client:
 
 
 async def _run(
-    url: str, kind: str, tool: str, arguments: str, expected: str, connections: int, seconds: float
+    url: str, kind: str, tool: str, arguments: str, expected: str, connections: int, seconds: float, token: str
 ) -> dict[str, float]:
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections)) as http:
+    durations: list[float] = []
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=headers) as http:
         client = _Client(http, url, tool, arguments, expected)
         one = client.call if kind == "call" else client.conversation
         started, busy = time.perf_counter(), time.process_time()
 
         async def again_and_again() -> None:
             while time.perf_counter() - started < seconds:
+                begun = time.perf_counter()
                 await one()
+                durations.append(time.perf_counter() - begun)
 
         await asyncio.gather(*(again_and_again() for _ in range(connections)))
         took = time.perf_counter() - started
-    return {"calls": client.count, "seconds": took, "busy": (time.process_time() - busy) / took}
+        load = (time.process_time() - busy) / took
+    return {"calls": client.count, "seconds": took, "busy": load, "median": statistics.median(durations)}
 
 
 if __name__ == "__main__":
-    url, kind, tool, arguments, expected, connections, seconds = sys.argv[1:]
-    print(json.dumps(uvloop.run(_run(url, kind, tool, arguments, expected, int(connections), float(seconds)))))
+    url, kind, tool, arguments, expected, connections, seconds, token = sys.argv[1:]
+    print(json.dumps(uvloop.run(_run(url, kind, tool, arguments, expected, int(connections), float(seconds), token))))
