@@ -39,7 +39,7 @@ from fast_agent import FastAgent
 fast = FastAgent("{name}")
 
 
-@fast.agent(name="{name}", instruction="x")
+@fast.agent(name="{name}", instruction="x", model="passthrough")
 async def agent() -> None: ...
 """
 

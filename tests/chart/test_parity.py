@@ -29,7 +29,7 @@ agents:
   other: {module: agents.other, port: 8102, access: {tokens: {scout: {file: s/scout}}}}
 """
 IMAGES = (Path(__file__).parents[1] / "generator" / "fleets" / "images" / "agents.yaml").read_text()
-CARD = "---\nname: scout\nservers: [weather]\n---\nYou look things up.\n"
+CARD = "---\nname: scout\nmodel: passthrough\nservers: [weather]\n---\nYou look things up.\n"
 GATEWAY = (
     "name: behind\ngateway: {agents: [only]}\nagents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
 )
