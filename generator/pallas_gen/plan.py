@@ -296,6 +296,8 @@ def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
         "published": (addresses.bind_address(gateway.publish), gateway.port) if gateway.publish else None,
         "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
         "resources": gateway.resources,
+        # each replica would count for itself what a tenant may do
+        "stateless": not gateway.tenants,
         "egress": tuple(egress.keys(gateway.access)),
         "fingerprint": _gateway_fingerprint(fleet, gateway),
     }

@@ -95,6 +95,14 @@ def test_what_is_wrong_is_named(guarded, overlay: dict[str, Any], message: str) 
     assert message in guarded.refused(overlay)
 
 
+def test_one_that_counts_for_tenants_is_alone(guarded, compiled) -> None:
+    assert guarded.render({"gateway": {"replicas": 2}}, *TOKENS).one("Deployment", "gateway")["spec"]["replicas"] == 2
+    counting = compiled(GUARDED.replace("[front]}", "[front], tenants: {acme: {callers: [phone]}}}"))
+    assert "/gateway/replicas" in counting.refused({"gateway": {"replicas": 2}})
+    done = counting.run({"defaults": {"autoscaling": {"enabled": True}}, "agents": {}}, *TOKENS)
+    assert "remembers its callers, so there is one of it" in done.stderr
+
+
 def test_one_that_the_fleet_file_does_not_have_is_refused(graph) -> None:
     refused = graph.refused({"gateway": {"replicas": 2}})
     assert "gateway is in your values alone: add it to agents.yaml and run `pallas-gen helm`" in refused

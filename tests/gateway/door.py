@@ -26,6 +26,7 @@ from pallas_gateway.data_plane.plane import DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
@@ -145,6 +146,7 @@ async def opened(
     own: str = "",
     limit: int = LIMIT,
     timeout: float = 3600,
+    tenants: Tenants | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
@@ -159,7 +161,8 @@ async def opened(
             url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
             routes[name] = Route(url, own)
         client = await stack.enter_async_context(upstream.session())
-        plane = DataPlane(routes, client, limit=limit, timeout=timeout, watchers=[metrics, reachability, noted])
+        watchers = [metrics, reachability, noted]
+        plane = DataPlane(routes, client, limit=limit, timeout=timeout, tenants=tenants, watchers=watchers)
         pages = Pages(metrics, reachability, {"name": "gateway"})
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate)))

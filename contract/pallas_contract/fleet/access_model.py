@@ -12,10 +12,14 @@ from pallas_contract.fleet.base import FilePath, Port, Publish, Resources, Secre
 
 _CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
 _SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"
+_TENANT = r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$"
+_RATE = r"^[1-9][0-9]{0,5}/minute$"
 
 PATTERNS = {
     _CALLER: "a name of a-z, 0-9, `_` and `-`",
     _SCOPE: "an OAuth scope, without spaces and quotes",
+    _TENANT: "a name of a-z, 0-9, `_` and `-`, with 64 characters at most",
+    _RATE: "a number of requests per minute, such as `100/minute`",
 }
 """Each pattern in words, for messages."""
 
@@ -38,6 +42,8 @@ def _is_this_machine(host: str) -> bool:
 
 
 Caller = Annotated[str, StringConstraints(pattern=_CALLER)]
+TenantName = Annotated[str, StringConstraints(pattern=_TENANT)]
+Rate = Annotated[str, StringConstraints(pattern=_RATE)]
 ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]
 HttpsUrl = Annotated[str, AfterValidator(_https)]
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -81,6 +87,26 @@ class AgentAccess(Access):
     """Names of agents and MCP servers that are called with the caller's own token, where it is meant for them too."""
 
 
+class Tenant(Written):
+    """Callers of the gateway that share what they may use of it (seed 002, Rate Limiting)."""
+
+    callers: list[Caller] = []
+    """Names of its callers with a static token."""
+    subjects: list[Text] = []
+    """Its callers with a JWT, by their `sub`."""
+    requests: Rate = "100/minute"
+    """Requests that it may make in any 60 seconds, as `100/minute`; lists and notifications are not counted."""
+    concurrent: Annotated[int, Field(ge=1, le=10_000)] = 10
+    """Requests that it may have under way at once."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """Seconds that a request of it may take, where that is less than the gateway's own `timeout`."""
+
+    @property
+    def per_minute(self) -> int:
+        """Return the number in `requests`."""
+        return int(self.requests.partition("/")[0])
+
+
 class Gateway(Written):
     """One guarded door in front of agents (docs/gateway.md): each is reached through it at /agents/NAME/mcp."""
 
@@ -92,6 +118,8 @@ class Gateway(Written):
     """Agents that can be reached through it, and no others."""
     timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0
     """Seconds that a call may take, from its body to the end of its answer; progress does not extend it."""
+    tenants: dict[TenantName, Tenant] = {}
+    """Limits for callers, by the name of their tenant. A caller that is in none has no limits."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -23,6 +23,7 @@ class CallLog:
             "call",
             agent=call.agent[:_SHOWN],
             caller=call.caller or None,
+            tenant=call.tenant or None,
             method=call.method[:_SHOWN],
             name=call.name and call.name[:_SHOWN],
             outcome=record.outcome,

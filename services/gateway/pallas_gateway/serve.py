@@ -18,6 +18,7 @@ from pallas_gateway.data_plane.plane import DataPlane
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.settings import Settings
+from pallas_gateway.tenants import Tenants
 from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.shutdown import HttpServer, Stop, background, drain
@@ -59,6 +60,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
             client,
             limit=settings.max_body,
             timeout=settings.gateway.timeout,
+            tenants=Tenants(settings.gateway.tenants),
             watchers=[metrics, reachability, CallLog()],
         )
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate))

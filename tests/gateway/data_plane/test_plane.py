@@ -13,12 +13,16 @@ from typing import Any
 import httpx
 import mcp_types as t
 import pytest
+from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract import names
+from pallas_contract.fleet.access_model import Tenant
 from pallas_gateway.data_plane import message
+from pallas_gateway.tenants import Tenants
+from pallas_service.access.caller import Caller
 from pallas_service.http.bodies import AT_ONCE
 from tests.gateway.door import ERAS, FORM, LEGACY, LIMIT, MODERN, OWN, PHONE, UI, Agent, Door, opened, text
 
@@ -308,6 +312,44 @@ async def test_who_only_listens_may_do_so_for_longer(method: str) -> None:
     async with asyncio.timeout(DEADLINE), opened({"scout": body}, timeout=0.01) as door:
         reply = await door.web.request(method, door.url(), json=message if method == "POST" else None)
         assert reply.text == ": first\n\n: last\n\n"
+
+
+async def test_a_tenant_may_make_so_many_requests_a_minute_and_others_go_on() -> None:
+    limits = Tenants({"acme": Tenant(callers=["ui"], requests="2/minute"), "home": Tenant(callers=["phone"])})
+    call = {**PING, "method": "tools/call"}
+    async with opened({"scout": PlainTextResponse("done")}, tokens={"ui": UI, "phone": PHONE}, tenants=limits) as door:
+
+        async def asked(body: dict[str, Any], token: str = UI) -> httpx.Response:
+            return await door.web.post(door.url(), json=body, headers={"authorization": f"Bearer {token}"})
+
+        for body in (call, PING, call, PING):
+            assert (await asked(body)).text == "done"
+        reply = await asked(call)
+        assert (reply.status_code, reason_of(reply.json())) == (200, refusal(-32002, "rate"))
+        assert reply.headers["retry-after"] == str(reply.json()["error"]["data"]["retry_after"])
+        assert (await asked({"jsonrpc": "2.0", "method": "tools/call"})).status_code == 429
+        assert (await asked(PING)).text == "done"
+        assert (await asked(call, PHONE)).text == "done"
+        calls = [(record.call.tenant, record.outcome) for record in door.noted.ended if record.call.method != "ping"]
+        assert calls == [("acme", "answered")] * 2 + [("acme", "rate")] * 2 + [("home", "answered")]
+
+
+async def test_a_tenants_calls_have_its_own_time_and_room(scout: Agent) -> None:
+    limits = Tenants({"acme": Tenant(callers=["ui"], concurrent=1, timeout=0.5)})
+    async with (
+        asyncio.timeout(DEADLINE),
+        before(scout, tokens={"ui": UI}, tenants=limits) as door,
+        door.client("scout", MODERN, UI) as client,
+    ):
+        with pytest.raises(MCPError) as late:
+            await client.call_tool("wait", {})
+        await scout.cancelled.wait()
+        assert (late.value.error.code, late.value.error.data) == (-32003, {"reason": "timeout"})
+        allowance = limits.of(Caller("ui", "", ""))
+        assert allowance is not None
+        with allowance.used(), pytest.raises(MCPError) as full:
+            await client.call_tool("echo", {})
+        assert (full.value.error.code, full.value.error.data) == (-32002, {"reason": "concurrency", "retry_after": 1})
 
 
 async def test_a_body_of_many_values_is_too_large_and_others_are_read_beside_the_event_loop(

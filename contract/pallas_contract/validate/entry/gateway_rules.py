@@ -32,6 +32,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     yield from _tokens(fleet, gateway, tree)
     yield from _port(fleet, gateway, tree)
     yield from _agents(fleet, gateway, tree)
+    yield from _tenants(gateway, tree)
     address = addresses.bind_address(gateway.publish)
     beyond = not ip_address(address).is_loopback
     if beyond and not _asks(gateway):
@@ -80,6 +81,31 @@ def _port(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Prob
     if gateway.port in taken:
         message = f"port {gateway.port} is already used by {taken[gateway.port]}"
         yield tree.problem(_AT, "port", message=message, hint="give each its own port")
+
+
+def _tenants(gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per tenant nobody can be in, and per caller whose tenant is not one."""
+    access = gateway.access
+    owners: dict[tuple[str, str], str] = {}
+    for name, tenant in gateway.tenants.items():
+        path = (_AT, "tenants", name)
+        if not (tenant.callers or tenant.subjects):
+            hint = "add `callers`, with names of `access.tokens`, or `subjects`, with the `sub` of their tokens"
+            yield tree.problem(*path, message="has no callers: nobody's requests would be counted", hint=hint)
+        for index, caller in enumerate(tenant.callers):
+            if caller not in access.tokens:
+                hint = Suggestions().hint(caller, sorted(access.tokens))
+                message = f"there is no token for a caller `{caller}`"
+                yield tree.problem(*path, "callers", index, message=message, hint=hint)
+        if tenant.subjects and access.jwt is None:
+            message = "nobody has a `sub`: the gateway takes no JWT"
+            yield tree.problem(*path, "subjects", message=message, hint="add `jwt` to `access`, or name `callers`")
+        for key, members in (("callers", tenant.callers), ("subjects", tenant.subjects)):
+            for index, member in enumerate(members):
+                other = owners.setdefault((key, member), name)
+                if other != name or members.index(member) != index:
+                    message = f"`{member}` is in tenant `{other}` already"
+                    yield tree.problem(*path, key, index, message=message, hint="a caller has one tenant")
 
 
 def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:

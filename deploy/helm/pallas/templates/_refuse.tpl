@@ -31,7 +31,7 @@
 {{- fail (printf "ingress.enabled: %s is published at %s, and an Ingress cannot take the path away: use httpRoute, or `{name}` in the host name of public_url" $name $own.publicUrl) }}
 {{- end }}
 {{- end }}
-{{- range $name, $own := merge (dict "registry" .Values.registry) .Values.agents }}
+{{- range $name, $own := include "pallas.doors" . | fromJson }}
 {{- $it := mergeOverwrite (deepCopy $.Values.defaults) $own }}
 {{- if and (hasKey $own "stateless") (not $own.stateless) (or $it.autoscaling.enabled (gt (int $it.replicas) 1)) }}
 {{- fail (printf "defaults: %s remembers its callers, so there is one of it: give replicas and autoscaling to those that do not (agents.NAME.autoscaling.enabled)" $name) }}

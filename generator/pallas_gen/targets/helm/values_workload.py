@@ -231,7 +231,9 @@ class Registry(Keeping):
 
 
 class Gateway(Workload):
-    """The gateway, where agents.yaml has one. It has no state: replicas of it take over from each other."""
+    """The gateway, where agents.yaml has one. `stateless: false` where it has tenants, whose requests one counts."""
+
+    model_config = ConfigDict(json_schema_extra=_one_replica)
 
 
 class Companion(Workload):

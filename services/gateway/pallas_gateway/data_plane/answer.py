@@ -13,7 +13,10 @@ _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 class Refused(Exception):
-    """A request that gets an error of the gateway's; `code` is JSON-RPC's where `reason` does not say it."""
+    """A request that gets an error of the gateway's; `code` is JSON-RPC's where `reason` does not say it.
+
+    `retry_after` is in seconds, and stands in a header too.
+    """
 
     def __init__(
         self,
@@ -24,6 +27,7 @@ class Refused(Exception):
         request_id: str | int | None = None,
         code: int | None = None,
         headers: tuple[tuple[bytes, bytes], ...] = (),
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(text)
         self.reason = reason
@@ -31,10 +35,13 @@ class Refused(Exception):
         self.id = request_id
         self.code = code
         self.headers = headers
+        self.retry_after = retry_after
+        if retry_after is not None:
+            self.headers = (*headers, (b"retry-after", str(retry_after).encode()))
 
     def body(self) -> bytes:
         """Return the JSON-RPC error."""
-        return errors.error(self.reason, str(self), self.id, code=self.code)
+        return errors.error(self.reason, str(self), self.id, code=self.code, retry_after=self.retry_after)
 
 
 class Answer:

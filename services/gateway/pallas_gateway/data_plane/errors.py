@@ -11,6 +11,8 @@ Reason = Literal[
     "malformed",
     "header_mismatch",
     "unknown_agent",
+    "rate",
+    "concurrency",
     "too_large",
     "busy",
     "unreachable",
@@ -21,10 +23,14 @@ Reason = Literal[
 
 UNKNOWN_AGENT = -32001
 """Agent not found (seed 002, Custom Error Codes)."""
+LIMITED = -32002
+"""Rate limit exceeded (seed 002, Custom Error Codes)."""
 NO_ANSWER = -32003
 """Timeout, or whatever else keeps an agent from answering (seed 002, Custom Error Codes)."""
 CODES: dict[Reason, int] = {
     "unknown_agent": UNKNOWN_AGENT,
+    "rate": LIMITED,
+    "concurrency": LIMITED,
     "too_large": INVALID_REQUEST,
     "busy": INTERNAL_ERROR,
     "unreachable": NO_ANSWER,
@@ -35,9 +41,19 @@ CODES: dict[Reason, int] = {
 """JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""
 
 
-def error(reason: Reason, text: str, request_id: str | int | None, *, code: int | None = None) -> bytes:
-    """Return the message that answers request `request_id`, None where no id is known."""
-    body = {"code": CODES[reason] if code is None else code, "message": text, "data": {"reason": reason}}
+def error(
+    reason: Reason,
+    text: str,
+    request_id: str | int | None,
+    *,
+    code: int | None = None,
+    retry_after: int | None = None,
+) -> bytes:
+    """Return the message that answers request `request_id`, None where no id is known; `retry_after` is in seconds."""
+    data: dict[str, str | int] = {"reason": reason}
+    if retry_after is not None:
+        data["retry_after"] = retry_after
+    body = {"code": CODES[reason] if code is None else code, "message": text, "data": data}
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": body}).encode()
 
 

@@ -22,6 +22,7 @@ from pallas_gateway.data_plane import headers, message, upstream
 from pallas_gateway.data_plane.answer import Answer, Refused
 from pallas_gateway.data_plane.errors import Reason
 from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
+from pallas_gateway.tenants import Exceeded, Tenants, is_counted
 from pallas_service.access.caller import Caller, caller
 from pallas_service.http.bodies import SMALL, BodyBudget, OverBudget, UploadAborted
 from pallas_service.http.disconnect import HungUp, attended
@@ -53,7 +54,7 @@ class DataPlane:
     """ASGI for `/agents/NAME/mcp`, behind the gate.
 
     `routes` are the agents by host name, `limit` bytes of a body, `timeout` seconds of a request from its body to the
-    end of its answer.
+    end of its answer, `tenants` those of the callers.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DataPlane:
         *,
         limit: int,
         timeout: float = TIMEOUT,
+        tenants: Tenants | None = None,
         watchers: Collection[Watcher] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -70,6 +72,7 @@ class DataPlane:
         self.client = client
         self.limit = limit
         self.timeout = timeout
+        self.tenants = tenants or Tenants()
         self.bodies = BodyBudget(limit, limit, weight=_WEIGHT)
         self.one_by_one = asyncio.Lock()
         """Held while a large body is read: as text, one takes up to eight times its size."""
@@ -98,11 +101,18 @@ class _Exchange:
         self._scope = scope
         self._receive = receive
         self._caller = caller(HTTPConnection(scope))
+        self._allowance = plane.tenants.of(self._caller)
         self._id: str | int | None = None
         self.answer = answer
         agent: str = scope["path_params"][AGENT]
         name = self._caller.name if self._caller else ""
-        self.call = Call(agent, name, _METHODS.get(scope["method"], ""), http_method=scope["method"])
+        self.call = Call(
+            agent,
+            name,
+            _METHODS.get(scope["method"], ""),
+            tenant=self._allowance.name if self._allowance else "",
+            http_method=scope["method"],
+        )
 
     async def run(self) -> Outcome:
         """Answer the request, and return what became of it."""
@@ -168,7 +178,20 @@ class _Exchange:
         if route is None:
             text = f"there is no agent `{self.call.agent[:_SHOWN]}` behind this gateway"
             raise Refused("unknown_agent", text, status=404, request_id=self._id)
-        seconds = None if self.call.lasts else self._plane.timeout
+        if self._allowance is None or not is_counted(self.call.method) or body is None:
+            await self._ask_in_time(route, body, self._plane.timeout)
+            return
+        try:
+            with self._allowance.used():
+                await self._ask_in_time(route, body, min(self._plane.timeout, self._allowance.timeout))
+        except Exceeded as error:
+            status = 429 if self._id is None else 200
+            raise Refused(
+                error.reason, str(error), status=status, request_id=self._id, retry_after=error.retry_after
+            ) from None
+
+    async def _ask_in_time(self, route: Route, body: upstream.Outgoing | None, most: float) -> None:
+        seconds = None if self.call.lasts else most
         try:
             async with asyncio.timeout(seconds) as deadline:
                 # after the body nothing is received but the end of the connection

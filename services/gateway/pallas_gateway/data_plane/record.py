@@ -27,6 +27,8 @@ class Call:
     method: str
     name: str | None = None
     """Tool, prompt, task, or the URI of a resource."""
+    tenant: str = ""
+    """Empty for a caller that is in none."""
     http_method: str = "POST"
     """The only one of the two methods that a body cannot claim."""
 

@@ -1,0 +1,91 @@
+"""Tenants of the gateway: who belongs to one, and what its callers may use together (seed 002, Rate Limiting).
+
+The counts are this process's own and in memory. A caller that is in no tenant has no limits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from pallas_contract.fleet.access_model import Tenant
+from pallas_service.access.caller import Caller
+
+WINDOW = 60.0
+"""Seconds of the moving window that requests are counted in."""
+_FREE = frozenset({"", "initialize", "logging/setLevel", "ping", "server/discover", "subscriptions/listen"})
+"""Methods that no agent works for."""
+
+Clock = Callable[[], float]
+
+
+class Exceeded(Exception):
+    """A limit that a request would break; `retry_after` is in whole seconds, at least 1."""
+
+    def __init__(self, reason: Literal["rate", "concurrency"], text: str, retry_after: int) -> None:
+        super().__init__(text)
+        self.reason: Literal["rate", "concurrency"] = reason
+        self.retry_after = retry_after
+
+
+class Allowance:
+    """The use that one tenant makes of the gateway. In no `WINDOW` are there more requests than it may make."""
+
+    def __init__(self, name: str, tenant: Tenant, clock: Clock = time.monotonic) -> None:
+        self.name = name
+        self.timeout = tenant.timeout
+        self._tenant = tenant
+        self._clock = clock
+        self._begun: deque[float] = deque()
+        self._open = 0
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Count one request, which is under way until the context ends.
+
+        Raises:
+            Exceeded: it would be one too many; it is not counted.
+        """
+        now = self._clock()
+        while self._begun and self._begun[0] <= now - WINDOW:
+            self._begun.popleft()
+        if self._open >= self._tenant.concurrent:
+            text = f"tenant `{self.name}` has {self._open} requests under way, and may not have more"
+            raise Exceeded("concurrency", text, 1)
+        if len(self._begun) >= self._tenant.per_minute:
+            text = f"tenant `{self.name}` may make {self._tenant.per_minute} requests a minute"
+            raise Exceeded("rate", text, max(1, math.ceil(self._begun[0] + WINDOW - now)))
+        self._begun.append(now)
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+
+
+class Tenants:
+    """The tenants of a fleet file, by their verified callers."""
+
+    def __init__(self, tenants: Mapping[str, Tenant] | None = None, clock: Clock = time.monotonic) -> None:
+        self._by_caller: dict[str, Allowance] = {}
+        self._by_subject: dict[str, Allowance] = {}
+        for name, tenant in (tenants or {}).items():
+            allowance = Allowance(name, tenant, clock)
+            self._by_caller |= dict.fromkeys(tenant.callers, allowance)
+            self._by_subject |= dict.fromkeys(tenant.subjects, allowance)
+
+    def of(self, caller: Caller | None) -> Allowance | None:
+        """Return the allowance of a verified caller; None where nobody is verified, or in no tenant."""
+        if caller is None:
+            return None
+        # an issuer may give out any `sub`, that of a static caller too
+        return (self._by_caller if caller.issuer is None else self._by_subject).get(caller.name)
+
+
+def is_counted(method: str) -> bool:
+    """Return whether a request of `method` makes somebody work."""
+    return not (method in _FREE or method.startswith("notifications/") or method.endswith("/list"))
