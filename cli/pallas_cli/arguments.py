@@ -114,7 +114,8 @@ def _url(text: str) -> str:
 
 
 def _add_up(verbs: Any) -> None:
-    up = _add(verbs, "up", "run the fleet as processes, until Ctrl-C", example="pallas up -f desk")
+    up = _add(verbs, "up", "run the fleet as processes, until Ctrl-C", example="pallas up --watch")
+    up.add_argument("--watch", action="store_true", help="follow the files: what an edit concerns restarts alone")
     _add_file(up)
 
 

@@ -15,4 +15,4 @@ def fleet(words: Sequence[str], verbs: str) -> int:
 
 def run(options: Namespace) -> int:
     """Run `pallas up`; returns the exit code."""
-    return cli.main(["--config", str(options.file)])
+    return cli.main(["--config", str(options.file), *(["--watch"] if options.watch else [])])

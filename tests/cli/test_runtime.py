@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pallas_agent_runtime.local import supervisor
+from pallas_agent_runtime.local.watching import follow
 from pallas_cli import main as command
 from pallas_service import extras
 
@@ -17,3 +18,11 @@ def test_up_runs_the_fleet_of_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(supervisor, "main", lambda path: seen.append(path) or 3)
     assert command.main(["up", "-f", str(tmp_path)]) == 3
     assert seen == [tmp_path / "agents.yaml"]
+
+
+def test_with_watch_its_files_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(extras, "missing", lambda *_: [])
+    monkeypatch.setattr(supervisor, "main", lambda path, following: seen.append(following) or 0)
+    assert command.main(["up", "--watch", "-f", str(tmp_path)]) == 0
+    assert seen == [follow.following]

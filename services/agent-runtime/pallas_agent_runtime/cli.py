@@ -36,9 +36,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
             return _check(path, options.agent, allow_plain_secrets=options.allow_plain_secrets)
         if options.agent is not None:
             return _agent(path, options.agent, settle)
-        from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
-
-        return int(supervisor.main(path))
+        return _fleet(path, watch=options.watch)
     except Refused as refused:
         _print(refused.problems)
         if options.agent is not None and not options.check:
@@ -49,6 +47,16 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
         return EXIT_INPUT
     except KeyboardInterrupt:
         return 0
+
+
+def _fleet(path: Path, *, watch: bool) -> int:
+    from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
+
+    if not watch:
+        return int(supervisor.main(path))
+    from pallas_agent_runtime.local.watching import follow  # noqa: PLC0415 - only where it is wanted
+
+    return int(supervisor.main(path, follow.following))
 
 
 def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
@@ -129,6 +137,7 @@ def parser(verbs: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
     )
+    parser.add_argument("--watch", action="store_true", help="follow the files: what an edit concerns restarts alone")
     parser.add_argument("--check", action="store_true", help="start nothing; say what would stop the start")
     parser.add_argument(
         names.ALLOW_PLAIN_SECRETS, action="store_true", help="with --check: warn of secrets in plain text"

@@ -113,6 +113,9 @@ class FakePort:
     def stranger(self) -> str:
         return self.world.strangers.get(self.name, "")
 
+    def close(self) -> None:
+        self.world.note("close", self.name)
+
 
 @dataclass
 class World:
@@ -148,11 +151,14 @@ class World:
         )
         return self.supervisor
 
-    def run(self, *members: Member, until: float, again: float | None = None, **options: Any) -> int:
+    def run(
+        self, *members: Member, until: float, again: float | None = None, following: Any = None, **options: Any
+    ) -> int:
         """Supervise `members`, stop after `until` seconds, and a second time after `again`."""
 
         async def main() -> int:
             supervisor = self.supervise(*members, **options)
+            supervisor.following = following
             loop = asyncio.get_running_loop()
             for moment in (until, again):
                 if moment is not None:

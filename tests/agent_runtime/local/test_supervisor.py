@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from itertools import pairwise
 from subprocess import SubprocessError
@@ -11,6 +12,7 @@ import pytest
 from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.restarts import Timing
 from pallas_contract.validate import load
+from tests.agent_runtime.local.conftest import FakePort
 
 
 def test_starts_a_member_once_what_it_needs_is_ready(world, member):
@@ -268,6 +270,43 @@ def test_the_table_names_state_address_process_and_start_time(world, member):
     world.run(member("research"), until=30)
     row = next(line for line in world.said.splitlines() if "http://research/mcp" in line)
     assert row.split() == ["research", "ready", "http://research/mcp", "1001", "1.0", "s"]
+
+
+def test_members_come_and_go_while_the_fleet_runs(world, member, life):
+    """What a follower of the files does, by which the fleet also goes on without an agent."""
+    world.lives["wrong"] = [life(ready=None, ends=1, code=2), life()]
+    world.lives["deaf"] = [life(heeds=None)]
+
+    async def following() -> None:
+        supervisor = world.supervisor
+        await asyncio.sleep(10)
+        await supervisor.remove("wrong")
+        supervisor.add(member("wrong"), FakePort(world, "wrong"))
+        supervisor.add(member("top", "wrong", stage=2), FakePort(world, "top"))
+        await asyncio.sleep(10)
+        await supervisor.remove("deaf")
+        await asyncio.sleep(1000)
+
+    code = world.run(member("wrong"), member("deaf"), until=100, following=following)
+    assert code == 0
+    assert world.times("start", "wrong") == [0.0, 10.0]
+    assert world.times("start", "top") == [11.0]
+    assert world.times("kill", "deaf") == [30.0]
+    assert "deaf   : did not end within 10 s: killed" in world.said
+    assert world.order("term") == ["deaf", "top", "wrong"]
+    assert "no agent is left" not in world.said
+
+
+def test_a_stop_waits_for_a_member_that_is_ending_already(world, member, life):
+    world.lives["slow"] = [life(heeds=5)]
+
+    async def following() -> None:
+        await asyncio.sleep(10)
+        await world.supervisor.remove("slow")
+
+    assert world.run(member("slow"), member("other"), until=11, following=following) == 0
+    assert world.times("exit", "slow") == [15.0]
+    assert world.order("kill") == []
 
 
 @pytest.mark.parametrize("count", [2, 3])

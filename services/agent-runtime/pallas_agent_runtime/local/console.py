@@ -59,7 +59,7 @@ class Screen:
         table = Table("name", "state", Column("url", overflow="fold"), *numbers, box=box.SIMPLE_HEAD)
         for keeper in keepers:
             row = (
-                Text(keeper.member.name, self._colours[keeper.member.name]),
+                Text(keeper.member.name, self._colours.get(keeper.member.name, "")),
                 Text(keeper.state, _STATES.get(keeper.state, "red")),
                 keeper.member.url,
                 str(keeper.pid or ""),
@@ -91,7 +91,7 @@ class Screen:
         for keeper in keepers:
             seconds = keeper.start_seconds if keeper.state == "ready" else keeper.seconds
             lines.add_row(
-                Text(keeper.member.name, self._colours[keeper.member.name]),
+                Text(keeper.member.name, self._colours.get(keeper.member.name, "")),
                 Text(keeper.state, _STATES.get(keeper.state, "red")),
                 "" if seconds is None else f"{seconds:.0f} s",
                 Text(keeper.absence.message if keeper.state != "starting" else "", overflow="ellipsis"),

@@ -36,6 +36,9 @@ class Port(Protocol):
     def stranger(self) -> str:
         """Return the program that answers on this port and is not the member; empty where there is none."""
 
+    def close(self) -> None:
+        """Let the port go."""
+
 
 class HeldPort:
     """A port that is held from before the fleet starts, until it is closed."""

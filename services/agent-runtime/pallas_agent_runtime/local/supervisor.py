@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.record import Log
-from pallas_agent_runtime.local.restarts import Check, Keeper, Timing
+from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
 from pallas_contract.__main__ import check as answers
@@ -60,15 +61,19 @@ class Questions:
     """How one is that is up: empty, or why it is not well."""
 
 
-def main(config: Path) -> int:
+Following = Callable[["Supervisor", Path, Mapping[str, str], Mapping[str, Port]], Coroutine[Any, Any, None]]
+"""Follows the files of a running fleet, with its environment and its ports, until cancelled."""
+
+
+def main(config: Path, following: Following | None = None) -> int:
     """Run the fleet of `config` until a signal ends it; returns the exit code."""
     with guardian.watching() as run, tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         absences = Path(folder, "absences.json")
         told = {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
-        return _run(config.absolute(), os.environ | told, AbsenceFile(absences))
+        return _run(config.absolute(), os.environ | told, AbsenceFile(absences), following)
 
 
-def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
+def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile, following: Following | None) -> int:
     try:
         fleet_members, tree, warnings = read(config, environ)
     except Refused as refused:
@@ -80,7 +85,21 @@ def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile) -> int:
             _complain(busy)
             return WORLD
         with record.running(config) as log:
-            return _supervise(fleet_members, held, publish, log)
+            screen = _screen(fleet_members, log)
+            warm_parent = WarmParent(fleet_members, screen)
+            supervisor = Supervisor(
+                fleet_members,
+                ports=held,
+                spawn=warm_parent.spawn,
+                questions=Questions(answers, condition),
+                screen=screen,
+                cores=os.process_cpu_count() or 1,
+                timing=Timing(),
+                publish=publish,
+            )
+            if following:
+                supervisor.following = partial(following, supervisor, config, environ, held)
+            return asyncio.run(_until_signalled(supervisor, warm_parent))
 
 
 def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source, list[Problem]]:
@@ -100,21 +119,9 @@ def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source
     return members(fleet, tree, config, environ), tree, warnings
 
 
-def _supervise(fleet_members: Sequence[Member], held: Mapping[str, Port], publish: AbsenceFile, log: Log | None) -> int:
+def _screen(fleet_members: Sequence[Member], log: Log | None) -> Screen:
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    screen = Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members], log)
-    warm_parent = WarmParent(fleet_members, screen)
-    supervisor = Supervisor(
-        fleet_members,
-        ports=held,
-        spawn=warm_parent.spawn,
-        questions=Questions(answers, condition),
-        screen=screen,
-        cores=os.process_cpu_count() or 1,
-        timing=Timing(),
-        publish=publish,
-    )
-    return asyncio.run(_until_signalled(supervisor, warm_parent))
+    return Screen(LastingConsole(highlight=False, width=width), [member.name for member in fleet_members], log)
 
 
 def installed(module: str) -> bool:
@@ -162,21 +169,21 @@ class Supervisor:
         publish: Callable[[Mapping[str, Reason]], None] = lambda _: None,
     ) -> None:
         """Take the members in start order; `publish` is told, with each change, why agents are not up."""
-        # First come, first served: those earlier in start order get the slots first.
-        slots = asyncio.Semaphore(cores)
-        self.keepers: Mapping[str, Keeper] = {
-            member.name: Keeper(
-                member,
-                port=ports[member.name],
-                spawn=spawn,
-                check=questions.check,
-                slots=slots,
-                reporter=screen,
-                timing=timing,
-                changed=self._changed,
-            )
-            for member in fleet_members
-        }
+        self._keeper = partial(
+            Keeper,
+            spawn=spawn,
+            check=questions.check,
+            # First come, first served: those earlier in start order get the slots first.
+            slots=asyncio.Semaphore(cores),
+            reporter=screen,
+            timing=timing,
+            changed=self._changed,
+        )
+        self.keepers = {member.name: self._keeper(member, port=ports[member.name]) for member in fleet_members}
+        self.following: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """Changes the fleet while it runs; with it the fleet goes on also where no agent is left."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup
         self._publish = publish
         self._condition = questions.condition
         self._screen = screen
@@ -196,32 +203,65 @@ class Supervisor:
         else:
             self._stop.set()
 
+    def report(self, text: str, level: Level = "info") -> None:
+        """Tell people what happens to the fleet as a whole."""
+        self._screen.report(OWN_NAME, text, level)
+
+    def add(self, member: Member, port: Port) -> None:
+        """Start a member more, while the fleet runs."""
+        self.keepers[member.name] = self._keeper(member, port=port)
+        self._start(member.name)
+
+    async def remove(self, name: str) -> None:
+        """End a member, in the time that all have, and forget it."""
+        task = self._tasks[name]
+        task.cancel()
+        await asyncio.wait({task}, timeout=self._grace)
+        if not task.done():
+            self._screen.report(name, f"did not end within {self._grace:g} s: killed", "warning")
+            self.keepers[name].kill()
+            await asyncio.wait({task})
+        del self.keepers[name], self._tasks[name]
+
+    def _start(self, name: str) -> None:
+        self._tasks[name] = self._group.create_task(self.keepers[name].run(self.keepers))
+
     async def run(self) -> int:
         """Run until `stop`, or until no agent is left that could run; returns the exit code."""
         kinds = Counter(keeper.member.kind for keeper in self.keepers.values())
         counts = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
         self._screen.report(OWN_NAME, f"starting {counts}, {self._cores} at a time")
         async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(keeper.run(self.keepers)) for name, keeper in self.keepers.items()}
+            self._group = group
+            for name in self.keepers:
+                self._start(name)
             announcing = group.create_task(self._announce())
-            agents = [tasks[name] for name, keeper in self.keepers.items() if keeper.member.kind == "agent"]
-            await _first(self._stop.wait(), asyncio.wait(agents))
+            if self.following:
+                await self._followed(group.create_task(self.following()))
+            else:
+                agents = [self._tasks[name] for name, keeper in self.keepers.items() if keeper.member.kind == "agent"]
+                await _first(self._stop.wait(), asyncio.wait(agents))
             announcing.cancel()
             if not self._stop.is_set():
                 self._screen.report(OWN_NAME, "no agent is left: stopping", "error")
-            killed = await self._end(tasks)
+            killed = await self._end(self._tasks)
         if not self._stop.is_set():
             return INPUT
         if self._now.is_set():
             return KILLED
         return WORLD if killed else DONE
 
+    async def _followed(self, following: asyncio.Task[None]) -> None:
+        await self._stop.wait()
+        following.cancel()
+        await asyncio.wait({following})
+
     async def _announce(self) -> None:
         """Print the table once every member is up or was given up waiting for."""
         with self._screen.progress(self.keepers.values()) as show:
             ticking = asyncio.create_task(_repeat(show)) if show else None
             try:
-                for keeper in self.keepers.values():
+                for keeper in list(self.keepers.values()):  # one may go, or come, meanwhile
                     await keeper.settled.wait()
             finally:
                 if ticking:
@@ -252,11 +292,13 @@ class Supervisor:
         if self._stop.is_set():
             self._screen.report(OWN_NAME, f"stopping; again Ctrl-C kills at once, else after {self._grace:g} s")
         deadline = _time() + self._grace
-        stages = [list(stage) for _, stage in groupby(self.keepers.values(), lambda keeper: keeper.member.stage)]
+        keepers = sorted(self.keepers.values(), key=_stage)  # those that came later are the last ones
+        stages = [list(stage) for _, stage in groupby(keepers, _stage)]
         for stage in reversed(stages):
             ending = {tasks[keeper.member.name] for keeper in stage}
             for task in ending:
-                task.cancel()
+                if not task.cancelling():  # one that is ending already waits for its process, which this would end
+                    task.cancel()
             await _first(self._now.wait(), asyncio.wait(ending), timeout=self._grace / len(stages))
         await _first(self._now.wait(), asyncio.wait(tasks.values()), timeout=deadline - _time())
         running = [name for name, task in tasks.items() if not task.done()]
@@ -266,6 +308,10 @@ class Supervisor:
             self.keepers[name].kill()
         await asyncio.wait(tasks.values())
         return running
+
+
+def _stage(keeper: Keeper) -> int:
+    return keeper.member.stage
 
 
 async def _repeat(show: Callable[[], None]) -> None:

@@ -1,0 +1,213 @@
+"""Edits of a running fleet: taken over once they stand still and would run; one that is wrong changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_agent_runtime.local import ports
+from pallas_agent_runtime.local.programs import Member
+from pallas_agent_runtime.local.watching import follow, snapshot
+from pallas_contract import names
+from pallas_service.http import sockets
+from tests.agent_runtime.local.watching.test_snapshot import AGENTS, FILES
+
+PATIENCE = 60.0
+
+
+@dataclass
+class Stand:
+    """A fleet that only notes what happens to it, and its project folder."""
+
+    folder: Path
+    events: list[str] = field(default_factory=list)
+    reports: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    """Agent -> what its check says."""
+    taken: set[int] = field(default_factory=set)
+    """Ports that other programs have."""
+    checked: Callable[[], None] = lambda: None
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def add(self, member: Member, port: Any) -> None:
+        self.ports[member.name] = port.number
+        self.events.append(f"add {member.name}")
+
+    async def remove(self, name: str) -> None:
+        self.events.append(f"remove {name}")
+
+    def report(self, text: str, level: str = "info") -> None:
+        self.reports.append(f"{level}: {text}")
+
+    async def check(self, member: Member) -> str:
+        self.events.append(f"check {member.name}")
+        self.checked()
+        return self.problems.get(member.name, "")
+
+    def hold(self, member: Member) -> Any:
+        return FakePort(self, member)
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+
+class FakePort:
+    def __init__(self, stand: Stand, member: Member) -> None:
+        self._stand, self._name = stand, member.name
+        self.number = ports.address(member)[1]
+        if self.number in stand.taken:
+            raise sockets.CannotListen(f"cannot listen on 127.0.0.1:{self.number}: address already in use")
+        stand.events.append(f"hold {self.number}")
+
+    def close(self) -> None:
+        self._stand.events.append(f"close {self.number}")
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
+    monkeypatch.setattr(follow, "INTERVAL", 0.005)
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return Stand(tmp_path)
+
+
+@asynccontextmanager
+async def following(stand: Stand) -> AsyncIterator[None]:
+    """Follow the files of the stand, from when they have been looked at for the first time."""
+    config = stand.folder / "agents.yaml"
+    held = {name: stand.hold(member) for name, member in snapshot.take(config, {}).members.items()}
+    stand.events.clear()
+    begun = asyncio.Event()
+
+    class Observed(follow.Follower):
+        async def _stamps(self, paths: frozenset[str]) -> Any:
+            stamps = await super()._stamps(paths)
+            begun.set()
+            return stamps
+
+    follower = Observed(config, {}, stand, held, check=stand.check, hold=stand.hold)
+    task = asyncio.create_task(follower.run())
+    try:
+        await begun.wait()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()
+
+
+async def test_an_edited_agent_restarts_alone(stand: Stand) -> None:
+    async with following(stand):
+        stand.write("agents/desk.py", "# another\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert stand.events == ["check desk", "remove desk", "add desk"]
+    assert stand.reports == ["info: agents.yaml and its files have changed: restarting desk"]
+
+
+async def test_one_that_comes_starts_and_one_that_goes_stops(stand: Stand) -> None:
+    scout = "  scout: {card: agents/clerk.md, port: 24209}\n  clerk: {"
+    async with following(stand):
+        stand.write("agents.yaml", AGENTS.replace("  clerk: {", scout))
+        await stand.until(lambda: "add scout" in stand.events)
+        come = stand.events[:]
+        stand.events.clear()
+        stand.write("agents.yaml", AGENTS)
+        await stand.until(lambda: "add registry" in stand.events)
+    assert sorted(come) == ["add registry", "add scout", "check scout", "hold 24209", "remove registry"]
+    assert sorted(stand.events) == ["add registry", "close 24209", "remove registry", "remove scout"]
+
+
+async def test_two_that_change_places_get_the_ports_of_each_other(stand: Stand) -> None:
+    swapped = AGENTS.replace("24201", "00000").replace("24202", "24201").replace("00000", "24202")
+    async with following(stand):
+        stand.write("agents.yaml", swapped)
+        await stand.until(lambda: {"add desk", "add clerk"} <= set(stand.events))
+    assert (stand.ports["desk"], stand.ports["clerk"]) == (24202, 24201)
+    assert stand.events.index("close 24201") < stand.events.index("hold 24201")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("agents.yaml", "name: [", "agents.yaml:2:1: broken YAML"),
+        (
+            "agents.yaml",
+            AGENTS.replace("clerk.md", "nobody.md"),
+            "agents.clerk.card: there is no file agents/nobody.md",
+        ),
+        ("agents/desk.py", "import pandas\n", "no module named pandas"),
+        ("agents.yaml", AGENTS.replace("24202", "24299"), "clerk cannot listen on 127.0.0.1:24299"),
+    ],
+)
+async def test_a_broken_edit_changes_nothing_and_the_one_that_mends_it_is_taken_over(
+    name: str, text: str, line: str, stand: Stand
+) -> None:
+    stand.taken.add(24299)
+    async with following(stand):
+        if name == "agents/desk.py":
+            stand.problems = {"desk": "agents.yaml:4:3 agents.desk.module: no module named pandas\n"}
+        stand.write(name, text)
+        await stand.until(lambda: bool(stand.reports))
+        assert not {event for event in stand.events if event.startswith(("add", "remove", "close"))}
+        assert stand.reports[0].startswith("error: the edit is not taken over, what runs goes on as it was:\n  ")
+        assert line in stand.reports[0]
+        stand.problems = {}
+        stand.write("agents.yaml", AGENTS)
+        stand.write("agents/desk.py", "# mended\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert [event for event in stand.events if event.startswith("add")] == ["add desk"]
+
+
+async def test_an_edit_that_comes_while_one_is_tried_is_the_one_that_counts(stand: Stand) -> None:
+    edits = ["# the last one\n"]
+
+    def edit() -> None:
+        if edits:
+            stand.write("agents/desk.py", edits.pop())
+
+    stand.checked = edit
+    async with following(stand):
+        stand.write("agents/desk.py", "# another\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert stand.events == ["check desk", "check desk", "remove desk", "add desk"]
+
+
+async def test_whatever_goes_wrong_the_fleet_is_followed_further(stand: Stand) -> None:
+    async with following(stand):
+        stand.checked = lambda: {}["nobody thought of it"]  # type: ignore[typeddict-item]
+        stand.write("agents/desk.py", "# another\n")
+        await stand.until(lambda: bool(stand.reports))
+        assert "KeyError: 'nobody thought of it'" in stand.reports[0]
+        stand.checked = lambda: None
+        stand.write("agents/desk.py", "# a third\n")
+        await stand.until(lambda: "add desk" in stand.events)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("pass", ""),
+        ("sys.stderr.write('agents.yaml: no\\n'); sys.exit(2)", "agents.yaml: no\n"),
+        ("sys.exit(3)", "desk: the check ended with 3"),
+        ("assert sys.argv[1:] == ['--check'] and os.environ['PALLAS_RUN'] == 'run/desk.check'", ""),
+    ],
+)
+async def test_an_agent_is_checked_by_its_own_command(
+    code: str, text: str, member: Callable[..., Member], tmp_path: Path
+) -> None:
+    command = (sys.executable, "-c", f"import os, sys; {code}")
+    desk = replace(member("desk"), command=command, cwd=tmp_path, env={"PALLAS_RUN": "run/desk", names.ENV_BIND: ""})
+    assert await follow.check(desk) == text

@@ -1,0 +1,110 @@
+"""A first day with the kit: a project by `pallas init`, run by `up --watch`, asked, edited, added to, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.ports import free_ports
+
+pytestmark = pytest.mark.slow
+
+PALLAS = Path(sys.executable).with_name("pallas")
+PATIENCE = 300.0
+"""Seconds for what takes a few on a machine that has nothing else to do."""
+PORTS = ("24200", "24201", "24202", "24210")
+
+
+@dataclass
+class Project:
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def pallas(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return end(self.folder, *words, stdin=stdin)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = (self.folder / name).read_text()
+        assert old in text
+        (self.folder / name).write_text(text.replace(old, new))
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, "pallas has ended"
+            assert time.monotonic() < deadline, self.pallas("logs").stdout
+            time.sleep(1.0)
+
+    def state(self, agent: str) -> str | None:
+        """Return the state of an agent as the registry has it; None while it is not listed, or nobody answers."""
+        status = self.pallas("status", "--format", "json").stdout
+        agents = json.loads(status)["agents"] if status else []
+        return next((entry["status"] for entry in agents if entry["name"] == agent), None)
+
+    def answer(self, text: str) -> str:
+        return self.pallas("call", "desk", text).stdout
+
+
+def end(folder: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command of the kit as a user in that folder does."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PALLAS_", "OPENAI_"))}
+    command = [PALLAS, *words]
+    return subprocess.run(
+        command, check=False, cwd=folder, env=environ, input=stdin, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """The project that `init` makes, on free ports, and up."""
+    assert end(tmp_path, "init", "desk").returncode == 0
+    folder = tmp_path / "desk"
+    text = (folder / "agents.yaml").read_text()
+    for old, new in zip(PORTS, free_ports(4), strict=True):
+        text = text.replace(old, str(new))
+    (folder / "agents.yaml").write_text(text)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PALLAS_", "OPENAI_"))}
+    with (
+        (tmp_path / "output").open("wb") as output,
+        subprocess.Popen(
+            [PALLAS, "up", "--watch"], cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        project = Project(folder, process)
+        try:
+            project.until(lambda: project.pallas("status").returncode == 0)
+            yield project
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def test_a_first_day(project: Project) -> None:
+    assert "- count_words: 3 words\n" in project.answer("one two three")
+    talk = project.pallas("chat", "clerk", stdin="one\ntwo\n")
+    assert talk.stdout == 'Noted: "one"\nNoted: "two"\n', talk.stderr
+
+    project.edit("agents/desk.py", "{count} word", "counted {count} word")
+    project.until(lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))
+
+    assert project.pallas("add", "agent", "scout").returncode == 0
+    project.until(lambda: project.state("scout") == "ok")
+
+    project.edit("agents/desk.py", "from fast_agent", "import nosuchlib\nfrom fast_agent")
+    project.until(lambda: "the edit is not taken over" in project.pallas("logs", "pallas").stdout)
+    assert "agents/desk.py:3" in project.pallas("logs", "pallas").stdout
+    assert "counted 1 word\n" in project.answer("one")
+    assert {line.partition(" ")[0] for line in project.pallas("logs", "scout").stdout.splitlines()} == {"scout"}
+
+    stopped = project.pallas("stop")
+    assert stopped.stdout == "agents.yaml: stopped\n", stopped.stderr
+    assert project.process.wait(timeout=60) == 0
+    assert project.pallas("status").returncode == 1
