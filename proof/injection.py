@@ -72,9 +72,10 @@ def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
     """Yield the measures of one fault on one target."""
     if fault.status:
         yield Measure(fault.row, f"{fault.what} until `{fault.status}`", target, result.noticed, bound=fault.bound)
-        yield Measure(fault.row, f"undone until `ok`, an agent's start included ({fault.what})", target, result.back)
+        yield Measure(fault.row, f"undone until `ok` again ({fault.what})", target, result.back)
     elif fault.status is None:
-        yield Measure(fault.row, f"{fault.what} until another runs and is `ok`", target, result.back)
+        who = "all run again and are" if fault.everybody else "another runs and is"
+        yield Measure(fault.row, f"{fault.what} until {who} `ok`", target, result.back)
     if not fault.everybody:
         whose = "wrong states of other agents" if fault.status != "" else "changes of any agent"
         yield Measure(fault.row, f"{whose} ({fault.what})", target, [result.wrong], unit="", bound=0)

@@ -114,11 +114,11 @@ def test_each_measure_says_what_was_done(running: Running) -> None:
     noticed = Fault("1", "kill", ("compose",), kill)
     assert [(m.what, list(m.values), m.bound) for m in measured(noticed, "compose", result)] == [
         ("kill until `error`", [1.0], 6.0),
-        ("undone until `ok`, an agent's start included (kill)", [2.0], None),
+        ("undone until `ok` again (kill)", [2.0], None),
         ("wrong states of other agents (kill)", [1], 0),
     ]
     replaced = Fault("1", "kill", ("processes",), kill, status=None, bound=None, everybody=True)
-    assert [m.what for m in measured(replaced, "processes", result)] == ["kill until another runs and is `ok`"]
+    assert [m.what for m in measured(replaced, "processes", result)] == ["kill until all run again and are `ok`"]
     borne = Fault("7", "slow", ("compose",), kill, status="", bound=None)
     assert [(m.what, m.bound) for m in measured(borne, "compose", result)] == [("changes of any agent (slow)", 0)]
 
