@@ -53,7 +53,7 @@ FAULTS = (
     Fault("1", "kill", ("compose",), lambda fleet, agent: fleet.faults.kill(agent)),
     Fault("1", "kill", ("processes",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
     Fault("4", "kill", ("cluster",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
-    Fault("2", "pause", ("processes", "compose"), lambda fleet, agent: fleet.faults.pause(agent), bound=HUNG),
+    Fault("2", "pause", TARGETS, lambda fleet, agent: fleet.faults.pause(agent), bound=HUNG),
     Fault("3", "remove", ("compose", "cluster"), lambda fleet, agent: fleet.faults.remove(agent)),
     Fault(
         "7",
@@ -92,7 +92,7 @@ FAULTS = (
     Fault(
         "21",
         "fill_disk",
-        ("compose",),
+        ("compose", "cluster"),
         lambda fleet, agent: fleet.faults.fill_disk(agent),
         status="",
         bound=None,

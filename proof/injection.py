@@ -9,6 +9,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,9 @@ from proof.results import Measure
 INTERVAL = 5.0
 PATIENCE = 300.0
 """Seconds to wait for a state before a fault counts as never noticed."""
+SETTLED = 60.0
+"""Seconds for a verb that has an agent started again, or its connections led elsewhere."""
+_OK = 200
 ASKED = 50.0
 """Requests for the catalogue per second, by 16 clients, while faults are injected."""
 
@@ -84,23 +88,41 @@ def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
 def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effects) -> None:
     mark = len(events.since())
     hit = set(fleet.agents) if fault.everybody else {agent}
-    fault.inject(fleet, agent)
     began = time.monotonic()
     if fault.status:
-        result.noticed.append(until(events, mark, hit, fault.status))
+        with ThreadPoolExecutor(1) as executor:  # the verb may take longer than the registry
+            noticed = executor.submit(until, events, mark, hit, fault.status)
+            fault.inject(fleet, agent)
+            result.noticed.append(noticed.result())
         mended = len(events.since())
         began = time.monotonic()
         fleet.faults.undo()
         until(events, mended, hit, "ok")
-    elif fault.status is None:
-        fleet.restore()
     else:
-        _watch(events, HUNG)
-        result.wrong += len(events.since(mark))
+        fault.inject(fleet, agent)
+        if fault.status is None:
+            fleet.restore()
+        else:
+            result.wrong += _changes(fleet, events, agent)
     result.back.append(time.monotonic() - began)
     fleet.restore()
     if fault.status != "" and not fault.everybody:
         result.wrong += wrong(events, mark, agent)
+
+
+def _changes(fleet: Fleet, events: Events, agent: str) -> int:
+    """Return how many changes come in the time in which any fault is noticed, once a verb itself is over."""
+    states = {slug(name): "ok" for name in fleet.agents}
+    mark = len(events.since())
+    try:
+        fleet.wait_for(lambda: fleet.registry.recheck(agent) == _OK, within=SETTLED)
+        fleet.wait_for(states, within=SETTLED)
+    except AssertionError:  # it has been noticed, and stays so
+        return len(events.since(mark)) or 1
+    fleet.registry.catch_up(states)
+    mark = len(events.since())
+    events.wait(mark, HUNG)
+    return len(events.since(mark))
 
 
 def wrong(events: Events, mark: int, agent: str) -> int:
@@ -108,11 +130,6 @@ def wrong(events: Events, mark: int, agent: str) -> int:
     callers = set(map(slug, CALLERS[agent]))
     changes = [change for change in events.since(mark) if slug(change.agent) != slug(agent)]
     return sum(slug(change.agent) not in callers or change.new == "error" for change in changes)
-
-
-def _watch(events: Events, seconds: float) -> None:
-    """Let some time pass, up to the first change."""
-    events.wait(len(events.since()), seconds)
 
 
 def until(

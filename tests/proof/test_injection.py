@@ -35,6 +35,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     monkeypatch.setattr(injection, "INTERVAL", 0.0)
     monkeypatch.setattr(injection, "HUNG", 0.01)
     monkeypatch.setattr(injection, "PATIENCE", 30.0)
+    monkeypatch.setattr(injection, "SETTLED", 0.1)
     (tmp_path / "agents.yaml").write_text(FILE)
     with start.running("stub", Order(tmp_path / "agents.yaml", tmp_path), {}) as running:
         yield running

@@ -46,7 +46,7 @@ def test_turns_that_fail_say_why() -> None:
     assert [(failure.turn, failure.reason) for failure in failures] == [
         (1, "harper says: no model #"),
         (2, "ConnectionError: port # / closed"),
-        (3, "the answer lacks Tech Research, Engineering: Research, asking from a."),
+        (3, "the answer lacks Tech Research, Engineering"),
         (4, "TimeoutError:"),
     ]
 
