@@ -57,9 +57,9 @@ FAULTS = (
     Fault("3", "remove", ("compose", "cluster"), lambda fleet, agent: fleet.faults.remove(agent)),
     Fault(
         "7",
-        "slow by 1.2 s each way",
+        "slow by 0.5 s each way",
         ("compose",),
-        lambda fleet, agent: fleet.faults.slow("registry", agent, 1.2),
+        lambda fleet, agent: fleet.faults.slow("registry", agent, 0.5),
         status="",
         bound=None,
     ),
