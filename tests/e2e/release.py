@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import json
 import os
-import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pallas_contract import __version__, names
 from pallas_contract.fleet import fastagent_files
-from pallas_contract.probe import http_client
+from pallas_testing.fleet import start
+from pallas_testing.fleet.start import Running
+from pallas_testing.targets.base import Order
+from pallas_testing.targets.cluster.target import ENV_LOAD, Cluster
 from tests.ports import free_port
 
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+PATIENCE = 540.0
+"""Seconds until a fleet is up, on a machine that has much else to do: a test here may take ten minutes."""
 READY = "180s"
 """Ten pods that each take 4 s of CPU, on two cores that have other work too."""
 
@@ -93,39 +96,6 @@ class Release:
         """Run Python in a member's container."""
         return self.kubectl("exec", f"deployment/{names.slug(member)}", "--", "python", "-c", code).strip()
 
-    def kill(self, agent: str) -> None:
-        """End it without a chance to finish, and nobody to take its place."""
-        deployment = f"deployment/{names.slug(agent)}"
-        self.kubectl("scale", deployment, "--replicas=0")
-        self.kubectl(
-            "delete", "pod", "-l", f"app.kubernetes.io/name={names.slug(agent)}", "--force", "--grace-period=0"
-        )
-
-    def start(self, agent: str) -> None:
-        self.kubectl("scale", f"deployment/{names.slug(agent)}", "--replicas=1")
-
-    def freeze(self, agent: str) -> None:
-        for pid in self._processes(agent):
-            os.kill(pid, signal.SIGSTOP)
-
-    def thaw(self, agent: str) -> None:
-        for pid in self._processes(agent):
-            os.kill(pid, signal.SIGCONT)
-
-    def _processes(self, agent: str) -> list[int]:
-        """Ids on this machine: in its own namespace the first process of a container cannot be stopped."""
-        pods = self.pods(agent).values()
-        ids = [
-            status["containerID"].rpartition("/")[2] for pod in pods for status in pod["status"]["containerStatuses"]
-        ]
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                text = (folder / "cgroup").read_text()
-                found += [int(folder.name)] if any(each in text for each in ids) else []
-        assert found, f"the node that runs {agent} must be this machine"
-        return found
-
     def applied_by_another_tool(self) -> int:
         """Objects of the release that another tool may apply server-side: there would be an error for a conflict."""
         manifest = self.config.with_name("manifest.yaml")
@@ -176,23 +146,41 @@ class Release:
         self._forwards.clear()
 
 
+class Started(Release):
+    """A release that the plugin has installed, and leads this machine to."""
+
+    def __init__(self, running: Running) -> None:
+        assert isinstance(running.target, Cluster)
+        super().__init__(running.target.file.path, running.target.namespace)
+        self.name = running.target.file.name
+        self._target = running.target
+
+    def url(self, member: str) -> str:
+        return self._target.url(member)
+
+    def close(self) -> None:
+        """End the forwards: one that leads to a pod which is gone would notice too late."""
+        assert self._target._forwards is not None
+        self._target._forwards.close()
+
+
+@contextmanager
+def running(config: Path) -> Iterator[Running]:
+    """Yield the fleet of an agents.yaml, up in a namespace that enforces the restricted Pod Security Standard.
+
+    Nothing of it is left afterwards. The images are on the nodes (see `cluster`).
+    """
+    folder = config.parent.with_name(f"{config.parent.name}.running")
+    folder.mkdir()
+    with start.running("cluster", Order(config, folder, {ENV_LOAD: ""}), {}, patience=PATIENCE) as fleet:
+        assert isinstance(fleet.target, Cluster)
+        done = call("kubectl", "label", "namespace", fleet.target.namespace, RESTRICTED)
+        assert "violate" not in done.stderr, "pods that it has already"
+        yield fleet
+
+
 def _is_ready(conditions: list[dict[str, Any]]) -> bool:
     return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
-
-
-async def until_replicas(registry_url: str, agent: str, wanted: int, *, within: float) -> None:
-    """Wait until the registry has found so many addresses of an agent."""
-    async with asyncio.timeout(within):
-        while True:
-            if await _replicas(registry_url, agent) == wanted:
-                return
-            await asyncio.sleep(0.5)
-
-
-async def _replicas(registry_url: str, agent: str) -> int:
-    reply = await http_client.request("GET", f"{registry_url}/metrics")
-    found = re.search(rf'^pallas_agent_replicas{{agent="{agent}"}} ([0-9.]+)$', reply.body.decode(), re.MULTILINE)
-    return int(float(found[1])) if found else 0
 
 
 def until(met: Callable[[], bool], what: str, *, within: float) -> None:
@@ -217,13 +205,13 @@ def cluster(root: Path, session: Path) -> Iterator[None]:
         if count == 1 and call(tool, "status", check=False).returncode != 0:
             (session / "cluster.ours").touch()
         os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
-        os.environ["PALLAS_LOAD_IMAGES"] = shlex.join([str(tool), "load"])
+        os.environ[ENV_LOAD] = shlex.join([str(tool), "load"])
         if count == 1:
             load(f"pallas-agent:{__version__}", f"pallas-registry:{__version__}")
     try:
         yield
     finally:
-        del os.environ["KUBECONFIG"], os.environ["PALLAS_LOAD_IMAGES"]
+        del os.environ["KUBECONFIG"], os.environ[ENV_LOAD]
         with users(session, -1) as count:
             if count == 0 and (session / "cluster.ours").exists():
                 call(tool, "down")
@@ -244,7 +232,7 @@ def users(session: Path, change: int) -> Iterator[int]:
 
 def load(*images: str) -> None:
     """Bring images from Docker to the cluster's nodes."""
-    call(*shlex.split(os.environ["PALLAS_LOAD_IMAGES"]), *images)
+    call(*shlex.split(os.environ[ENV_LOAD]), *images)
 
 
 @contextmanager
@@ -252,7 +240,7 @@ def namespace(name: str) -> Iterator[str]:
     """A namespace that enforces the restricted Pod Security Standard, gone afterwards."""
     call("kubectl", "delete", "namespace", name, "--ignore-not-found", "--timeout=120s")
     call("kubectl", "create", "namespace", name)
-    call("kubectl", "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    call("kubectl", "label", "namespace", name, RESTRICTED)
     try:
         yield name
     finally:

@@ -103,6 +103,7 @@ def fleet(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         try:
             install(release)
             release.wait()
+            release.first_look = asyncio.run(scenario.states(release.url("registry")))
             yield release
         finally:
             release.close()
@@ -164,6 +165,10 @@ async def up(fleet: Release) -> Release:
     """The fleet with both agents ok."""
     await scenario.until_states(fleet.url("registry"), {"harper": "ok", "research": "ok"}, within=180)
     return fleet
+
+
+def test_the_first_look_after_the_installation_shows_every_agent_ok(fleet: Release) -> None:
+    assert fleet.first_look == {"harper": "ok", "research": "ok"}
 
 
 async def test_who_shows_no_token_gets_in_nowhere_and_the_rest_works(up: Release) -> None:

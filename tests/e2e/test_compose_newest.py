@@ -7,7 +7,9 @@ import subprocess
 import docker
 import pytest
 
-from . import scenario
+from pallas_testing.fleet import Fleet
+
+from .examples import copied_from
 from .projects import edited
 from .stack import Stack, running
 
@@ -23,12 +25,13 @@ def newest(root, monkeypatch) -> None:
     assert subprocess.run(version, check=True, capture_output=True, text=True).stdout.lstrip("v").startswith("5.7.")
 
 
-async def test_compose_5_starts_a_fleet_leaves_it_alone_and_ends_it(root, tmp_path, newest) -> None:
+def test_compose_5_starts_a_fleet_for_the_tests_of_its_example_leaves_it_alone_and_ends_it(
+    root, tmp_path, newest
+) -> None:
     with running(edited(root / "examples" / "01-hello", tmp_path)) as fleet:
         stack = Stack(fleet)
-        await scenario.until_states(stack.url("registry"), {"hello": "ok"}, within=60)
-        answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
-        assert "good morning" in answer.text
+        for test in copied_from("01-hello").values():
+            test(Fleet(fleet))
         before = {name: container.id for name, container in stack.containers().items()}
         stack.up()
         assert {name: container.id for name, container in stack.containers().items()} == before

@@ -35,7 +35,10 @@ class Forwards:
             ConnectionError: it has no pod that runs.
         """
         forward = self._leashes.get(member)
-        if forward is None or forward.code is not None:
+        if forward is not None and forward.code is not None:
+            self.forget(member)
+            forward = None
+        if forward is None:
             self._leashes[member] = forward = self._start(member)
         self._until_there(forward, member)
         return f"http://127.0.0.1:{self._ports[member]}"

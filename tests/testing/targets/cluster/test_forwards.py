@@ -25,9 +25,10 @@ def test_a_forward_that_has_ended_is_made_anew_to_a_pod_that_stays(
     started._forwards._leashes["registry"].code = 1  # type: ignore[misc]
     runner.pods([pod("registry-2")])
     assert started.url("registry") == url
-    assert runner.lines[1:] == [f"leash: kubectl --namespace ns port-forward pod/registry-2 {url[17:]}:8080"]
+    assert runner.lines[0] == "leash: end"
+    assert runner.lines[2:] == [f"leash: kubectl --namespace ns port-forward pod/registry-2 {url[17:]}:8080"]
     started._forwards.forget("registry", "nobody")
-    assert runner.lines[2:] == ["leash: end"]
+    assert runner.lines[3:] == ["leash: end"]
 
 
 def test_a_member_that_is_not_there_is_not_reached(started: Cluster, runner: Runner) -> None:

@@ -1,0 +1,25 @@
+"""The tests that a user may copy from an example, in a real Kubernetes; those of 02-pallas are in test_cluster.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_testing.fleet import Fleet
+
+from .examples import copied_from
+from .projects import edited
+from .release import running
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize("example", ["01-hello", "03-data-pool"])
+def test_an_example_holds_on_a_cluster(kubernetes: None, root: Path, tmp_path: Path, example: str) -> None:
+    config = edited(root / "examples" / example, tmp_path, more="registry: {probe_interval: 1}\n")
+    with running(config) as running_fleet:
+        for test in copied_from(example).values():
+            fleet = Fleet(running_fleet)
+            test(fleet)
+            fleet.restore()
