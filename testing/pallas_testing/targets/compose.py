@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 
+import docker
+import yaml
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
@@ -28,6 +30,8 @@ _GRACE = "10"
 """Seconds until a container that is taken down is killed."""
 _ATTEMPTS = 3
 """Compose gives the callers of a member up that fails three checks, as one may where the machine has much to do."""
+_START_INTERVAL = (1, 44)
+"""First version of Docker's API in which a check has an interval of its own at the start; Podman's is older."""
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -62,6 +66,8 @@ class Compose(Target):
             raise CannotStart(f"no Docker to start containers with: {error}") from None
         self.file = copies.copy(self.order.file, self.order.folder / "project", self.claims, pool)
         commands.generate(self.file, self.order, "compose")
+        if _api(self._engine) < _START_INTERVAL:
+            _drop_start_intervals(self.file.path.with_name("compose.yaml"))
         commands.generate(self.file, self.order, "build")
         self._compose = _Project(self.file.path.parent, wait=False)  # it is the registry that says when it is up
         self._compose.project = self.project
@@ -241,3 +247,16 @@ class Compose(Target):
         """Return whether a member has ended by itself, which no machine is too busy for."""
         containers = [container for member in self.file.members for container in self._containers(member)]
         return any(container.attrs.get("RestartCount") for container in containers)
+
+
+def _api(engine: docker.DockerClient) -> tuple[int, ...]:
+    """Return the version of the API that an engine speaks."""
+    return tuple(map(int, engine.version()["ApiVersion"].split(".")))
+
+
+def _drop_start_intervals(path: Path) -> None:
+    """Write a compose file anew whose checks have one interval, also at the start, which takes longer so."""
+    project = yaml.safe_load(path.read_text("utf-8"))
+    for service in project["services"].values():
+        service.get("healthcheck", {}).pop("start_interval", None)
+    path.write_text(yaml.safe_dump(project), "utf-8")

@@ -15,6 +15,7 @@ from typing import Any
 
 import docker
 import pytest
+import yaml
 from docker.errors import DockerException
 
 from pallas_testing.project import fleet_file
@@ -135,6 +136,29 @@ def test_a_fleet_has_networks_that_overlap_with_no_other(order: Order, monkeypat
     pool = re.search(r"pool: (\S+)}", fleet.file.path.read_text())
     assert pool
     assert not IPv4Network(pool[1]).overlaps(IPv4Network(subnets[0]))
+    fleet.stop()
+
+
+@pytest.mark.parametrize(("version", "keys"), [("1.41", {"interval"}), ("1.44", {"interval", "start_interval"})])
+def test_an_engine_that_checks_at_one_interval_is_given_one(
+    order: Order, monkeypatch: pytest.MonkeyPatch, version: str, keys: set[str]
+) -> None:
+    """Podman's, which else refuses every container."""
+    check = {"interval": "10s", "start_interval": "1s"}
+
+    def generate(file: fleet_file.FleetFile, _: Order, verb: str) -> None:
+        text = yaml.safe_dump({"services": {"hello": {"healthcheck": check}, "other": {"image": "x"}}})
+        file.path.with_name(f"{verb}.yaml").write_text(text)
+
+    engine = SimpleNamespace(networks=SimpleNamespace(list=list), version=lambda: {"ApiVersion": version}, close=int)
+    monkeypatch.setattr(compose, "DockerClient", lambda: SimpleNamespace(client=engine))
+    monkeypatch.setattr(compose.commands, "generate", generate)
+    monkeypatch.setattr(compose, "Leash", lambda *_, **__: SimpleNamespace(end=lambda **_: None))
+    fleet = table.target("compose", order)
+    fleet.start()
+    services = yaml.safe_load(fleet.file.path.with_name("compose.yaml").read_text())["services"]
+    assert set(services["hello"]["healthcheck"]) == keys
+    assert services["other"] == {"image": "x"}
     fleet.stop()
 
 
