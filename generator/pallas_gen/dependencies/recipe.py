@@ -156,5 +156,7 @@ def _union(recipes: Iterable[Recipe]) -> Recipe:
 
 def _named(fleet: ResolvedFleet, name: str, recipe: Recipe) -> BuiltImage:
     project = re.sub(r"[^a-z0-9]+", "-", fleet.name.lower()).strip("-") or "fleet"
-    image = images.image_name(fleet.image.names, f"{project}-{name}", recipe.tag(fleet.image.base, fleet.image.python))
-    return BuiltImage(image, recipe)
+    tag = recipe.tag(fleet.image.base, fleet.image.python)
+    image = images.image_name(fleet.image.names, f"{project}-{name}", tag)
+    # a tag among the names is that of the kit's images: under it alone what is here would do for ever
+    return BuiltImage(image if image.endswith(f":{tag}") else f"{image}-{tag}", recipe)

@@ -53,6 +53,13 @@ def test_packages_of_the_code_concern_every_agent_and_one_image_is_enough(plan, 
     assert more["scout"] != result["scout"], "the tag changes with what is in it"
 
 
+def test_under_a_tag_of_ones_own_it_changes_all_the_same(plan, make) -> None:
+    fleet = FLEET % ("", "") + "image: {names: 'r.example/{name}:rc1'}\n"
+    one, other = (images(plan, make, fleet, requirements__txt=text)["scout"] for text in ("six\n", "idna\n"))
+    assert re.fullmatch(r"r\.example/my-trip-agent:rc1-[0-9a-f]{12}", one)
+    assert one != other
+
+
 def test_an_agent_with_requirements_of_its_own_has_its_own_image(plan, make) -> None:
     fleet = FLEET % (", requirements: own.txt", "")
     result = images(plan, make, fleet, own__txt="six\n")
