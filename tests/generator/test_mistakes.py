@@ -59,6 +59,8 @@ def write(folder: Path) -> None:
 def make(project: Path, case: dict[str, Any]) -> None:
     """Make one mistake in the project."""
     path = project / case["in"]
+    if "file" in case:
+        (project / case["file"][0]).write_text(case["file"][1], "utf-8")
     if case.get("remove"):
         path.unlink()
         return

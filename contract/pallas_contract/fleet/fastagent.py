@@ -64,6 +64,8 @@ class Config:
     """The position of each server's URL, by the name of the server."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """The servers that an agent starts itself, as a program."""
+    connected: frozenset[str] = frozenset()
+    """Servers that a provider's API connects by itself (`connector_id`): nobody here calls or starts them."""
     reached: frozenset[str] = frozenset()
     """Providers whose key or address stands in one of the files."""
     skills: tuple[str, ...] = ()
@@ -110,6 +112,7 @@ def load(folder: Path, *secrets_folders: Path) -> tuple[Config, list[Problem]]:
         variables=variables(secrets) if secrets else {},
         url_positions=url_positions,
         commands=commands,
+        connected=frozenset(_connected(trees)),
         reached=frozenset(_reached(trees)),
         skills=_skills(data),
         tree=config,
@@ -251,6 +254,15 @@ def _command(tree: Source, name: str) -> Command:
         folder=entry["cwd"] if isinstance(entry.get("cwd"), str) else None,
         own_path=isinstance(env, Mapping) and "PATH" in env,
     )
+
+
+def _connected(trees: Iterable[Source]) -> Iterator[str]:
+    for tree in trees:
+        section = tree.data.get("mcp")
+        servers = section.get("servers") if isinstance(section, Mapping) else None
+        for name, entry in (servers if isinstance(servers, Mapping) else {}).items():
+            if isinstance(entry, Mapping) and "connector_id" in entry:
+                yield name
 
 
 def _words(value: object) -> list[str]:

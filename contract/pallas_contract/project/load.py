@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pallas_contract import names
@@ -94,6 +94,9 @@ def problems_of_code(
     yield from dotenv_file.problems(folder / names.DOTENV_FILE)
     yield from shell.withheld(fleet, definitions)
     yield from programs.problems(fleet, written.config, definitions, folder)
+    for path, certain in programs.scripts(fleet, written.config, definitions):
+        for problem in rules.script(path, surroundings):
+            yield problem if certain else replace(problem, level="warning")
     for name in fleet.agents:
         yield from access_rules.not_called(fleet, name, written.config, tree)
 

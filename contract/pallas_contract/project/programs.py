@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pallas_contract.definitions.definition import Definitions
@@ -36,15 +37,35 @@ def problems(
     An error where that is certain; a warning where an image of the user's may have it, or no agent is known to use the
     server. Of what is outside of the folder, or known only where the agent runs, nothing is said.
     """
-    certain = {
-        server
-        for name, agent in fleet.agents.items()
-        if not (agent.image or fleet.written.image.agent)
-        for server in definitions[name].servers
-    }
+    certain = _certain(fleet, definitions)
+    for name, url in config.servers.items():
+        level: Level = "error" if name in certain else "warning"
+        if fleet.is_member(name):  # then it is called, at the URL that the fleet has for it
+            continue
+        if name in config.commands:
+            yield from _missing(config.commands[name], folder, level)
+        elif url is None and name not in config.connected:
+            message = f"`{name}` has neither `command` nor `url`: there is nothing to start or to call"
+            hint = "write `command: PROGRAM` and `args: [...]`, or `url: http://HOST:PORT/mcp`"
+            yield Problem(replace(config.url_positions[name], field=f"mcp.servers.{name}"), message, hint, level)
+
+
+def scripts(fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions]) -> Iterator[tuple[str, bool]]:
+    """Yield the Python scripts of servers, as paths in the project, and whether it is certain that they are run."""
+    certain = _certain(fleet, definitions)
     for name, command in config.commands.items():
-        if not fleet.is_member(name):  # then it is called, at the URL that the fleet has for it
-            yield from _missing(command, folder, "error" if name in certain else "warning")
+        index = _script(command)
+        start = command.folder or "."
+        plain = start == "." or _is_inside(start)
+        if index is not None and plain and command.program != "uv" and command.arguments[index].endswith(".py"):
+            yield _shown(start, command.arguments[index]), name in certain
+
+
+def _certain(fleet: ResolvedFleet, definitions: Mapping[str, Definitions]) -> set[str]:
+    """Return the servers that an agent is known to use which has no image of the user's."""
+    own = fleet.written.image.agent
+    agents = [name for name, agent in fleet.agents.items() if not (agent.image or own)]
+    return {server for name in agents for server in definitions[name].servers}
 
 
 def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:

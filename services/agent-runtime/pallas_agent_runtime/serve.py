@@ -113,6 +113,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 targets, partial(may_go_on, settings), downstream.worth_trying, timeout=timeout
             )
             conversations = Conversations(store, fast.weigh)
+            for name in used & fastagent_yaml.nowhere(prepared.config.data):
+                downstream.program(name, "has neither `command` nor `url`")
             names_of_programs = loaded.servers & prepared.programs
             programs = fast.Programs(names_of_programs, downstream.program, timeout, prepared.reasons)
             engine = fast.Engine(

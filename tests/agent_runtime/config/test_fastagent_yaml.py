@@ -197,3 +197,15 @@ def test_an_active_provider_without_an_address_is_refused_where_it_is_written(ur
         assert str(refused.value).splitlines()[0] == f"{place}: {wrong}"
         build(written, secrets, environ={"OPENAI_BASE_URL": url})
     build("openai: {base_url: 'http://llm:65535'}", provider="openai", environ={"OPENAI_BASE_URL": url})
+
+
+def test_servers_that_can_be_neither_called_nor_started() -> None:
+    servers = {
+        "misspelt": {"comand": "python"},
+        "stdio": {"url": "http://x/mcp", "transport": "stdio"},
+        "started": {"command": "python"},
+        "called": {"url": "http://x/mcp"},
+        "short": {"target": "http://x"},
+        "connected": {"connector_id": "x"},
+    }
+    assert fastagent_yaml.nowhere({"mcp": {"servers": servers}}) == {"misspelt", "stdio"}

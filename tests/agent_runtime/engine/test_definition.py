@@ -258,6 +258,40 @@ def test_a_model_whose_client_is_not_installed_is_refused_with_what_to_install(
     check_models(load(resolved), resolved, default, references)
 
 
+@pytest.mark.parametrize(
+    ("text", "model", "environ", "refused"),
+    [
+        (CARD.format(""), "", {}, True),
+        (CARD.format(""), "passthrough", {}, False),
+        (CARD.format(""), "", {"FAST_AGENT_MODEL": "passthrough"}, False),
+        (CARD.format("model: passthrough\n"), "", {}, False),
+    ],
+)
+def test_an_agent_that_nothing_gives_a_model_is_refused(
+    toolkit: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    text: str,
+    model: str,
+    environ: dict[str, str],
+    refused: bool,
+) -> None:
+    monkeypatch.delenv("FAST_AGENT_MODEL", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    toolkit.write_files(tmp_path, {"jarvis.md": text})
+    resolved = own(tmp_path, card="jarvis.md")
+    loaded = load(resolved)
+    if not refused:
+        check_models(loaded, resolved, model, None)
+        return
+    with pytest.raises(
+        Refused, match="names no model, and there is no default_model: it will not start\n    write `defa"
+    ):
+        check_models(loaded, resolved, model, None)
+
+
 def test_the_client_of_any_other_provider_is_there(toolkit: Any, tmp_path: Path) -> None:
     toolkit.write_files(tmp_path, {"jarvis.md": CARD.format("model: groq.m\n")})
     resolved = own(tmp_path, card="jarvis.md")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.problems import Refused
-from pallas_contract.project import load
+from pallas_contract.project import code, load
 
 FILES = {
     "agents.yaml": "name: x\nagents:\n  scout: {module: scout, port: 8101}\n",
@@ -44,6 +44,35 @@ def test_a_file_that_makes_no_fleet_is_refused_with_what_is_wrong_beside_it(proj
     with pytest.raises(Refused) as refused:
         load.check(project, {})
     assert {problem.where.file for problem in refused.value.problems} == {"agents.yaml", "fastagent.config.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("script", "uses", "expected"),
+    [
+        ("def (\n", True, ["srv/notes.py:1:5: is not Python: invalid syntax"]),
+        ("def (\n", False, ["warning: srv/notes.py:1:5: is not Python: invalid syntax"]),
+        ("import pandas\n", True, ["warning: srv/notes.py:1:1: imports `pandas`, which the agent image does not have"]),
+        ("import six\nimport beside\nimport scout\nimport mcp\n", True, []),
+        (
+            "from mcp.server.fastmcp import FastMCP\n",
+            True,
+            ["warning: srv/notes.py:1:1: imports `mcp.server.fastmcp`, which version 2 of the MCP SDK"],
+        ),
+    ],
+)
+def test_the_script_of_a_server_is_read_as_code(project: Path, script: str, uses: bool, expected: list[str]) -> None:
+    folder = project.parent
+    entry = "notes: {command: python, args: [srv/notes.py]}, none: {command: sh, args: [-c, x]}"
+    (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {{{entry}}}}}\n")
+    (folder / "scout.py").write_text(FILES["scout.py"].replace("wether", "notes" if uses else "none"))
+    (folder / ".env").unlink()
+    (folder / "srv").mkdir()
+    (folder / "srv" / "notes.py").write_text(script)
+    (folder / "srv" / "beside.py").touch()
+    written, _ = load.read(project, {}, allow_plain_secrets=False)
+    definitions = code.definitions(written.fleet, written.text_of)
+    problems = list(map(str, load.problems_of_code(written, definitions, {"": frozenset({"six"})})))
+    assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
 
 
 def test_a_configuration_that_cannot_be_read_hides_nothing_else(project: Path) -> None:

@@ -41,6 +41,11 @@ def found(folder: Path, entry: str, *, servers: str = "notes", keys: str = "", t
         ("{command: python, args: [here.py], cwd: gone}", "its `cwd` gone is no folder in the project"),
         ("{target: python gone.py}", "there is no file gone.py, which `python` is to run"),
         ("{command: ./gone.sh}", "there is no file gone.sh: the server never starts"),
+        (
+            "{comand: python}",
+            "mcp.servers.notes: `notes` has neither `command` nor `url`: there is nothing to start or to",
+        ),
+        ("{url: 'http://x.example/mcp', transport: stdio}", "`notes` has neither `command` nor `url`"),
         ("{command: ./run.sh}", "./run.sh may not be executed\n    `chmod +x ./run.sh`"),
     ],
 )
@@ -74,6 +79,7 @@ def test_what_is_certain_is_an_error(entry: str, message: str, tmp_path: Path) -
         "{command: '${PLACE}/gone'}",
         "{command: /opt/gone}",
         "{url: 'http://x.example/gone.py'}",
+        "{management: provider, connector_id: connector_dropbox}",
     ],
 )
 def test_of_what_is_there_or_known_elsewhere_nothing_is_said(entry: str, tmp_path: Path) -> None:

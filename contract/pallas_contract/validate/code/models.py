@@ -16,7 +16,7 @@ from pallas_contract.validate.suggestions import Suggestions
 _BEDROCK = re.compile(r"([a-z]{2,6}\.)?(amazon|anthropic|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer)\..+")
 _REASONING = re.compile(r"(?P<model>.+)\.(?P<effort>minimal|low|medium|high|xhigh|max|none)")
 _LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
-WITH_A_MODEL = frozenset({"agent", "smart"})
+_WITH_A_MODEL = frozenset({"agent", "smart"})
 """Kinds that fast-agent never starts without a model. Others, as chains, may have none of their own."""
 VARIABLES = frozenset({"FAST_AGENT_MODEL", "DEFAULT_MODEL"})
 """Variables by which fast-agent takes a default model."""
@@ -88,7 +88,7 @@ def without_model(definition: Definition, config: Config, given: Set[str]) -> It
     `given` holds the names of the variables that the agent has.
     """
     named = config.default_model or definition.model != "" or VARIABLES & given
-    if not named and definition.kind in WITH_A_MODEL:
+    if not named and definition.kind in _WITH_A_MODEL:
         yield Problem(definition.where, *no_model(config.file))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
+from pallas_contract.definitions import module as python_module
 from pallas_contract.definitions import read
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.read import TextOf
@@ -117,6 +119,28 @@ def _files(module: str, around: Surroundings, installed: frozenset[str] | None) 
         yield from _plain(path, around.text_of(path) or "")
         if installed is not None:
             yield from imports.problems(entry, around.text_of, installed)
+
+
+def script(path: str, around: Surroundings) -> Iterator[Problem]:
+    """Yield the problems of a server's script in the project: Python first looks for its imports beside it."""
+    text = around.text_of(path)
+    if text is None:
+        return
+    yield from _plain(path, text)
+    try:
+        parsed = python_module.parse(text, name=path)
+    except Refused as refused:
+        yield from refused.problems
+        return
+    beside = PurePosixPath(path).parent
+    installed = around.installed(None)
+    if installed is not None:
+
+        def text_of(name: str) -> str | None:
+            near = around.text_of(str(beside / name))
+            return around.text_of(name) if near is None else near
+
+        yield from imports.problems(parsed, text_of, installed)
 
 
 def _plain(path: str, text: str) -> Iterator[Problem]:

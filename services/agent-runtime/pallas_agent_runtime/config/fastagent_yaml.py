@@ -215,6 +215,13 @@ def programs(data: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
+def nowhere(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the MCP servers that can be neither called nor started: fast-agent passes over them."""
+    servers = data["mcp"]["servers"].items()
+    ways = {"command", "target", "connector_id"}
+    return frozenset(name for name, entry in servers if fastagent.endpoint(entry) is None and not ways & entry.keys())
+
+
 def _section(data: Data, key: str) -> Data:
     """`data[key]` as a mapping, created or replaced when it is anything else."""
     if not isinstance(data.get(key), dict):

@@ -61,6 +61,8 @@ _LATER = (
     "fastmcp.server.sessions",
     "httpcore",
 )
+_NEED_A_MODEL = frozenset({"basic", "llm"})
+"""Types of agents, as fast-agent calls them, that it never makes without a model; `agent` and `smart` become these."""
 _CLIENTS = {
     "anthropic": "fast_agent.llm.provider.anthropic.llm_anthropic",
     "google": "fast_agent.llm.provider.google.llm_google_native",
@@ -209,7 +211,7 @@ def check_models(
     keys = ("agents", settings.name, "module" if settings.agent.module else "card")
     problems = []
     named = default_model or any(os.environ.get(variable) for variable in models.VARIABLES)
-    modelless = [data for data in agents if str(data["type"]) in models.WITH_A_MODEL and not data["config"].model]
+    modelless = [data for data in agents if data["type"] in _NEED_A_MODEL and not data["config"].model]
     if modelless and not named:
         file = fastagent_files.config(settings.project) or Path(fastagent_files.CONFIG[0])
         message, hint = models.no_model(file.name)
