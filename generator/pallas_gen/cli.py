@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -110,6 +110,18 @@ def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
 
     _, plan = read_plan(file, allow_plain_secrets=True)
     typer.echo(explain.explain(plan))
+
+
+@app.command("graph")
+def draw_graph(
+    file: AgentsFile = DEFAULT_FILE,
+    form: Annotated[Literal["tree", "mermaid", "dot"], typer.Option("--format", help="What to draw for.")] = "tree",
+) -> None:
+    """Draw who calls whom in the fleet."""
+    from pallas_gen import graph
+
+    _, plan = read_plan(file, allow_plain_secrets=True)
+    typer.echo(graph.FORMATS[form](graph.of(plan)), nl=False)
 
 
 @app.command("schema")

@@ -80,6 +80,7 @@ VERBS = {
     "verify -o out --target compose": "compose is the plan, in all of its ",
     "verify -o out --target image": "Dockerfile.fleet is as pallas-gen writes it\n",
     "explain network": "everything else is refused\n",
+    "graph": "└── research\n",
 }
 
 
