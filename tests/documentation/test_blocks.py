@@ -43,6 +43,7 @@ NOT_RUN = {
     "docs/access.md": "asks an agent on a fixed port; others in tests/agent_runtime/access/test_protected_agents.py",
     "docs/commands.md": "call a fleet on fixed ports; each verb in tests/e2e/test_local.py",
     "docs/daedalus.md": "installs, and starts `make demo`; the same program in tests/e2e/daedalus.py",
+    "docs/gateway.md": "asks a gateway on a fixed port; the same call in tests/gateway/own/test_server.py",
     "docs/install.md": "they would ask an index that has the kit; the wheel in tests/e2e/test_stranger.py",
     "docs/kubernetes.md": "for a release of the reader's; such options in tests/e2e/test_cluster_options.py",
     "docs/release.md": "`gh` asks GitHub for what its workflow signed, `make audit` a service; `make release` "

@@ -20,12 +20,14 @@ from starlette.datastructures import Headers
 from starlette.routing import Route as Page
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway.app import App, Pages
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.plane import DataPlane, Route
-from pallas_gateway.data_plane.record import Call, Record
+from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.server import OwnTools
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
@@ -147,10 +149,12 @@ async def opened(
     limit: int = LIMIT,
     timeout: float = 3600,
     tenants: Tenants | None = None,
+    fleet: ResolvedFleet | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
-    With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents.
+    With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
+    has tools of its own.
     """
     noted = Noted()
     metrics = Metrics(behind)
@@ -161,11 +165,17 @@ async def opened(
             url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
             routes[name] = Route(url, own)
         client = await stack.enter_async_context(upstream.session())
-        watchers = [metrics, reachability, noted]
+        watchers: list[Watcher] = [metrics, reachability, noted]
         plane = DataPlane(routes, client, limit=limit, timeout=timeout, tenants=tenants, watchers=watchers)
         pages = Pages(metrics, reachability, {"name": "gateway"})
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
-        web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate)))
+        tools_app = None
+        if fleet and tenants:
+            tools = OwnTools(fleet, routes, client, tenants, watchers=watchers, trace_id=lambda: "ab" * 16)
+            manager = tools.manager()
+            await stack.enter_async_context(manager.run())
+            tools_app = StreamableHTTPASGIApp(manager)
+        web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
         yield Door(web, noted, pages, metrics, reachability, plane)
 
 

@@ -78,7 +78,7 @@ def test_a_tenant_is_found_by_who_was_verified_and_by_nothing_else() -> None:
 
     def tenant(name: str, issuer: str | None = None) -> str | None:
         found = tenants.of(Caller(name, "", "", issuer))
-        return found and found.name
+        return found.name if found else None
 
     assert (tenant("phone"), tenant("anna", "https://id.example")) == ("acme", "acme")
     assert tenant("phone", "https://id.example") == "other"

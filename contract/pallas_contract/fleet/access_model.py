@@ -119,7 +119,8 @@ class Gateway(Written):
     timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0
     """Seconds that a call may take, from its body to the end of its answer; progress does not extend it."""
     tenants: dict[TenantName, Tenant] = {}
-    """Limits for callers, by the name of their tenant. A caller that is in none has no limits."""
+    """Limits for callers, by the name of their tenant. A caller that is in none has no limits. With tenants the gateway
+    has tools of its own at /mcp."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -47,11 +47,20 @@ class Pages(Readiness):
 
 
 class App:
-    """ASGI of the whole gateway. `allowed_hosts` are the Host headers accepted in front of agents."""
+    """ASGI of the whole gateway. `allowed_hosts` are the Host headers accepted in front of agents and of `own`."""
 
-    def __init__(self, plane: ASGIApp, pages: Pages, allowed_hosts: Iterable[str], gate: Gate | None = None) -> None:
-        guarded = gate.around(plane) if gate else plane
-        self._agents = hosts.HostCheck(guarded, hosts.settings(allowed_hosts))
+    def __init__(
+        self,
+        plane: ASGIApp,
+        pages: Pages,
+        allowed_hosts: Iterable[str],
+        gate: Gate | None = None,
+        *,
+        own: ASGIApp | None = None,
+    ) -> None:
+        security = hosts.settings(allowed_hosts)
+        self._agents = hosts.HostCheck(gate.around(plane) if gate else plane, security)
+        self._own = hosts.HostCheck(gate.around(own) if gate else own, security) if own else None
         self._pages = Starlette(routes=[*pages.routes(), *(gate.routes() if gate else ())])
         # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
         self._pages.router.redirect_slashes = False
@@ -59,5 +68,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if match := _AGENT_PATH.fullmatch(scope["path"]):
             await self._agents({**scope, "path_params": {AGENT: match[1]}}, receive, send)
+        elif self._own and scope["path"] == names.MCP_PATH:
+            await self._own(scope, receive, send)
         else:
             await self._pages(scope, receive, send)

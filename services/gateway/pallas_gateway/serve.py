@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import AsyncExitStack
 
 import structlog
 import uvloop
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 
 from pallas_contract import names
 from pallas_contract.launch import credentials
@@ -15,8 +17,10 @@ from pallas_gateway.app import App, Pages
 from pallas_gateway.call_log import CallLog
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.plane import DataPlane
+from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.server import OwnTools
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.arrangement import Arrangement, arrange
@@ -51,19 +55,29 @@ def guard(settings: Settings) -> Arrangement:
 async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
     stop = Stop()
     arrangement = guard(settings)
-    metrics = Metrics(settings.routes)
+    metrics = Metrics([*settings.routes, names.GATEWAY])
     reachability = Reachability(lambda: arrangement.problem)
     pages = Pages(metrics, reachability, {"name": names.GATEWAY, "version": settings.fleet.version})
-    async with upstream.session() as client, background(*arrangement.background()):
+    tenants = Tenants(settings.gateway.tenants)
+    watchers: list[Watcher] = [metrics, reachability, CallLog()]
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(upstream.session())
+        await stack.enter_async_context(background(*arrangement.background()))
+        own = None
+        if settings.gateway.tenants:
+            tools = OwnTools(settings.fleet, settings.routes, client, tenants, watchers=watchers)
+            manager = tools.manager()
+            await stack.enter_async_context(manager.run())
+            own = StreamableHTTPASGIApp(manager)
         plane = DataPlane(
             settings.routes,
             client,
             limit=settings.max_body,
             timeout=settings.gateway.timeout,
-            tenants=Tenants(settings.gateway.tenants),
-            watchers=[metrics, reachability, CallLog()],
+            tenants=tenants,
+            watchers=watchers,
         )
-        server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate))
+        server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
         for listener in listeners:
             http_sockets.start(listener)
         pages.ready = True

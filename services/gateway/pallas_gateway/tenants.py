@@ -73,10 +73,15 @@ class Tenants:
     def __init__(self, tenants: Mapping[str, Tenant] | None = None, clock: Clock = time.monotonic) -> None:
         self._by_caller: dict[str, Allowance] = {}
         self._by_subject: dict[str, Allowance] = {}
+        self._by_name: dict[str, Allowance] = {}
         for name, tenant in (tenants or {}).items():
-            allowance = Allowance(name, tenant, clock)
+            allowance = self._by_name[name] = Allowance(name, tenant, clock)
             self._by_caller |= dict.fromkeys(tenant.callers, allowance)
             self._by_subject |= dict.fromkeys(tenant.subjects, allowance)
+
+    def named(self, tenant: str) -> Allowance | None:
+        """Return the allowance of a tenant that a client names itself: for where nobody is verified."""
+        return self._by_name.get(tenant)
 
     def of(self, caller: Caller | None) -> Allowance | None:
         """Return the allowance of a verified caller; None where nobody is verified, or in no tenant."""

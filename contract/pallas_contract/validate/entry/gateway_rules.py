@@ -89,7 +89,7 @@ def _tenants(gateway: Gateway, tree: Source) -> Iterator[Problem]:
     owners: dict[tuple[str, str], str] = {}
     for name, tenant in gateway.tenants.items():
         path = (_AT, "tenants", name)
-        if not (tenant.callers or tenant.subjects):
+        if _asks(gateway) and not (tenant.callers or tenant.subjects):
             hint = "add `callers`, with names of `access.tokens`, or `subjects`, with the `sub` of their tokens"
             yield tree.problem(*path, message="has no callers: nobody's requests would be counted", hint=hint)
         for index, caller in enumerate(tenant.callers):

@@ -10,6 +10,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 Reason = Literal[
     "malformed",
     "header_mismatch",
+    "unknown_tenant",
     "unknown_agent",
     "rate",
     "concurrency",
@@ -21,6 +22,8 @@ Reason = Literal[
     "not_admitted",
 ]
 
+UNKNOWN_TENANT = -32000
+"""Tenant not found (seed 002, Custom Error Codes)."""
 UNKNOWN_AGENT = -32001
 """Agent not found (seed 002, Custom Error Codes)."""
 LIMITED = -32002
@@ -28,6 +31,7 @@ LIMITED = -32002
 NO_ANSWER = -32003
 """Timeout, or whatever else keeps an agent from answering (seed 002, Custom Error Codes)."""
 CODES: dict[Reason, int] = {
+    "unknown_tenant": UNKNOWN_TENANT,
     "unknown_agent": UNKNOWN_AGENT,
     "rate": LIMITED,
     "concurrency": LIMITED,

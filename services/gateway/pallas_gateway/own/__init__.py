@@ -1,0 +1,1 @@
+"""The gateway's own MCP server at `/mcp`: seed 002, as far as it is there (docs/gateway.md)."""
