@@ -6,8 +6,10 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 # The commands that tests start by the hundred are compiled once, also where the environment forbids to keep it: a
 # `pallas-gen validate` takes a third of the processor time then. Workers and commands inherit it.
@@ -39,6 +41,9 @@ LONGEST = (
 )
 """The modules that take a minute and more. Where workers share the tests these begin first: none is to be waited for
 alone. Of those that start ten agents no two come within the first four, which begin together."""
+
+TOGETHER = ("tests/agent_runtime/pair/", "tests/agent_runtime/upstream/")
+"""Folders whose modules share the agents that they call: one worker runs them all, and starts these once."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +77,20 @@ def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
     for name, paths in files.items():
         (unfinished / name).write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")
     unfinished.rename(folder)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Share the tests among workers by `Scheduling` where a run says `--dist loadfile`."""
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+class Scheduling(LoadFileScheduling):
+    """A module to a worker, or the modules of a folder."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
+        return next(folders, super()._split_scope(nodeid))
 
 
 @pytest.fixture(scope="session")
