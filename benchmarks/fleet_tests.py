@@ -116,7 +116,9 @@ class Starts:
         begun = time.perf_counter()
         try:
             subprocess.run([*command, "up", "--detach"], check=True, cwd=project, capture_output=True)
-            servers.until(partial(_all_ok, f"http://127.0.0.1:{file.registry_port}", file), pause=0.1)
+            servers.until(
+                partial(_all_ok, f"http://127.0.0.1:{file.registry_port}", file), pause=0.1, patience=start.PATIENCE
+            )
             return Sample(time.perf_counter() - begun)
         finally:
             down = [*command, "down", "--volumes", "--remove-orphans", "--timeout", "10"]
