@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
@@ -70,7 +71,11 @@ async def ask(
             statuses.append(response.status_code)
 
     http = httpx2.AsyncClient(
-        headers=headers, timeout=httpx2.Timeout(_CONNECT, read=timeout), event_hooks={"response": [note_status]}
+        headers=headers,
+        timeout=httpx2.Timeout(_CONNECT, read=timeout),
+        event_hooks={"response": [note_status]},
+        # a proxy of the environment is for the world, and need not be told of this machine
+        trust_env=urlsplit(url).hostname not in names.LOCAL_HOSTS,
     )
     try:
         async with asyncio.timeout(timeout), http, Client(streamable_http_client(url, http_client=http)) as client:

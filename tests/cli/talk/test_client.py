@@ -40,3 +40,11 @@ async def test_a_deadline_is_for_the_whole_call(stand: Stand) -> None:
 async def test_another_status_is_told_by_its_number(stand: Stand) -> None:
     with pytest.raises(Trouble, match="404"):
         await asyncio.wait_for(client.ask(f"{stand.url}/nowhere", Question("hi"), timeout=60), 60)
+
+
+async def test_a_proxy_is_not_asked_for_this_machine(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert (await client.ask(f"{stand.url}/mcp", Question("hi"), timeout=60)).text == "heard hi"
