@@ -44,7 +44,7 @@ FAULTS = (
         "stays listed, `error`: name not found",
         (
             f"{_FAULTS}test_dns.py::test_3_a_removed_container_stays_listed",
-            "tests/e2e/test_compose.py::test_the_registry_follows_a_removed_and_recreated_container",
+            "tests/testing/targets/test_compose.py::test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed",
         ),
         "faults",
     ),

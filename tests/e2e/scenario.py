@@ -142,19 +142,6 @@ async def until_states(
         raise AssertionError(f"after {within:g} s the registry shows {seen}, not {dict(wanted)}") from None
 
 
-async def until_message(registry_url: str, slug: str, wanted: str, *, within: float) -> None:
-    """Wait until the registry gives this reason for the state of an agent; the first may be that of a torn probe."""
-    message = ""
-    try:
-        async with asyncio.timeout(within):
-            while message != wanted:
-                await asyncio.sleep(0.1)
-                entry = (await catalogue(registry_url))[slug]
-                message = entry["_meta"][server_json.HEALTH_META].get("message", "")
-    except TimeoutError:
-        raise AssertionError(f"after {within:g} s the registry says {message!r} of {slug}, not {wanted!r}") from None
-
-
 async def until_probed(
     registry_url: str, agent: str, addresses: Callable[[], Collection[str]], *, within: float
 ) -> None:

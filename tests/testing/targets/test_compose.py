@@ -27,10 +27,11 @@ import os, signal
 import pytest
 from pallas_testing.fleet import AgentFailed, CannotDisturb
 
-@pytest.mark.parametrize("verb", ["pause", "remove"])
-def test_verb(fleet, verb):
+@pytest.mark.parametrize(("verb", "reason"), [("pause", "NoAnswer"), ("remove", "NameNotFound")])
+def test_verb(fleet, verb, reason):
     getattr(fleet.faults, verb)("back")
     assert fleet.registry.saw("back", "ok", "error", within=120)
+    fleet.wait_for(lambda: fleet.registry.state("back").reason == reason, within=120)
 
 def test_slow(fleet):
     assert fleet.agent("front").ask("good morning").text.endswith("back: good morning")
