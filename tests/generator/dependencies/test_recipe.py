@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from pallas_contract import __version__
 from pallas_gen.targets.image import dockerfile
 
+ROOT = Path(__file__).parents[3]
 BASE = f"pallas-agent:{__version__}"
 FLEET = """\
 name: My Trip!
@@ -124,7 +126,7 @@ def test_servers_that_no_image_can_have_are_named(make, run) -> None:
     servers = {
         "a": "uvx, args: [--index-url, x, a]",
         "b": "npx, args: ['${NAME}']",
-        "c": "deno",
+        "c": "no-such-runtime",
         "d": "uvx, args: [ok]",
         "e": "uvx, args: [--from, 'tool @ https://ci:pw-canary@host.example/tool.whl', tool]",
     }
@@ -138,7 +140,7 @@ def test_servers_that_no_image_can_have_are_named(make, run) -> None:
     assert "mcp.servers.e.command: a password stands in the URL of its package, and would be copied: in a" in err
     assert "pw-canary" not in err
     assert "mcp.servers.b.command: a variable stands in the name of its package: in a container" in err
-    assert "mcp.servers.c.command: the agent image has no `deno`: in a container" in err
+    assert "mcp.servers.c.command: there is no program `no-such-runtime`, neither here nor in the agent image" in err
     assert "mcp.servers.d" not in err
 
 
@@ -156,3 +158,20 @@ def test_another_requirement_builds_no_server_anew(plan, make) -> None:
     assert {name for name in first if first[name] != second[name]} == {"requirements"}
     read = set(re.findall(r"from=([a-z-]+)", first["servers"]))
     assert read == {"tools", "server-list"}
+
+
+def test_a_build_starts_from_the_image_that_is_pinned_and_from_no_other(plan, make) -> None:
+    """So a digest in `image.python` holds for every stage, and for the pip that is lent to one."""
+    pinned = f"python:3.13-slim@sha256:{'0' * 64}"
+    images(plan, make, servers="f, n", requirements__txt="six\n")
+    built = plan(f"{FLEET % ('', '')}image: {{python: '{pinned}'}}\n").built
+    texts = [dockerfile(item.recipe, "x", base=BASE, python=pinned) for item in built]
+    texts += [
+        (ROOT / name).read_text().replace("${PYTHON}", pinned) for name in ("Dockerfile.agent", "Dockerfile.registry")
+    ]
+    assert len(texts) == 3
+    for text in texts:
+        stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
+        sources = set(re.findall(r"^FROM (\S+)|\bfrom=([^,\s]+)", text, re.MULTILINE))
+        assert {name for pair in sources for name in pair if name} - stages - {"scratch"} <= {BASE, pinned}
+        assert pinned in text
