@@ -342,9 +342,10 @@ def _servers(tree: Source, problems: list[Problem]) -> dict[str, str | None]:
             )
         address = endpoint(entry)
         # The port may come from a variable, whose value is known only where the agent runs.
-        if address and not VARIABLE.search(address.url) and flaw(address.url) == NO_PORT:
+        if address and not VARIABLE.search(address.url) and (reason := flaw(address.url)):
             path = ("mcp", "servers", name, _url_key(entry))
-            problems.append(tree.problem(*path, message=NO_PORT, hint="1 to 65535, or none"))
+            hint = "1 to 65535, or none" if reason == NO_PORT else "write http://HOST:PORT/mcp, or https"
+            problems.append(tree.problem(*path, message=reason, hint=hint))
         urls[name] = address.url if address else None
     return urls
 
