@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-P", "-m", "pallas_gateway"]
 FLEET = """\
 name: doors
 access: {{tokens: {{ui: {{file: ui.txt}}, gateway: {{file: gateway.txt}}}}}}
-gateway: {{agents: [scout]}}
+gateway: {{agents: [scout], tenants: {{acme: {{callers: [ui]}}}}}}
 agents:
   scout: {{card: a.md, port: {port}}}
 """
@@ -70,9 +70,15 @@ def test_it_serves_until_it_is_told_to_stop(project: Path) -> None:
         line = json.loads(process.stdout.readline())
         shown = ("agent", "caller", "method", "name", "outcome", "status")
         assert [line[key] for key in shown] == ["scout", "ui", "tools/call", "send_message", "unreachable", 200]
+        body = b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"system-agents://list"}}'
+        headers = {"authorization": f"Bearer {UI}", "content-type": "application/json", "accept": "*/*"}
+        read = urllib.request.Request(f"{url}/mcp", body, headers)
+        with urllib.request.urlopen(read, timeout=60) as reply:
+            assert json.loads(json.load(reply)["result"]["contents"][0]["text"])[0]["uri"] == "agentlet://scout"
         process.send_signal(signal.SIGTERM)
         rest = process.stdout.read()
         assert process.wait(60) == 0
+        assert [json.loads(line)["event"] for line in rest.splitlines()] == ["call", "draining"]
         assert UI not in rest
 
 

@@ -19,16 +19,20 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _serve(environ: Mapping[str, str]) -> int:
-    from pallas_service import deferred_models, logging  # noqa: PLC0415 - `--help` needs none of it
+    from pallas_service import deferred_models  # noqa: PLC0415 - `--help` needs none of it
 
     deferred_models.defer()
+    import logging  # noqa: PLC0415
+
     import structlog  # noqa: PLC0415
 
     from pallas_gateway import serve, settings  # noqa: PLC0415
+    from pallas_service.logging import configure  # noqa: PLC0415
 
     path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
     read = settings.read(path, environ, Path(names.SECRETS_DIR))
-    logging.configure(environ.get(names.ENV_LOG_FORMAT) or "json", fleet=read.fleet.name, service="gateway")
+    configure(environ.get(names.ENV_LOG_FORMAT) or "json", fleet=read.fleet.name, service="gateway")
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it says of every call that its session ends, and there is none
     for warning in read.warnings:
         structlog.get_logger(__name__).warning("fleet file", problem=str(warning))
     deferred_models.as_usual()
