@@ -241,7 +241,7 @@ async def test_what_the_readme_breaks(up):
         )
         assert done.returncode == 0, done.stderr
         assert '/tech-research"' in done.stdout
-        assert re.search(r'^pallas_agent_health{[^}]*agent="tech-research"', done.stdout, re.MULTILINE)
+        assert re.search(r'^pallas_agent_health{[^}]*agent="tech_research"', done.stdout, re.MULTILINE)
         await scenario.until_states(up.url("registry"), {"tech-research": "error"}, within=60)
     finally:
         up.start("tech_research")
