@@ -89,6 +89,7 @@ def test_killed(running_fleet):
 """
 
 
+@pytest.mark.timeout(1200)  # a dozen roll-outs, one after the other: five minutes on a machine with much else to do
 def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(
     kubernetes: None, tmp_path: Path, root: Path
 ) -> None:
