@@ -34,23 +34,27 @@ async def request(
     body: bytes = b"",
     address: str | None = None,
     is_complete: IsComplete | None = None,
+    limit: int = LIMIT,
 ) -> HttpResponse:
     """Send one request on a connection of its own; raises what `Client` and `Client.request` raise."""
-    async with Client(url, address) as client:
+    async with Client(url, address, limit=limit) as client:
         return await client.request(method, headers=headers, body=body, is_complete=is_complete, last=True)
 
 
 class Client:
     """Requests to one URL, on one connection for as long as the server keeps it: a context manager that drops it."""
 
-    def __init__(self, url: str, address: str | None = None) -> None:
+    def __init__(self, url: str, address: str | None = None, *, limit: int = LIMIT) -> None:
         """Take the URL apart; `address` overrides the host to connect to, and Host stays that of `url`.
+
+        `limit` is the most bytes of a body that are read; a larger one is `Unreachable`.
 
         Raises:
             ValueError: `url` is not http(s) with a host.
         """
         self._parts, host, self._port = _split(url)
         self._address = address or host
+        self._protocol = functools.partial(HttpConnection, limit)
         self._connection: HttpConnection | None = None
 
     async def __aenter__(self) -> Self:
@@ -121,9 +125,9 @@ class Client:
     async def _connect(self) -> HttpConnection:
         loop = asyncio.get_running_loop()
         if self._parts.scheme == "http":
-            return (await loop.create_connection(HttpConnection, self._address, self._port))[1]
+            return (await loop.create_connection(self._protocol, self._address, self._port))[1]
         _, connection = await loop.create_connection(
-            HttpConnection,
+            self._protocol,
             self._address,
             self._port,
             ssl=_trust(),

@@ -12,11 +12,11 @@ import httptools
 from pallas_contract.documents.reason import Reason
 
 LIMIT = 64 * 1024
-"""Most bytes of a body that are read, and of all that is around it: headers, marks of chunks, trailers."""
+"""Most bytes of a body that are read, and of all that is around it: headers, marks of chunks, trailers. For the body a
+caller may have another limit."""
 
 BROKEN = Reason("InvalidHttp", "broken HTTP answer")
 _COMPRESSED = Reason("InvalidHttp", "compressed answer to a request for an uncompressed one")
-_TOO_LARGE = Reason("AnswerTooLarge", f"answer larger than {LIMIT // 1024} KiB")
 
 
 class Unreachable(Exception):
@@ -46,8 +46,10 @@ class HttpConnection(asyncio.Protocol):
     The methods `on_...` are what httptools calls; they raise nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
+        """Begin unused; `limit` is the most bytes of a body that are read."""
         self.usable = False
+        self._limit = limit
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._response: asyncio.Future[HttpResponse | Exception | None] | None = None
@@ -134,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         if not self._complete:
             self._body_received += len(body)
-            room = LIMIT - len(self._body)
+            room = self._limit - len(self._body)
             self._body += body[:room]
             self._too_large = self._too_large or len(body) > room
 
@@ -156,14 +158,16 @@ class HttpConnection(asyncio.Protocol):
         if self._headers.get("content-encoding", "identity") != "identity":
             self._settle(Unreachable(_COMPRESSED))
             return
-        response = HttpResponse(self._status, self._headers, bytes(self._body))
-        enough = self._is_complete is not None and self._is_complete(response)
-        self._too_large = self._too_large or self._received - self._body_received > LIMIT
+        enough = self._is_complete is not None and self._is_complete(self._answer())
+        self._too_large = self._too_large or self._received - self._body_received > self._limit
         if self._too_large and not enough:
-            self._settle(Unreachable(_TOO_LARGE))
+            self._settle(Unreachable(Reason("AnswerTooLarge", f"answer larger than {self._limit // 1024} KiB")))
         elif enough or self._complete:
             self.usable = self._keep_alive and not self._surplus and not self._too_large
-            self._settle(response)
+            self._settle(self._answer())
+
+    def _answer(self) -> HttpResponse:
+        return HttpResponse(self._status, self._headers, bytes(self._body))
 
     def _settle(self, outcome: HttpResponse | Exception | None) -> None:
         if self._response is not None and not self._response.done():

@@ -103,6 +103,14 @@ async def test_a_body_of_exactly_the_limit_is_read(serve, answer) -> None:
     assert len((await http_client.request("GET", server.url)).body) == http_client.LIMIT
 
 
+async def test_a_caller_may_have_another_limit(serve, answer) -> None:
+    body = b"x" * (2 * http_client.LIMIT)
+    server = await serve(answer(200, body))
+    assert (await http_client.request("GET", server.url, limit=len(body))).body == body
+    with pytest.raises(http_client.Unreachable, match="answer larger than 127 KiB"):
+        await http_client.request("GET", server.url, limit=len(body) - 1)
+
+
 async def test_headers_without_end_are_cut(serve) -> None:
     async def flood(_asked, writer) -> None:
         writer.write(STATUS)
