@@ -32,15 +32,22 @@ class Stand:
     """The token that the agent asks for; empty where it asks for none."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     states: dict[str, dict[str, str]] = field(default_factory=lambda: {"desk": {"status": "ok"}})
-    remotes: bool = True
+    published: bool = True
 
     def servers(self) -> dict[str, Any]:
-        remotes = [{"type": "streamable-http", "url": f"{self.url}/mcp"}] if self.remotes else []
         entries = [
-            {"server": {"name": f"demo/{name}", "remotes": remotes}, "_meta": {server_json.HEALTH_META: state}}
+            {
+                "server": {"name": f"demo/{name}", "remotes": self._remotes(name)},
+                "_meta": {server_json.HEALTH_META: state},
+            }
             for name, state in self.states.items()
         ]
         return {"servers": entries}
+
+    def _remotes(self, name: str) -> list[dict[str, str]]:
+        """Return the addresses of an agent in a container, as a registry has them (decision 0028)."""
+        urls = [*([f"{self.url}/mcp"] if self.published else []), f"http://{name}:8080/mcp"]
+        return [{"type": "streamable-http", "url": url} for url in urls]
 
     def app(self) -> ASGIApp:
         server = MCPServer("desk")

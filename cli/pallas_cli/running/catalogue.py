@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pallas_cli.trouble import Trouble
+from pallas_contract import names
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client
 
@@ -16,6 +17,8 @@ _AGENTS = "/.well-known/mcp/server.json"
 _SERVICES = "/services"
 _PATIENCE = 10.0
 """Seconds for both documents; a registry answers in milliseconds."""
+_LIMIT = 16 * 1024 * 1024
+"""Most bytes of a document; the catalogue of 10,000 agents has 4.6 million (docs/scale-registry.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Member:
     message: str = ""
     reason: str = ""
     url: str = ""
-    """Where clients reach an agent; empty where it publishes no address."""
+    """Where clients outside of the fleet reach an agent; empty where it publishes no address."""
 
 
 class NoRegistry(Trouble):
@@ -61,7 +64,7 @@ async def _read(url: str) -> list[Member]:
 
 
 async def _get(url: str) -> Any:
-    response = await http_client.request("GET", url)
+    response = await http_client.request("GET", url, limit=_LIMIT)
     if response.status != 200:
         raise ValueError(f"HTTP {response.status}")
     return json.loads(response.body)
@@ -70,15 +73,26 @@ async def _get(url: str) -> Any:
 def _agent(entry: dict[str, Any]) -> Member:
     server = entry["server"]
     health = entry["_meta"].get(server_json.HEALTH_META, {})
+    name = server["name"].rpartition("/")[2]
     urls = [remote["url"] for remote in server["remotes"]]
     return Member(
-        name=server["name"].rpartition("/")[2],
+        name=name,
         kind="agent",
         status=health.get("status", "unknown"),
         message=health.get("message", ""),
         reason=health.get("reason", ""),
-        url=urls[0] if urls else "",
+        url=_public(name, urls),
     )
+
+
+def _public(name: str, urls: list[str]) -> str:
+    """Return the first of `urls`, where it is the public one (decision 0028); empty where there is none.
+
+    An agent in a container that is not published has the address inside the fleet's network alone. Outside, its host
+    name may be anybody's, and a token shown there is lost.
+    """
+    inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
+    return urls[0] if urls and urls != [inside] else ""
 
 
 def _service(entry: dict[str, Any]) -> Member:

@@ -38,5 +38,8 @@ def _listed(agent: str, registry: str) -> str:
         hint = f"did you mean `{close[0]}`?" if close else f"the registry has {', '.join(sorted(agents)) or 'none'}"
         raise Refused([Problem(Where(agent), f"the registry at {registry} has no agent of this name", hint)])
     if not member.url:
-        raise Refused([Problem(Where(agent), "publishes no address", "ask an agent that calls it")])
+        hint = (
+            "publish it (`publish: true` in agents.yaml; with replicas `public_url` too), or ask an agent that calls it"
+        )
+        raise Refused([Problem(Where(agent), "publishes no address", hint)])
     return member.url

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -9,6 +11,7 @@ from starlette.routing import Route
 
 from pallas_cli.running import catalogue
 from pallas_cli.running.catalogue import Member, NoRegistry
+from pallas_contract.probe import http_client
 from tests.cli.conftest import Stand
 from tests.served import serving
 
@@ -20,6 +23,17 @@ def test_agents_come_first_with_state_reason_and_url(stand: Stand) -> None:
         Member("clerk", "agent", "error", "exited with code 1", "Exited", f"{stand.url}/mcp"),
         Member("model", "service", "not probed"),
     ]
+
+
+def test_a_large_fleet_is_read_whole(stand: Stand) -> None:
+    stand.states = {f"agent-{number}": {"status": "ok", "message": "x" * 100} for number in range(1000)}
+    assert len(json.dumps(stand.servers())) > 3 * http_client.LIMIT
+    assert len(catalogue.read(stand.url)) == 1001
+
+
+def test_the_address_inside_the_fleet_is_none_for_clients_outside(stand: Stand) -> None:
+    stand.published = False
+    assert catalogue.read(stand.url)[0] == Member("desk", "agent", "ok", url="")
 
 
 @pytest.mark.parametrize("answer", [PlainTextResponse("hi"), JSONResponse({"servers": [3]}), JSONResponse([])])

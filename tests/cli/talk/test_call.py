@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pallas_cli import main as command
+from pallas_cli.talk import client
 from tests.cli.conftest import TOKEN, Stand
 
 
@@ -85,12 +86,20 @@ def test_a_name_that_is_none_is_refused_with_one_that_is(
     assert "    the registry has desk, tech-research\n" in capsys.readouterr().err
 
 
-def test_an_agent_without_an_address_is_refused(
-    stand: Stand, project: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("verb", [["call", "desk", "hi"], ["chat", "desk"]])
+def test_an_agent_without_an_address_is_refused_and_its_inner_one_not_asked(
+    verb: list[str], stand: Stand, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stand.remotes = False
-    assert command.main(["call", "desk", "hi"]) == 2
-    assert capsys.readouterr().err.startswith("desk: publishes no address\n")
+    def ask(*_: object, **__: object) -> None:
+        pytest.fail("somebody is asked, and shown the token")
+
+    stand.published = False
+    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr("sys.stdin", io.StringIO("hi\n"))
+    assert command.main(verb) == 2
+    line, _, remedy = capsys.readouterr().err.partition("\n")
+    assert line == "desk: publishes no address"
+    assert remedy.startswith("    publish it (`publish: true` in agents.yaml")
 
 
 def test_nobody_there_is_trouble_in_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
