@@ -16,7 +16,8 @@ _SPACE = re.compile(r"\s")
 _NAME_OF = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]*(?:=|:\s*)")
 _PAIR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<sign>[\"']?(?:=|:\s*)[\"']?)(?P<value>[^\s\"',;]+)")
 _SCHEME = re.compile(r"\b(?P<scheme>basic|bearer)\s+\S{8,}", re.IGNORECASE)
-_USER = re.compile(r"://[^/\s@]+@")
+_AFTER_SCHEME = re.compile(r"://(?P<rest>[^\s\"'`]+)")
+"""The rest of a URL as people write it: a password may have `/` and `@` that are not escaped."""
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -34,7 +35,7 @@ def masked(text: str, values: Iterable[str] = ()) -> str:
         text = text.replace(value, HIDDEN)
     while match := secret_shapes.known_shape(text):
         text = f"{text[: match.start()]}{HIDDEN}{text[match.end() :]}"
-    text = _USER.sub(f"://{HIDDEN}@", text)
+    text = _AFTER_SCHEME.sub(_without_user, text)
     text = _SCHEME.sub(lambda match: f"{match['scheme']} {HIDDEN}", text)
     return _PAIR.sub(_pair, text)
 
@@ -47,6 +48,12 @@ def shortened(text: str, most: int) -> str:
 def _argument(word: str) -> str:
     name = _NAME_OF.match(word)
     return f"{name[0] if name and '://' not in word[: name.end() + 2] else ''}{HIDDEN}"
+
+
+def _without_user(match: re.Match[str]) -> str:
+    """Hide all before the last `@`: rather a path too much than half a password."""
+    _, at, host = match["rest"].rpartition("@")
+    return f"://{HIDDEN}@{host}" if at else match[0]
 
 
 def _pair(match: re.Match[str]) -> str:
