@@ -180,7 +180,7 @@ async def _answer(
     """Run all that is there while the engine is warm, until `stop` is asked for."""
     settings = prepared.settings
     delegation.install()  # not before the engine runs: it may set a propagator of its own
-    async with preflight.preflight(checked) as checks:
+    async with preflight.preflight(checked, secretive=prepared.reasons.secretive) as checks:
         guard = arrange(settings, prepared.tokens, prepared.keys_file)
 
         def current() -> Health:

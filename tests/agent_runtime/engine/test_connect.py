@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import selectors
 from collections import Counter
 from pathlib import Path
@@ -258,6 +259,33 @@ def test_an_agent_that_asks_for_a_token_tells_nobody_what_its_servers_wrote() ->
     reported, lines = failed({"notes": caused(ConnectionError())}, words, reasons)
     assert reported == {"notes": "not started: it ended before it answered (exit code 2)"}
     assert lines[0]["stderr"] == "no file"
+
+
+def test_an_agent_that_asks_for_a_token_tells_nobody_what_its_programs_are(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    program = str(tmp_path / "there")
+    errors: dict[str, Exception] = {
+        "absent": caused(FileNotFoundError(2, "No such file or directory")),
+        "unknown": caused(FileNotFoundError(2, "No such file or directory", "/home/me/npx")),
+        "closed": caused(PermissionError(13, "Permission denied")),
+        "interpreter": caused(OSError(errno.ENOEXEC, "Exec format error")),
+    }
+    commands = {"absent": command("/home/me/srv"), "closed": command(program), "interpreter": command(program)}
+    reported, lines = failed(errors, {}, ProgramReasons(commands, secretive=True))
+    assert reported == {
+        "absent": "not started: its program is not here",
+        "unknown": "not started: its program is not here",
+        "closed": "not started: its program may not be executed: `chmod +x` it",
+        "interpreter": "not started: its program cannot be executed: Exec format error",
+    }
+    assert {line["server"]: line["command"] for line in lines}["absent"] == "/home/me/srv"
+
+
+def test_the_folder_of_a_server_in_the_file_of_secrets_is_told_to_nobody() -> None:
+    errors: dict[str, Exception] = {"folder": caused(FileNotFoundError(2, "No such file or directory", "sh"))}
+    commands = {"folder": command("sh", folder="nowhere", file="fastagent.secrets.yaml")}
+    reported, _ = failed(errors, {}, ProgramReasons(commands))
+    assert reported == {"folder": "not started: its `cwd` is no folder here"}
 
 
 def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.health import providers
@@ -177,6 +178,21 @@ async def test_only_the_active_providers_failure_counts_and_its_recovery_is_seen
         assert checks.age(checks.outcomes["openai"]) == 3.0
         assert (await checks.refresh(checked[1])).ok
         assert checks.active_failure == ""
+
+
+@pytest.mark.parametrize(
+    ("secretive", "public"), [(True, "connection refused"), (False, "connection refused (llm:81)")]
+)
+async def test_the_address_is_in_the_log_alone_where_callers_need_a_token(secretive: bool, public: str) -> None:
+    target = active(base_url="http://me:key@llm:81/v1")
+    transport = httpx.MockTransport(raising(httpx.ConnectError("no")))
+    async with httpx.AsyncClient(transport=transport) as http:
+        checks = Preflight([target], partial(providers.check, http), secretive=secretive)
+        with structlog.testing.capture_logs() as lines:
+            await checks.refresh(target)
+            await checks.refresh(target)
+    assert (checks.active_failure, checks.outcomes["openai"].reason) == (f"openai: {public}", public)
+    assert [line["reason"] for line in lines] == ["connection refused (llm:81)"]
 
 
 async def test_a_check_that_raises_is_a_reason_and_ends_nothing() -> None:

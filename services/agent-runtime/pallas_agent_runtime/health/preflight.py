@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 
 from pallas_agent_runtime.config import fastagent_yaml, interpolation
-from pallas_contract.fleet import providers
+from pallas_contract.fleet import fastagent, providers
 from pallas_contract.fleet.providers import Api
 
 log = structlog.get_logger(__name__)
@@ -41,6 +42,11 @@ class ProviderTarget:
     """Whether a definition names a model of it itself."""
     needs_key: bool = False
     """Whether the address is the provider's own, where nobody gets in without a key."""
+
+    @property
+    def address(self) -> str:
+        """Host and port, empty where the URL has none; a key may stand in the rest."""
+        return "" if fastagent.flaw(self.base_url) else urlsplit(self.base_url).netloc.rpartition("@")[2]
 
 
 type Check = Callable[[ProviderTarget], Awaitable[str]]
@@ -106,8 +112,11 @@ def keyless(prefixes: Iterable[str], data: Mapping[str, Any], environ: Mapping[s
 
 
 @asynccontextmanager
-async def preflight(checked: Sequence[ProviderTarget]) -> AsyncIterator[Preflight]:
-    """Yield the checks of an agent, with a client of their own where there is anything to ask."""
+async def preflight(checked: Sequence[ProviderTarget], *, secretive: bool = False) -> AsyncIterator[Preflight]:
+    """Yield the checks of an agent, with a client of their own where there is anything to ask.
+
+    `secretive` keeps addresses to the log, as of an agent that asks its callers for a token.
+    """
     if not checked:
         yield Preflight((), _never)
         return
@@ -115,7 +124,7 @@ async def preflight(checked: Sequence[ProviderTarget]) -> AsyncIterator[Prefligh
     from pallas_agent_runtime.health.providers import check, client  # noqa: PLC0415
 
     async with client() as http:
-        yield Preflight(checked, partial(check, http))
+        yield Preflight(checked, partial(check, http), secretive=secretive)
 
 
 async def _never(provider: ProviderTarget) -> str:
@@ -126,11 +135,17 @@ class Preflight:
     """The last outcome per provider."""
 
     def __init__(
-        self, checked: Sequence[ProviderTarget], check: Check, clock: Callable[[], float] = time.monotonic
+        self,
+        checked: Sequence[ProviderTarget],
+        check: Check,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        secretive: bool = False,
     ) -> None:
         self._providers = checked
         self._check = check
         self._clock = clock
+        self._secretive = secretive
         self.outcomes: dict[str, Outcome] = {}
         self.checked = asyncio.Event()
         """Set once there is an outcome of the active provider, or none to wait for."""
@@ -171,13 +186,14 @@ class Preflight:
         except Exception as error:  # whatever a provider answers, the agent goes on and says that it is not well
             reason = f"the check failed by itself: {type(error).__name__}"
             log.exception("preflight_failed", provider=provider.name)
+        public = reason.removesuffix(f" ({provider.address})") if self._secretive else reason
         before = self.outcomes.get(provider.name)
-        if before is None or before.reason != reason:
+        if before is None or before.reason != public:
             used = provider.active or provider.named
             event = log.warning if reason and used else log.info
             note = {} if used else {"note": "its key is set, but no agent here runs on it"}
             event("preflight", provider=provider.name, reason=reason or "ok", **note)
-        self.outcomes[provider.name] = Outcome(reason, self._clock())
+        self.outcomes[provider.name] = Outcome(public, self._clock())
         self._take_note()
         return self.outcomes[provider.name]
 

@@ -42,14 +42,15 @@ class ProgramReasons:
     def not_executed(self, name: str, error: OSError) -> str:
         """Return why the system started no program; `error` is what it said."""
         command = self.commands.get(name) or Command(os.path.basename(os.fsdecode(error.filename or name)), Where(""))
-        program = command.program
+        program = "its program" if self.secretive else f"`{masking.masked(command.program, self.secrets)}`"
         if command.folder and not os.path.isdir(command.folder):
-            return "its `cwd` is no folder here" if self.secretive else f"its `cwd` {command.folder} is no folder here"
+            secret = self.secretive or command.where.file in fastagent_files.SECRETS
+            return "its `cwd` is no folder here" if secret else f"its `cwd` {command.folder} is no folder here"
         if isinstance(error, PermissionError):
-            return f"`{program}` may not be executed: `chmod +x` it"
-        if isinstance(error, FileNotFoundError) and not ("/" in program and os.path.exists(self._file(command))):
-            return f"there is no program `{program}` here"
-        return f"`{program}` cannot be executed: {error.strerror}"
+            return f"{program} may not be executed: `chmod +x` it"
+        if isinstance(error, FileNotFoundError) and not self._is_path_there(command):
+            return "its program is not here" if self.secretive else f"there is no program {program} here"
+        return f"{program} cannot be executed: {error.strerror}"
 
     def ended(self, name: str, words: LastWords | None, fallback: str) -> str:
         """Return how a server ended that was started, by its last words; `fallback` where nobody knows that."""
@@ -65,5 +66,6 @@ class ProgramReasons:
         return f"{program} {fallback}{how}{last}".replace(SEPARATOR, ", ")
 
     @staticmethod
-    def _file(command: Command) -> str:
-        return os.path.join(command.folder or "", command.program)
+    def _is_path_there(command: Command) -> bool:
+        program = command.program
+        return "/" in program and os.path.exists(os.path.join(command.folder or "", program))

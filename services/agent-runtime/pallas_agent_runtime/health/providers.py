@@ -10,7 +10,6 @@ import json
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -43,7 +42,7 @@ async def check(http: httpx.AsyncClient, target: ProviderTarget) -> str:
     except TimeoutError:
         return f"no answer in {TIMEOUT:g} s"
     except httpx.ConnectError as error:
-        return f"{_cause(error)} ({_address(target.base_url)})"
+        return f"{_cause(error)} ({target.address})"
     except httpx.TransportError:
         return "connection lost"
     except Exception:  # whatever else an answer, or a header that cannot be sent, leads to: it must not end the agent
@@ -97,11 +96,6 @@ def _refusal(status: int) -> str:
     if status in (401, 403):
         return f"API key rejected (HTTP {status})"
     return "" if 200 <= status < 300 else f"HTTP {status}"
-
-
-def _address(url: str) -> str:
-    """Return host and port of an address; a key may stand in the rest."""
-    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _cause(error: BaseException | None) -> str:
