@@ -49,7 +49,6 @@ ELSEWHERE = {
         "contract/probe/http_connection": "tests/contract/probe/test_http_client.py",
         "contract/probe/session": "tests/contract/probe/test_probe.py",
         "gateway/call_log": "tests/gateway/test_serve.py",
-        "gateway/data_plane/answer": "tests/gateway/data_plane/test_plane.py",
         "gateway/data_plane/errors": "tests/gateway/data_plane/test_plane.py",
         "gateway/data_plane/headers": "tests/gateway/data_plane/test_plane.py",
         "gateway/own/agentlets": "tests/gateway/own/test_server.py",

@@ -10,7 +10,7 @@ from mcp.shared.inbound import encode_header_value
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
-from pallas_gateway.data_plane.message import MOST_VALUES, Malformed, Message, TooManyValues, check, parse
+from pallas_gateway.data_plane.message import MOST_ID, MOST_VALUES, Malformed, Message, TooManyValues, check, parse
 
 
 def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
@@ -127,3 +127,14 @@ def test_headers_that_disagree_or_are_there_twice_are_refused(raw: list[tuple[by
 def test_a_name_in_the_head_of_what_names_nothing_is_refused() -> None:
     with pytest.raises(Malformed):
         check(Message("tools/list", None, 1), Headers({"mcp-name": "send"}))
+
+
+@pytest.mark.parametrize("request_id", ["a", "\U0001f600"])
+def test_what_is_kept_of_a_body_is_short(request_id: str) -> None:
+    assert parse(body("ping", request_id=request_id * MOST_ID)).id == request_id * MOST_ID
+    with pytest.raises(Malformed, match="an id may have 1024 characters") as caught:
+        parse(body("ping", request_id=request_id * (MOST_ID + 1)))
+    assert (caught.value.code, caught.value.id) == (INVALID_REQUEST, None)
+    with pytest.raises(Malformed, match="a method may have 1024 characters") as caught:
+        parse(body(request_id * (MOST_ID + 1)))
+    assert caught.value.id == 1

@@ -195,6 +195,17 @@ async def test_headers_that_say_something_else_than_the_body_are_refused(scout: 
     assert scout.heads == []
 
 
+async def test_of_a_long_name_the_beginning_is_kept_and_all_of_it_is_compared(scout: Agent) -> None:
+    called = "a" * 5000
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": called}}
+    async with before(scout) as door:
+        await door.web.post(door.url(), json=call, headers={"mcp-name": called})
+        assert [head["mcp-name"] for head in scout.heads] == [called]
+        status, body = await ask(door, call, **{"mcp-name": "a" * 4999})
+        assert (status, reason_of(body)) == (400, refusal(-32020, "header_mismatch"))
+        assert [record.call.name for record in door.noted.ended] == ["a" * 200] * 2
+
+
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 async def test_a_head_that_can_be_read_in_two_ways_goes_nowhere(scout: Agent, method: str) -> None:
     twice = [(b"mcp-session-id", b"a"), (b"mcp-session-id", b"b")]

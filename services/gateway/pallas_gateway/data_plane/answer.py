@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from starlette.types import Send
 
 from pallas_gateway.data_plane import errors
@@ -10,6 +13,8 @@ from pallas_gateway.data_plane.headers import Pairs
 
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 """Ends of a server-sent event (WHATWG HTML, 9.2.5)."""
+REFUSAL_SECONDS = 5.0
+"""Seconds that a client has to take an error."""
 
 
 class Refused(Exception):
@@ -67,19 +72,25 @@ class Answer:
 
     async def piece(self, data: bytes) -> None:
         """Send a part of the body; waits while the client does not read."""
-        self._tail = (self._tail + data)[-4:]
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        # a call that ends while the client does not read has not sent it
+        self._tail = (self._tail + data)[-4:]
 
     async def end(self) -> None:
         """Send the end of the body."""
         await self._send({"type": "http.response.body", "body": b""})
 
-    async def refuse(self, refused: Refused) -> None:
+    async def refuse(self, refused: Refused, *, seconds: float = REFUSAL_SECONDS) -> None:
         """Send the error, in an event stream that has begun as its last event.
 
-        Where neither is possible any more nothing is sent: the server then cuts the connection, and no client takes
-        half an answer for a whole one.
+        Where neither is possible any more, or the client does not read for `seconds`, nothing is sent: the server then
+        cuts the connection, and no client takes half an answer for a whole one.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._refuse(refused)
+
+    async def _refuse(self, refused: Refused) -> None:
         body = refused.body()
         if not self.status:
             head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

@@ -20,6 +20,8 @@ from starlette.datastructures import Headers
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000
 """Arrays, objects and members of a body: some 100 bytes of memory each, whose text has one or two."""
+MOST_ID = 1 << 10
+"""Characters of an id and of a method: both are kept for as long as the call is open."""
 _SHOWN = 80
 """Characters of a header's name that are shown."""
 _TASK_KEY = "taskId"
@@ -70,11 +72,15 @@ def parse(body: bytes) -> Message:
     if not isinstance(data, dict):
         raise Malformed(INVALID_REQUEST, "Invalid request: the body must be one JSON-RPC message")
     request_id = data.get("id")
+    if isinstance(request_id, str) and len(request_id) > MOST_ID:
+        raise Malformed(INVALID_REQUEST, f"Invalid request: an id may have {MOST_ID} characters")
     if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         request_id = None
     method = data.get("method", "")
     if not isinstance(method, str) or not (method or "result" in data or "error" in data):
         raise Malformed(INVALID_REQUEST, "Invalid request: the body is no JSON-RPC message", request_id)
+    if len(method) > MOST_ID:
+        raise Malformed(INVALID_REQUEST, f"Invalid request: a method may have {MOST_ID} characters", request_id)
     return Message(method, _name(method, data.get("params")), request_id if method else None)
 
 

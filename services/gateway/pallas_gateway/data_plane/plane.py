@@ -40,6 +40,8 @@ _LARGE = 256 << 10
 """Bytes of a body from which on it is not read in the event loop."""
 _SHOWN = 80
 """Characters of a name from outside that are shown."""
+_RECORDED = 200
+"""Characters of the name of a tool or resource that are kept while the call is open, and recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ class _Exchange:
             with _refusing():
                 parsed = await self._parse(body)
                 self._id = parsed.id
-                self.call = replace(self.call, method=parsed.method, name=parsed.name)
+                name = parsed.name and parsed.name[:_RECORDED]
+                self.call = replace(self.call, method=parsed.method, name=name)
                 message.check(parsed, Headers(scope=self._scope))
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
