@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pallas_cli.running import catalogue, kubernetes
 from pallas_cli.running.catalogue import Member, NoRegistry
@@ -15,6 +15,8 @@ from pallas_contract.fleet import source
 from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate import load
+
+_EXAMPLE = "http://127.0.0.1:24200"
 
 
 @contextmanager
@@ -69,9 +71,24 @@ def _of_file(options: Namespace) -> list[str]:
     return [here] if urlsplit(public).hostname in names.LOCAL_HOSTS else [public, here]
 
 
+def http_url(text: str, where: str, example: str) -> SplitResult:
+    """Return the parts of an http(s) URL.
+
+    Raises:
+        Refused: it is none; `example` is one.
+    """
+    try:
+        parts = urlsplit(text)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket that is not closed, a port that is no number
+        fits = False
+    if not fits:
+        raise Refused([Problem(Where(where), f"{text[:200]!r} is no http(s) URL", f"write it as {example}")])
+    return parts
+
+
 def _url(text: str, where: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        hint = "write it as http://127.0.0.1:24200"
-        raise Refused([Problem(Where(where), f"{text[:200]!r} is no http(s) URL", hint)])
+    if http_url(text, where, _EXAMPLE).username:
+        problem = f"{text[:200]!r} is no http(s) URL without a user"
+        raise Refused([Problem(Where(where), problem, f"write it as {_EXAMPLE}")])
     return text

@@ -11,16 +11,19 @@ from pallas_cli.running import kubernetes, locate
 from pallas_contract import names
 from pallas_contract.problems import Problem, Refused, Where
 
+_EXAMPLE = "http://127.0.0.1:24201/mcp"
+
 
 @contextmanager
 def endpoint(options: Namespace) -> Iterator[str]:
     """Yield the URL of `options.agent`.
 
     Raises:
-        Refused: there is no agent of that name, or it publishes no address.
+        Refused: there is no agent of that name, it publishes no address, or the URL is none.
         Trouble: no registry answers, or no way leads into the cluster.
     """
     if options.agent.startswith(("http://", "https://")):
+        locate.http_url(options.agent, "AGENT", _EXAMPLE)
         yield options.agent
     elif options.namespace and not options.registry:
         with kubernetes.forwarded(options.namespace, options.agent) as url:
@@ -42,4 +45,5 @@ def _listed(agent: str, registry: str) -> str:
             "publish it (`publish: true` in agents.yaml; with replicas `public_url` too), or ask an agent that calls it"
         )
         raise Refused([Problem(Where(agent), "publishes no address", hint)])
+    locate.http_url(member.url, agent, _EXAMPLE)
     return member.url

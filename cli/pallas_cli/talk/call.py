@@ -19,10 +19,10 @@ def run(options: Namespace) -> int:
     """Ask, and print the answer; returns 1 where the agent answers with an error.
 
     Raises:
-        Refused: an image, the token or the agent's name is wrong.
+        Refused: the message, an image, the token or the agent's name is wrong.
         Trouble: nobody answers.
     """
-    message = sys.stdin.read().rstrip("\n") if options.message == "-" else options.message
+    message = inputs.read(sys.stdin.read).rstrip("\n") if options.message == "-" else options.message
     question = Question(message, inputs.images(options.image), options.session)
     token = inputs.token(options.token_file)
     with agent.endpoint(options) as url:

@@ -18,7 +18,7 @@ def run(options: Namespace) -> int:
     """Ask line by line until the input ends (Ctrl-D); what fails is said, and the conversation goes on. Returns 0.
 
     Raises:
-        Refused: the token or the agent's name is wrong.
+        Refused: a line, the token or the agent's name is wrong.
         Trouble: nobody answers at all.
     """
     token = inputs.token(options.token_file)
@@ -45,7 +45,7 @@ def _line() -> str:
     if sys.stdin.isatty():
         sys.stderr.write(_PROMPT)
         sys.stderr.flush()
-    return sys.stdin.readline()
+    return inputs.read(sys.stdin.readline)
 
 
 def _hint(text: str) -> None:

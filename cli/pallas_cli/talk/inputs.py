@@ -1,11 +1,11 @@
-"""What a person hands over with a question: files of images, and a token from a file or the environment."""
+"""What a person hands over with a question: its text, files of images, and a token from a file or the environment."""
 
 from __future__ import annotations
 
 import base64
 import mimetypes
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pallas_contract import names
@@ -36,6 +36,19 @@ def images(files: Iterable[Path]) -> list[dict[str, str]]:
     if problems:
         raise Refused(problems)
     return loaded
+
+
+def read(source: Callable[[], str]) -> str:
+    """Return what `source` reads from standard input.
+
+    Raises:
+        Refused: it is no text in the encoding of the locale.
+    """
+    try:
+        return source()
+    except UnicodeDecodeError as error:
+        hint = f"convert it: iconv -f ENCODING -t {error.encoding}"
+        raise Refused([Problem(Where("standard input"), f"is no text in {error.encoding}", hint)]) from None
 
 
 def token(file: Path | None) -> str | None:

@@ -38,7 +38,9 @@ def test_a_release_is_reached_through_the_cluster(project: Path, monkeypatch: py
     assert found("-n", "demo", "--registry", "http://a.example") == "http://a.example"
 
 
-@pytest.mark.parametrize("text", ["localhost:24200", "ftp://a", "http://", "http://me:secret@a"])
+@pytest.mark.parametrize(
+    "text", ["localhost:24200", "ftp://a", "http://", "http://me:secret@a", "http://[::1", "http://a:1x"]
+)
 def test_what_is_no_url_is_refused(text: str, project: Path) -> None:
     with pytest.raises(Refused, match=r"^--registry: .* is no http\(s\) URL"):
         found("--registry", text)

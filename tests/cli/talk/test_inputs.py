@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from pallas_agent_runtime.calls import arguments
+from pallas_cli import main as command
 from pallas_cli.talk import inputs
 from pallas_contract import names
 from pallas_contract.problems import Refused
+from tests.cli.conftest import Stand
 
 
 def test_the_types_are_those_that_agents_take() -> None:
     assert set(inputs.MIME_TYPES) == set(arguments.MIME_TYPES)
+
+
+@pytest.mark.parametrize("verb", [["call", "desk", "-"], ["chat", "desk"]])
+def test_input_that_is_no_text_is_refused(
+    verb: list[str], stand: Stand, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n"), "utf-8"))
+    assert command.main(verb) == 2
+    assert "standard input: is no text in utf-8\n    convert it: " in capsys.readouterr().err
+    assert stand.calls == []
 
 
 def test_all_images_that_are_wrong_are_named_at_once(tmp_path: Path) -> None:
