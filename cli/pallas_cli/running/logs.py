@@ -28,7 +28,7 @@ def run(options: Namespace) -> int:
     """
     if options.namespace:
         return target.tool(kubectl_command(options.namespace, options.name, follow=options.follow))
-    running = target.find(options.file)
+    running = target.find(options.file, ended=True)
     if running and running.compose:
         words = [*(["--follow"] if options.follow else []), *([names.slug(options.name)] if options.name else [])]
         return target.tool(target.compose_command(running.compose, "logs", *words), running.compose.parent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,19 +23,31 @@ class Running:
     compose: Path | None = None
 
 
-def find(config: Path) -> Running | None:
+def find(config: Path, *, ended: bool = False) -> Running | None:
     """Return what runs the fleet file at `config`; None where nothing does on this machine.
 
+    With `ended` containers that no longer run count too, where no run of processes has left its log.
+
     Raises:
-        Trouble: docker is asked and fails.
+        Trouble: docker fails, and the fleet has not run as processes here.
     """
-    pid = run_files.holder(run_files.of(config).lock)
+    files = run_files.of(config)
+    pid = run_files.holder(files.lock)
     if pid is not None:
         return Running("processes", pid=pid)
-    compose = config.parent / COMPOSE_FILE
-    if compose.is_file() and _has_containers(compose):
-        return Running("compose", compose=compose)
-    return None
+    # the command runs in this folder, and would look for a relative one inside of it
+    compose = config.parent.absolute() / COMPOSE_FILE
+    if not compose.is_file():
+        return None
+    has_log = files.log.is_file()
+    try:
+        has_containers = _has_containers(compose, ended=ended and not has_log)
+    except Trouble as trouble:
+        if not has_log:
+            raise
+        sys.stderr.write(f"{trouble}\n    its containers, if there are any, are left alone\n")
+        return None
+    return Running("compose", compose=compose) if has_containers else None
 
 
 def compose_command(file: Path, *words: str) -> list[str]:
@@ -54,8 +67,8 @@ def tool(command: list[str], cwd: Path | None = None) -> int:
         raise Trouble(f"{command[0]} is not here, and this target needs it") from None
 
 
-def _has_containers(file: Path) -> bool:
-    command = compose_command(file, "ps", "--quiet")
+def _has_containers(file: Path, *, ended: bool) -> bool:
+    command = compose_command(file, "ps", "--quiet", *(["--all"] if ended else []))
     try:
         done = subprocess.run(command, check=False, cwd=file.parent, capture_output=True, text=True)  # noqa: S603
     except FileNotFoundError:

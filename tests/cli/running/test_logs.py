@@ -77,6 +77,25 @@ def test_containers_are_asked_by_compose(tmp_path: Path, calls: Calls, monkeypat
     assert calls()[-1] == f"docker compose --project-directory {tmp_path} logs"
 
 
+def test_a_run_that_has_ended_needs_no_docker(
+    log: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log.parents[2] / "compose.yaml").write_text("")
+    monkeypatch.setenv("CODE", "1")
+    assert command.main(["logs", "tech_research"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "tech_research | one\n"
+    assert "ps --quiet` fails: \n    its containers, if there are any, are left alone\n" in printed.err
+    assert command.main(["stop"]) == 0
+    assert [call.split()[4] for call in calls()] == ["ps", "ps"]
+
+
+def test_containers_that_have_ended_are_asked_too(tmp_path: Path, calls: Calls) -> None:
+    (tmp_path / "compose.yaml").write_text("")
+    assert command.main(["logs", "--file", str(tmp_path)]) == 0
+    assert [call.partition(f"{tmp_path} ")[2] for call in calls()] == ["ps --quiet --all", "logs"]
+
+
 def test_pods_are_asked_by_kubectl(calls: Calls) -> None:
     assert command.main(["logs", "tech_research", "-f", "-n", "demo"]) == 0
     assert command.main(["logs", "-n", "demo"]) == 0

@@ -37,6 +37,16 @@ def test_containers_are_asked_for_where_there_is_a_compose_file(
     assert target.find(tmp_path / "agents.yaml") is None
 
 
+def test_a_relative_folder_is_that_of_the_containers_too(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/compose.yaml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert target.find(Path("sub/agents.yaml")) == target.Running("compose", compose=tmp_path / "sub/compose.yaml")
+    assert calls() == [f"docker compose --project-directory {tmp_path}/sub ps --quiet"]
+
+
 def test_docker_that_fails_is_trouble(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "compose.yaml").write_text("")
     monkeypatch.setenv("CODE", "3")
