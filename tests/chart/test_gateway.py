@@ -9,6 +9,7 @@ import pytest
 from pallas_contract import names
 from pallas_gen import verify
 from pallas_gen.targets.helm import read_back
+from pallas_testing.targets.cluster import policies
 
 from .conftest import helm_says
 from .fleet_network import Network
@@ -66,6 +67,15 @@ def test_agents_behind_it_are_reached_by_it_and_by_nobody_outside(guarded) -> No
     called = {target for source, target in network.edges() if source == "gateway" and target in network.members}
     assert called == {"front"}
     assert "elsewhere" in {source for source, target in network.edges() if target == "gateway"}
+
+
+def test_a_test_can_part_it_from_an_agent(made) -> None:
+    policy = made.one("NetworkPolicy", "front")
+    (rule,) = policy["spec"]["ingress"]
+    gone = [
+        peer for peer in rule["from"] if peer not in policies.without(policy, "gateway")["spec"]["ingress"][0]["from"]
+    ]
+    assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in gone] == ["gateway"]
 
 
 def test_no_agent_calls_it_back(made) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from pallas_testing.targets.base import CannotDisturb, Target, Undo
+from pallas_testing.targets.base import HALF_WAY, CannotDisturb, Target, Undo
 from pallas_testing.targets.relay import Course
 
 _TELL = """
@@ -84,29 +84,30 @@ class Faults:
 
     def scale(self, agent: str, count: int) -> None:
         """Run as many replicas of the agent; how many there were when the test ends."""
-        self._begun(f"scale {agent} to {count}", self._target.scale(agent, count), agent)
+        self._note(f"scale {agent} to {count}", lambda: self._target.scale(agent, count), agent)
 
     def partition(self, one: str, other: str) -> None:
         """Let two members, or one and `registry`, reach each other no more."""
-        self._begun(f"partition {one}, {other}", self._target.partition(one, other), one, other)
+        self._note(f"partition {one}, {other}", lambda: self._target.partition(one, other), one, other)
 
     def slow(self, caller: str, callee: str, latency: float, jitter: float = 0.0) -> None:
         """Delay what `caller` asks of `callee` and the answers, each by `latency` seconds, more or less `jitter`."""
         course = Course(latency=latency, jitter=jitter, cut_after=None)
-        self._begun(f"slow {caller} -> {callee}", self._target.lead("slow", caller, callee, course), caller, callee)
+        self._lead("slow", caller, callee, course)
 
     def cut(self, caller: str, callee: str, after_bytes: int) -> None:
         """Reset each connection from `caller` to `callee` once so many bytes of answers have come through."""
         course = Course(latency=0.0, jitter=0.0, cut_after=after_bytes)
-        self._begun(f"cut {caller} -> {callee}", self._target.lead("cut", caller, callee, course), caller, callee)
+        self._lead("cut", caller, callee, course)
 
     def rotate_secret(self, name: str, content: str) -> None:
         """Give a secret file, relative to agents.yaml, new content; who reads it at the start is started again."""
-        self._begun(f"rotate_secret {name}", self._target.rotate_secret(name, content), *self._target.file.agents)
+        rotate = partial(self._target.rotate_secret, name, content)
+        self._note(f"rotate_secret {name}", rotate, *self._target.file.agents)
 
     def fill_disk(self, agent: str) -> None:
         """Leave no space where the agent may write."""
-        self._begun(f"fill_disk {agent}", self._target.fill_disk(agent), agent)
+        self._note(f"fill_disk {agent}", lambda: self._target.fill_disk(agent), agent)
 
     def undo(self) -> None:
         """Undo all faults, the last one first."""
@@ -124,8 +125,26 @@ class Faults:
         return Provider(self._target, self._begun)
 
     def _do(self, fault: str, do: Callable[[str], None], undo: Callable[[str], None], agent: str) -> None:
-        do(agent)
-        self._begun(fault, partial(undo, agent), agent)
+        def inject() -> Undo:
+            do(agent)
+            return partial(undo, agent)
+
+        self._note(fault, inject, agent)
+
+    def _lead(self, fault: str, caller: str, callee: str, course: Course) -> None:
+        lead = partial(self._target.lead, fault, caller, callee, course)
+        self._note(f"{fault} {caller} -> {callee}", lead, caller, callee)
+
+    def _note(self, fault: str, inject: Callable[[], Undo], *members: str) -> None:
+        """Inject a fault; one that fails half way has undone itself, and its members are waited for all the same."""
+        try:
+            undo = inject()
+        except Exception as error:
+            if any(note.startswith(HALF_WAY) for note in getattr(error, "__notes__", ())):
+                self.done.append(f"{fault} (failed half way)")
+                self.members |= dict.fromkeys(members)
+            raise
+        self._begun(fault, undo, *members)
 
     def _begun(self, fault: str, undo: Undo, *members: str) -> None:
         self.done.append(fault)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +24,32 @@ class CannotStart(Exception):
 
 class CannotDisturb(Exception):
     """The target has no such fault, or not now; the text says why."""
+
+    def within(self, text: str) -> CannotDisturb:
+        """Return the same with a text before it."""
+        error = CannotDisturb(f"{text}: {self}")
+        for note in getattr(self, "__notes__", ()):
+            error.add_note(note)
+        return error
+
+
+HALF_WAY = "this fault failed half way: "
+"""Beginning of the note that an error carries which had changed the fleet before."""
+
+
+@contextmanager
+def undone(undo: Undo) -> Iterator[None]:
+    """Undo a fault that fails half way, as nobody else will: its verb raises instead of returning what undoes it."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            undo()
+        except Exception as second:  # the first one says more, and the second must not hide it
+            error.add_note(f"{HALF_WAY}it could not be undone: {second}")
+        else:
+            error.add_note(f"{HALF_WAY}it has been undone")
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from testcontainers.core.docker_client import DockerClient
 from pallas_testing.project import copies, fleet_file
 from pallas_testing.project.fleet_file import slug
 from pallas_testing.targets import commands, disk
-from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo, undone
 from pallas_testing.targets.edges import Edges
 from pallas_testing.targets.leash import Leash
 from pallas_testing.targets.relay import Course
@@ -135,9 +135,11 @@ class Compose(Target):
         return "`docker compose up` is under way" if self._up and self._up.code is None else ""
 
     def kill(self, agent: str) -> None:
-        for container in self._existing(agent):
-            container.kill()
-            container.wait()  # or a start that follows would find it still running, and do nothing
+        containers = self._existing(agent)
+        with undone(partial(self.restore, agent)):
+            for container in containers:
+                container.kill()
+                container.wait()  # or a start that follows would find it still running, and do nothing
 
     def restore(self, agent: str) -> None:
         for container in self._existing(agent):
@@ -148,8 +150,10 @@ class Compose(Target):
         return all(container.health in ("healthy", "unknown") for container in self._existing(service))
 
     def pause(self, agent: str) -> None:
-        for container in self._existing(agent):
-            container.pause()
+        containers = self._existing(agent)
+        with undone(partial(self.resume, agent)):
+            for container in containers:
+                container.pause()
 
     def resume(self, agent: str) -> None:
         for container in self._containers(agent):
@@ -157,21 +161,26 @@ class Compose(Target):
                 container.unpause()
 
     def restart(self, agent: str) -> None:
-        for container in self._existing(agent):
-            container.restart(timeout=int(_GRACE))
+        containers = self._existing(agent)
+        with undone(partial(self.restore, agent)):
+            for container in containers:
+                container.restart(timeout=int(_GRACE))
 
     def remove(self, agent: str) -> None:
-        for container in self._existing(agent):
-            container.remove(force=True)
+        containers = self._existing(agent)
+        with undone(partial(self.recreate, agent)):
+            for container in containers:
+                container.remove(force=True)
 
     def recreate(self, agent: str) -> None:
         command = [*self._compose.compose_command_property, "up", "--detach", "--no-deps", slug(agent)]
         commands.run(command, self.file, self.order)
 
     def scale(self, agent: str, count: int) -> Undo:
-        before = len(self._containers(agent))
-        self._scale(agent, count)
-        return partial(self._scale, agent, before)
+        undo = partial(self._scale, agent, len(self._containers(agent)))
+        with undone(undo):
+            self._scale(agent, count)
+        return undo
 
     def partition(self, one: str, other: str) -> Undo:
         return Edges(self._engine, self.project).partition(one, other)
@@ -184,7 +193,8 @@ class Compose(Target):
         if not file.is_file():
             raise LookupError(f"the project has no file {name}")
         undo = partial(self._rotate, file, file.read_text("utf-8"))
-        self._rotate(file, content)
+        with undone(undo):
+            self._rotate(file, content)
         return undo
 
     def _rotate(self, file: Path, content: str) -> None:
@@ -201,8 +211,10 @@ class Compose(Target):
                     container.restart(timeout=int(_GRACE))
 
     def fill_disk(self, agent: str) -> Undo:
-        self.execute(agent, disk.FILL)
-        return partial(self.execute, agent, disk.FREE)
+        undo = partial(self.execute, agent, disk.FREE)
+        with undone(undo):
+            self.execute(agent, disk.FILL)
+        return undo
 
     def execute(self, member: str, code: str) -> str:
         result = self._existing(member)[0].exec_run(["python", "-c", code])

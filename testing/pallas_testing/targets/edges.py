@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from docker.models.networks import Network
 
 from pallas_testing.project.fleet_file import REGISTRY, slug
 from pallas_testing.targets import relay, resets
-from pallas_testing.targets.base import CannotDisturb, Undo
+from pallas_testing.targets.base import CannotDisturb, Undo, undone
 from pallas_testing.targets.relay import Course
 
 PORT = 8080
@@ -41,16 +42,16 @@ class Edges:
                 f"partition: {one} and {other} have no network of their own: neither depends on the other, "
                 "or networks.mode in agents.yaml is `shared`"
             )
-        attachments = [
-            (network, *self._detach(network, container))
-            for network, caller in networks
-            for container in self._containers(caller)
-        ]
+        pairs = [(network, container) for network, caller in networks for container in self._containers(caller)]
+        attachments: list[tuple[Network, Container, dict[str, Any]]] = []
 
         def undo() -> None:
-            for network, container, options in attachments:
-                _attach(network, container, options)
+            for attachment in attachments:
+                _attach(*attachment)
 
+        with undone(undo):
+            for network, container in pairs:
+                attachments.append((network, *self._detach(network, container)))
         return undo
 
     def lead(self, fault: str, caller: str, callee: str, course: Course) -> Undo:
@@ -67,7 +68,8 @@ class Edges:
         port = _port(asking, callee)
         container, options = self._detach(network, asked)
         names = [name for name in options["aliases"] if name != slug(callee)]
-        _attach(network, container, {**options, "aliases": names})
+        with undone(partial(_attach, network, container, options)):
+            _attach(network, container, {**options, "aliases": names})
         between: Container | None = None
 
         def undo() -> None:
@@ -76,12 +78,12 @@ class Edges:
             self._detach(network, container)
             _attach(network, container, options)
 
-        try:
-            between = self._relay(asking, network, slug(callee), [json.dumps(course), address, str(port)])
-            _end_connections(asking, address)
-        except (DockerException, CannotDisturb) as error:
-            undo()
-            raise CannotDisturb(f"{fault}: no relay between {caller} and {callee}: {error}") from None
+        with undone(undo):
+            try:
+                between = self._relay(asking, network, slug(callee), [json.dumps(course), address, str(port)])
+                _end_connections(asking, address)
+            except (DockerException, CannotDisturb) as error:
+                raise CannotDisturb(f"{fault}: no relay between {caller} and {callee}: {error}") from None
         return undo
 
     def _between(self, one: str, other: str) -> list[tuple[str, Network]]:
@@ -144,13 +146,12 @@ class Edges:
             networking_config=config,
         )
         container = self._engine.containers.get(made["Id"])
-        container.start()
-        for line in container.logs(stream=True, follow=True):
-            if _READY in line:
-                return container
-        text = container.logs().decode("utf-8", "replace")
-        container.remove(force=True)
-        raise CannotDisturb(text[-500:])
+        with undone(partial(container.remove, force=True)):
+            container.start()
+            for line in container.logs(stream=True, follow=True):
+                if _READY in line:
+                    return container
+            raise CannotDisturb(container.logs().decode("utf-8", "replace")[-500:])
 
 
 def _attach(network: Network, container: Container, options: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from pallas_testing.model.exchange import CannotFail
 from pallas_testing.model.server import Scripted
 from pallas_testing.project import fleet_file
 from pallas_testing.targets import table
-from pallas_testing.targets.base import CannotDisturb, Order, Undo
+from pallas_testing.targets.base import CannotDisturb, Order, Undo, undone
 from pallas_testing.targets.relay import Course
 
 from .registry_stub import Stub
@@ -169,3 +169,19 @@ def test_processes_refuse_what_they_have_not_by_name(tmp_path: Path, verb: str, 
         getattr(faults, verb)(*arguments)
     assert faults.done == []
     assert not faults.members
+
+
+def test_who_had_a_fault_that_failed_half_way_is_waited_for(target: Able, monkeypatch: pytest.MonkeyPatch) -> None:
+    def partition(one: str, other: str) -> Undo:
+        with undone(target._note("partition", one, other)):
+            raise CannotDisturb("no way")
+
+    monkeypatch.setattr(target, "partition", partition)
+    faults = Faults(target)
+    with pytest.raises(CannotDisturb, match="no way"):
+        faults.partition("harper", "research")
+    assert target.done == ["partition harper research", "undo partition"]
+    assert faults.done == ["partition harper, research (failed half way)"]
+    assert list(faults.members) == ["harper", "research"]
+    faults.undo()
+    assert target.done[2:] == []

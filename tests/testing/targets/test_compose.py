@@ -187,6 +187,45 @@ def test_a_secret_is_read_again_by_all_that_have_it_but_the_registry(
     assert (key.read_text(), restarted[3:]) == ("first", ["hello", "model", "gateway"])
 
 
+@pytest.mark.parametrize(("verb", "call", "back"), [("kill", "kill", "start"), ("pause", "pause", "unpause")])
+def test_replicas_of_which_one_resists_are_all_brought_back(
+    order: Order, monkeypatch: pytest.MonkeyPatch, verb: str, call: str, back: str
+) -> None:
+    done: list[str] = []
+
+    def resist() -> None:
+        raise DockerException("no")
+
+    def container(name: str, fault: Any) -> Any:
+        calls = {call: fault, "wait": int, back: lambda: done.append(f"{back} {name}")}
+        return SimpleNamespace(status="paused", **calls)
+
+    containers = [container("one", lambda: done.append(f"{call} one")), container("two", resist)]
+    fleet = compose.Compose(order)
+    monkeypatch.setattr(fleet, "_containers", lambda _: containers)
+    with pytest.raises(DockerException) as failed:
+        getattr(fleet, verb)("hello")
+    assert done == [f"{call} one", f"{back} one", f"{back} two"]
+    assert failed.value.__notes__ == ["this fault failed half way: it has been undone"]
+
+
+def test_a_secret_is_as_before_where_a_reader_of_it_does_not_start_again(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = compose.Compose(order)
+    fleet.file = fleet_file.read(order.file)
+    key = order.folder / "key.txt"
+    key.write_text("first")
+
+    def containers(_: str) -> Any:
+        raise DockerException("no")
+
+    monkeypatch.setattr(fleet, "_containers", containers)
+    with pytest.raises(DockerException):
+        fleet.rotate_secret("key.txt", "second")
+    assert key.read_text() == "first"
+
+
 @pytest.mark.parametrize(("health", "answers"), [("starting", False), ("healthy", True), ("unknown", True)])
 def test_a_service_answers_when_its_check_says_so(
     order: Order, monkeypatch: pytest.MonkeyPatch, health: str, answers: bool

@@ -145,3 +145,28 @@ def test_a_container_that_is_gone_meanwhile_is_not_brought_back(status: int, rai
             edges._attach(network, SimpleNamespace(), {})  # type: ignore[arg-type]
     else:
         edges._attach(network, SimpleNamespace(), {})  # type: ignore[arg-type]
+
+
+def test_a_partition_that_fails_half_way_brings_back_whom_it_has_taken(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = SimpleNamespace(name="harper-2", attrs={"NetworkSettings": {"Networks": {}}}, reload=lambda: None)
+    monkeypatch.setattr(Edges, "_containers", lambda *_: [engine.members["harper"], alone])
+    with pytest.raises(KeyError):
+        Edges(engine, "p").partition("tech_research", "harper")  # type: ignore[arg-type]
+    edge = "p_call.harper.tech-research"
+    assert engine.done == [f"{edge} - harper", f"{edge} + harper at 10.0.0.2 as harper,from.harper"]
+
+
+def test_a_callee_that_does_not_give_its_name_away_keeps_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    attach = edges._attach
+
+    def fail(network: Any, container: Any, options: Any) -> None:
+        if options["aliases"] == ["from.tech-research"]:
+            raise DockerException("no")
+        attach(network, container, options)
+
+    monkeypatch.setattr(edges, "_attach", fail)
+    with pytest.raises(DockerException):
+        Edges(engine, "p").lead("slow", "harper", "tech_research", COURSE)  # type: ignore[arg-type]
+    assert engine.done[-1].endswith("at 10.0.0.3 as tech-research,from.tech-research")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pallas_testing.project.fleet_file import FleetFile, slug
 from pallas_testing.targets import commands
-from pallas_testing.targets.base import CannotDisturb, Order, Undo
+from pallas_testing.targets.base import CannotDisturb, Order, Undo, undone
 
 Change = Callable[[dict[str, Any]], None]
 """What is made of the spec of a pod (Kubernetes API, PodSpec)."""
@@ -67,11 +67,8 @@ class Kubectl:
         def undo() -> None:
             self._replace_pods(member, before)
 
-        try:
+        with undone(undo):
             self._replace_pods(member, after)
-        except CannotDisturb:
-            undo()
-            raise
         return undo
 
     def _replace_pods(self, member: str, spec: Mapping[str, Any]) -> None:

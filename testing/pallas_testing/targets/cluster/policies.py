@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pallas_testing.project.fleet_file import REGISTRY, slug
-from pallas_testing.targets.base import Undo
+from pallas_testing.project.fleet_file import GATEWAY, REGISTRY, slug
+from pallas_testing.targets.base import Undo, undone
 from pallas_testing.targets.cluster.kubectl import Kubectl
 
 
@@ -16,19 +16,24 @@ def partition(kubectl: Kubectl, one: str, other: str) -> Undo | None:
     Returns what undoes it, None where no policy lets them reach each other.
     """
     policies = {}
+    narrowed = {}
     for caller, callee in ((one, other), (other, one)):
         policy = json.loads(kubectl("get", "networkpolicy", slug(callee), "--output=json"))
         policy["metadata"].pop("resourceVersion", None)
-        narrowed = without(policy, slug(caller))
-        if narrowed != policy:
-            policies[callee] = policy
-            kubectl("replace", "--filename=-", stdin=json.dumps(narrowed))
+        policies[callee] = policy
+        narrowed[callee] = without(policy, slug(caller))
+    changed = [callee for callee in policies if narrowed[callee] != policies[callee]]
+    if not changed:
+        return None
 
     def undo() -> None:
-        for policy in policies.values():
-            kubectl("replace", "--filename=-", stdin=json.dumps(policy))
+        for callee in changed:
+            kubectl("replace", "--filename=-", stdin=json.dumps(policies[callee]))
 
-    return undo if policies else None
+    with undone(undo):
+        for callee in changed:
+            kubectl("replace", "--filename=-", stdin=json.dumps(narrowed[callee]))
+    return undo
 
 
 def without(policy: dict[str, Any], caller: str) -> dict[str, Any]:
@@ -36,7 +41,7 @@ def without(policy: dict[str, Any], caller: str) -> dict[str, Any]:
 
     def other(peer: dict[str, Any]) -> bool:
         labels = peer.get("podSelector", {}).get("matchLabels", {})
-        component = "registry" if caller == REGISTRY else "agent"
+        component = caller if caller in (GATEWAY, REGISTRY) else "agent"
         name = labels.get("app.kubernetes.io/name", caller if caller == REGISTRY else None)
         return (name, labels.get("app.kubernetes.io/component")) != (caller, component)
 

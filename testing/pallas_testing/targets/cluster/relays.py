@@ -10,12 +10,13 @@ import itertools
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pallas_testing.project.fleet_file import FleetFile, slug
 from pallas_testing.targets import relay
-from pallas_testing.targets.base import CannotDisturb, Undo
+from pallas_testing.targets.base import CannotDisturb, Undo, undone
 from pallas_testing.targets.cluster.kubectl import Change, Kubectl
 from pallas_testing.targets.relay import Course
 
@@ -67,20 +68,26 @@ class Relays:
         try:
             way = self._ways.get(edge) or self._way(caller, callee)
             self._ways[edge] = way
-            self._tell(way.pod, course)
+            with undone(partial(self._back, edge)):
+                self._tell(way.pod, course)
         except CannotDisturb as error:
-            raise CannotDisturb(f"{fault}: no relay between {caller} and {callee}: {error}") from None
+            raise error.within(f"{fault}: no relay between {caller} and {callee}") from None
         way.courses.append(course)
 
         def undo() -> None:
             way.courses.pop()
-            if way.courses:
-                self._tell(way.pod, way.courses[-1])
-            else:
-                del self._ways[edge]
-                way.undo.close()
+            self._back(edge)
 
         return undo
+
+    def _back(self, edge: tuple[str, str]) -> None:
+        """Put the way on the course that is now the last one; without any it is no longer by the relay."""
+        way = self._ways[edge]
+        if way.courses:
+            self._tell(way.pod, way.courses[-1])
+        else:
+            del self._ways[edge]
+            way.undo.close()
 
     def _way(self, caller: str, callee: str) -> _Way:
         """Start a relay, which changes nothing yet: callers wait for callees that do not answer before they start."""
@@ -89,15 +96,12 @@ class Relays:
         undo = ExitStack()
         names = [f"{entry['kind']}/{entry['metadata']['name']}" for entry in objects]
         undo.callback(self._kubectl, "delete", *names, "--ignore-not-found")
-        try:
+        with undone(undo.close):
             listing = {"apiVersion": "v1", "kind": "List", "items": objects}
             self._kubectl("create", "--filename=-", stdin=json.dumps(listing))
             self._kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=180s")
             self._tell(name, _STRAIGHT)
             undo.callback(self._kubectl.alter(caller, self._led(name, slug(callee))))
-        except CannotDisturb:
-            undo.close()
-            raise
         return _Way(name, undo)
 
     def _led(self, pod: str, host: str) -> Change:

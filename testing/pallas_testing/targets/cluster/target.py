@@ -16,7 +16,7 @@ import yaml
 from pallas_testing.project import copies
 from pallas_testing.project.fleet_file import REGISTRY, slug
 from pallas_testing.targets import commands, disk
-from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo, undone
 from pallas_testing.targets.cluster import policies, stopper
 from pallas_testing.targets.cluster.forwards import Forwards
 from pallas_testing.targets.cluster.kubectl import Kubectl, selector
@@ -99,7 +99,8 @@ class Cluster(Target):
         return {"manifests in the namespace": self._kubectl("get", _SHOWN, "--output=yaml")}
 
     def kill(self, agent: str) -> None:
-        self._kubectl("delete", "pod", selector(agent), "--force", "--grace-period=0")
+        with undone(partial(self.restore, agent)):
+            self._kubectl("delete", "pod", selector(agent), "--force", "--grace-period=0")
         self._forget(agent)
 
     def restore(self, agent: str) -> None:
@@ -129,8 +130,12 @@ class Cluster(Target):
 
     def remove(self, agent: str) -> None:
         """Take all pods away; the name of the Service stays, and leads nowhere."""
-        self._undo_removal[agent] = self.scale(agent, 0)
-        self._kubectl("wait", "--for=delete", "pod", selector(agent), "--timeout=120s")
+        if agent in self._undo_removal:
+            raise CannotDisturb(f"remove: {agent} is removed already, and comes back when the test ends")
+        undo = self.scale(agent, 0)
+        with undone(undo):
+            self._kubectl("wait", "--for=delete", "pod", selector(agent), "--timeout=120s")
+        self._undo_removal[agent] = undo
         self._forget(agent)
 
     def recreate(self, agent: str) -> None:
@@ -139,12 +144,13 @@ class Cluster(Target):
     def scale(self, agent: str, count: int) -> Undo:
         deployment = f"deployment/{slug(agent)}"
         before = self._kubectl("get", deployment, "--output=jsonpath={.spec.replicas}")
-        self._kubectl("scale", deployment, f"--replicas={count}")
 
         def undo() -> None:
             self._kubectl("scale", deployment, f"--replicas={before}")
             self.restore(agent)
 
+        with undone(undo):
+            self._kubectl("scale", deployment, f"--replicas={count}")
         return undo
 
     def partition(self, one: str, other: str) -> Undo:
@@ -160,9 +166,10 @@ class Cluster(Target):
         file = self.file.path.parent / name
         if not any(option.endswith(f".content={name}") for option in self._install):
             raise LookupError(f"the chart takes no secret from {name}")
-        before = file.read_text("utf-8")
-        self._rotate(file, content)
-        return partial(self._rotate, file, before)
+        undo = partial(self._rotate, file, file.read_text("utf-8"))
+        with undone(undo):
+            self._rotate(file, content)
+        return undo
 
     def _rotate(self, file: Path, content: str) -> None:
         file.write_text(content, "utf-8")
@@ -174,12 +181,9 @@ class Cluster(Target):
     def fill_disk(self, agent: str) -> Undo:
         """Fill a `/tmp` in memory, with which the agent is rolled out: for a full disk its node would evict the pod."""
         undo = self._with_new_pods(self._kubectl.alter(agent, _keep_tmp_in_memory), agent)
-        try:
+        with undone(undo):
             for pod in self._kubectl.pods(agent):
                 self._kubectl.execute(pod, disk.FILL)
-        except CannotDisturb:
-            undo()
-            raise
         return undo
 
     def execute(self, member: str, code: str) -> str:

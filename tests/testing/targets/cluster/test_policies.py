@@ -42,3 +42,19 @@ def test_a_partition_takes_the_caller_out_of_the_policy_and_back(started: Cluste
 def test_a_policy_without_callers_lets_nobody_in() -> None:
     assert policies.without(policy(AGENT), "tech-research")["spec"]["ingress"] == []
     assert policies.without(policy(AGENT), "other")["spec"] == policy(AGENT)["spec"]
+
+
+def test_a_partition_that_fails_half_way_gives_the_first_policy_back() -> None:
+    written: list[Any] = []
+
+    def kubectl(*words: str, stdin: str = "") -> str:
+        if words[0] == "get":
+            return json.dumps(policy({**AGENT, "app.kubernetes.io/name": "b" if words[2] == "a" else "a"}))
+        written.append(json.loads(stdin)["spec"]["ingress"])
+        if len(written) == 2:
+            raise CannotDisturb("replace")
+        return ""
+
+    with pytest.raises(CannotDisturb, match="replace"):
+        policies.partition(kubectl, "a", "b")  # type: ignore[arg-type]
+    assert [bool(ingress) for ingress in written] == [False, False, True, True]

@@ -118,3 +118,20 @@ def test_a_relay_that_does_not_come_up_leaves_nothing(started: Cluster, runner: 
         started.lead("slow", "tech_research", "argos", SLOW)
     assert runner.lines[-1].startswith("kubectl delete")
     assert altered == []
+
+
+def test_a_relay_that_cannot_be_told_the_course_is_taken_away(
+    started: Cluster, runner: Runner, altered: list[Any]
+) -> None:
+    runner.failure = '"latency": 1.0'
+    with pytest.raises(CannotDisturb, match=r"^slow: no relay between tech_research and argos: ") as failed:
+        started.lead("slow", "tech_research", "argos", SLOW)
+    assert failed.value.__notes__ == ["this fault failed half way: it has been undone"]
+    assert altered[1:] == ["undo"]
+    assert runner.lines[-1].startswith("kubectl delete pod/pallas-testing-relay-1".replace("pod", "Pod"))
+    started.lead("cut", "tech_research", "argos", CUT)
+    assert len(altered) == 3, "the next one has a relay of its own"
+    with pytest.raises(CannotDisturb, match=r"^slow: "):
+        started.lead("slow", "tech_research", "argos", SLOW)
+    told = [line for line in runner.lines if "exec pallas-testing-relay-2" in line]
+    assert '"cut_after": 10' in told[-1], "it is on the course of before again"

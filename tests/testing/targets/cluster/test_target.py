@@ -201,3 +201,44 @@ def test_a_command_that_fails_is_said(started: Cluster, runner: Runner) -> None:
         started.kill("tech_research")
     runner.failure = "logs"
     assert started.logs("tech_research") == ""
+
+
+def test_a_removal_that_fails_half_way_brings_the_agent_back(started: Cluster, runner: Runner) -> None:
+    runner.answers["--output=jsonpath={.spec.replicas}"] = "2"
+    runner.failure = "wait --for=delete"
+    with pytest.raises(CannotDisturb, match="wait --for=delete") as failed:
+        started.remove("tech_research")
+    assert failed.value.__notes__ == ["this fault failed half way: it has been undone"]
+    assert runner.lines[-3:] == ["kubectl scale deployment/tech-research --replicas=2", *STATUS]
+    runner.failure = ""
+    started.remove("tech_research")
+
+
+def test_who_is_removed_is_not_removed_again(started: Cluster, runner: Runner) -> None:
+    runner.answers["--output=jsonpath={.spec.replicas}"] = "2"
+    started.remove("tech_research")
+    runner.answers["--output=jsonpath={.spec.replicas}"] = "0"
+    runner.lines.clear()
+    with pytest.raises(CannotDisturb, match=r"^remove: tech_research is removed already"):
+        started.remove("tech_research")
+    assert runner.lines == []
+    started.recreate("tech_research")
+    assert runner.lines[0] == "kubectl scale deployment/tech-research --replicas=2"
+
+
+@pytest.mark.parametrize("verb", ["kill", "scale"])
+def test_a_verb_whose_command_fails_waits_for_what_was_there(started: Cluster, runner: Runner, verb: str) -> None:
+    runner.failure = {"kill": "delete pod", "scale": "--replicas=3"}[verb]
+    with pytest.raises(CannotDisturb, match=runner.failure):
+        getattr(started, verb)("tech_research", *([3] if verb == "scale" else []))
+    assert runner.lines[-2:] == STATUS
+
+
+def test_a_secret_whose_upgrade_fails_is_as_before_and_both_failures_are_said(started: Cluster, runner: Runner) -> None:
+    file = started.file.path.with_name(".env")
+    file.write_text("first")
+    runner.failure = "--wait"
+    with pytest.raises(CannotDisturb, match="helm upgrade") as failed:
+        started.rotate_secret(".env", "second")
+    assert file.read_text() == "first"
+    assert failed.value.__notes__[0].startswith("this fault failed half way: it could not be undone: helm upgrade")
