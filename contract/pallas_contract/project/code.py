@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -28,13 +30,36 @@ def reader(folder: Path) -> read.TextOf:
                 return None
             if file.stat().st_size > MAX_BYTES:
                 raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
-            return file.read_text("utf-8-sig")  # Python, too, passes over the mark that Windows editors write
-        except UnicodeDecodeError as error:
-            raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
+            return _decoded(path, file.read_bytes())
         except OSError as error:
             raise _refused(path, f"cannot be read: {error.strerror}") from None
 
     return text_of
+
+
+def _decoded(path: str, content: bytes) -> str:
+    """Return the text of a file; a module may name its encoding in a comment at the top, as Python reads it.
+
+    Raises:
+        Refused: it is no text in that encoding, or nobody knows the encoding.
+    """
+    encoding = "utf-8-sig"  # Python, too, passes over the mark that Windows editors write
+    flaw = ""
+    if path.endswith(".py"):
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        except SyntaxError as error:
+            flaw = f"is not Python: {error.msg}"
+    try:
+        text = io.TextIOWrapper(io.BytesIO(content), encoding).read()
+    except UnicodeDecodeError as error:
+        name = "UTF-8" if encoding.startswith("utf-8") else encoding
+        raise _refused(path, f"is not {name} text (byte {error.start})") from None
+    except LookupError as error:
+        raise _refused(path, f"is not Python: {error}") from None
+    if flaw:
+        raise _refused(path, flaw)
+    return text
 
 
 def _refused(path: str, message: str) -> Refused:

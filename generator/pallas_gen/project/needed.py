@@ -200,7 +200,11 @@ class _Needed:
         return matched
 
     def _text(self, path: str) -> str | None:
-        return self._text_of(path) if self._is_there(path, os.path.isfile) else None
+        """Return the text of a file, None where there is none; one that cannot be read is there, and names nothing."""
+        try:
+            return self._text_of(path) if self._is_there(path, os.path.isfile) else None
+        except Refused:
+            return ""
 
     def _is_there(self, path: str, kind: Callable[[Path], bool]) -> bool:
         """Return whether the project has such a file or folder; a link out of it is noted, and is none."""

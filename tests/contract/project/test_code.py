@@ -41,3 +41,19 @@ def test_what_is_no_code(tmp_path, content: bytes, message: str) -> None:
         code.reader(tmp_path)("a.py")
     with pytest.raises(Refused, match="cannot be read: File name too long"):
         code.reader(tmp_path)("x" * 300)
+
+
+def test_a_module_may_name_its_encoding(tmp_path) -> None:
+    text = "# coding: latin-1\r\nname = 'caf\xe9'\r\n"
+    for name in ("a.py", "a.md"):
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    assert code.reader(tmp_path)("a.py") == text.replace("\r\n", "\n")
+    with pytest.raises(Refused, match="is not UTF-8 text"):
+        code.reader(tmp_path)("a.md")
+
+
+@pytest.mark.parametrize("encoding", ["hex", "none-such"])
+def test_an_encoding_that_python_does_not_read_is_refused(tmp_path, encoding: str) -> None:
+    (tmp_path / "a.py").write_text(f"# coding: {encoding}\n")
+    with pytest.raises(Refused, match=f"a.py: is not Python: .*{encoding}"):
+        code.reader(tmp_path)("a.py")

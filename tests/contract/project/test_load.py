@@ -75,6 +75,35 @@ def test_the_script_of_a_server_is_read_as_code(project: Path, script: str, uses
     assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
 
 
+LARGE = b"#" * ((1 << 20) + 1)
+
+
+@pytest.mark.parametrize("uses", [True, False])
+@pytest.mark.parametrize(
+    ("scripts", "expected"),
+    [
+        ({"srv/notes.py": "# coding: latin-1\nname = 'caf\xe9'\n".encode("latin-1")}, []),
+        ({"srv/notes.py": b"name = '\xe9'\n"}, ["warning: srv/notes.py: is not UTF-8 text (byte 8)"]),
+        ({"srv/notes.py": LARGE}, ["warning: srv/notes.py: is larger than 1 MiB"]),
+        ({"srv/notes.py": b"import beside\nimport top\n", "srv/beside.py": LARGE, "top.py": b"\xff"}, []),
+    ],
+)
+def test_a_script_that_cannot_be_read_here_refuses_nothing_and_hides_nothing(
+    project: Path, scripts: dict[str, bytes], *, uses: bool, expected: list[str]
+) -> None:
+    folder = project.parent
+    servers = "{notes: {command: python, args: [srv/notes.py]}, none: {command: sh}}"
+    (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {servers}}}\n")
+    (folder / "scout.py").write_text(FILES["scout.py"].replace("wether", "notes" if uses else "none"))
+    (folder / "srv").mkdir()
+    for name, content in scripts.items():
+        (folder / name).write_bytes(content)
+    written, _ = load.read(project, {}, allow_plain_secrets=False)
+    definitions = code.definitions(written.fleet, written.text_of)
+    problems = list(map(str, load.problems_of_code(written, definitions, {"": frozenset()})))
+    assert [problem for problem in problems if ".env" not in problem] == expected
+
+
 def test_a_configuration_that_cannot_be_read_hides_nothing_else(project: Path) -> None:
     (project.parent / "fastagent.config.yaml").write_text("mcp: [\n")
     (project.parent / "scout.py").write_text("def (\n")

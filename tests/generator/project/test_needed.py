@@ -146,3 +146,15 @@ def test_a_folder_that_code_reads_and_does_not_get_is_named(make, run) -> None:
         "warning: agents/scout.py: names the folder agents/notes, which the container of `scout` does not get",
         "warning: agents/scout.py: names the folder data, which the container of `scout` does not get",
     ]
+
+
+def test_code_that_cannot_be_read_is_delivered_and_names_nothing(make, run) -> None:
+    path = make("name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n")
+    folder = path.parent
+    (folder / "agents" / "scout.py").write_text(f"{HEAD}@fast.agent('scout', servers=['near'])\nasync def f(): ...\n")
+    servers = "{near: {command: python, args: [near.py]}}"
+    (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {servers}}}\n")
+    (folder / "near.py").write_text("import table\n")
+    (folder / "table.py").write_bytes(b"#" * ((1 << 20) + 1))
+    assert run("validate", "-f", str(path))[0] == 0
+    assert "table.py" in load.load(path, {}).project.files["scout"]

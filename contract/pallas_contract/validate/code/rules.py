@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from pallas_contract.definitions import module as python_module
@@ -122,8 +122,15 @@ def _files(module: str, around: Surroundings, installed: frozenset[str] | None) 
 
 
 def script(path: str, around: Surroundings) -> Iterator[Problem]:
-    """Yield the problems of a server's script in the project: Python first looks for its imports beside it."""
-    text = around.text_of(path)
+    """Yield the problems of a server's script in the project: Python first looks for its imports beside it.
+
+    One that cannot be read here is a warning: Python may well run it, as it does a file of any size.
+    """
+    try:
+        text = around.text_of(path)
+    except Refused as refused:
+        yield from (replace(problem, level="warning") for problem in refused.problems)
+        return
     if text is None:
         return
     yield from _plain(path, text)
@@ -137,8 +144,11 @@ def script(path: str, around: Surroundings) -> Iterator[Problem]:
     if installed is not None:
 
         def text_of(name: str) -> str | None:
-            near = around.text_of(str(beside / name))
-            return around.text_of(name) if near is None else near
+            try:
+                near = around.text_of(str(beside / name))
+                return around.text_of(name) if near is None else near
+            except Refused:
+                return ""  # it is there, and that is all that is asked of it
 
         yield from imports.problems(parsed, text_of, installed)
 
