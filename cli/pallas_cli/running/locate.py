@@ -14,7 +14,7 @@ from pallas_contract import names
 from pallas_contract.fleet import source
 from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.validate import load
+from pallas_contract.validate import load, masking
 
 _EXAMPLE = "http://127.0.0.1:24200"
 
@@ -83,12 +83,14 @@ def http_url(text: str, where: str, example: str) -> SplitResult:
     except ValueError:  # a bracket that is not closed, a port that is no number
         fits = False
     if not fits:
-        raise Refused([Problem(Where(where), f"{text[:200]!r} is no http(s) URL", f"write it as {example}")])
+        raise Refused(
+            [Problem(Where(where), f"{masking.masked(text)[:200]!r} is no http(s) URL", f"write it as {example}")]
+        )
     return parts
 
 
 def _url(text: str, where: str) -> str:
     if http_url(text, where, _EXAMPLE).username:
-        problem = f"{text[:200]!r} is no http(s) URL without a user"
+        problem = f"{masking.masked(text)[:200]!r} is no http(s) URL without a user"
         raise Refused([Problem(Where(where), problem, f"write it as {_EXAMPLE}")])
     return text

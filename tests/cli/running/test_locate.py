@@ -46,6 +46,13 @@ def test_what_is_no_url_is_refused(text: str, project: Path) -> None:
         found("--registry", text)
 
 
+@pytest.mark.parametrize("text", ["http://me:canary@a", "http://me:canary@[::1"])
+def test_a_password_in_a_url_that_is_refused_is_not_shown(text: str, project: Path) -> None:
+    with pytest.raises(Refused, match=r"^--registry: 'http://\S+@") as refused:
+        found("--registry", text)
+    assert "canary" not in str(refused.value)
+
+
 def test_a_public_registry_that_does_not_answer_is_looked_for_on_this_machine(stand: Stand, project: Path) -> None:
     file = project / "agents.yaml"
     file.write_text(f"{file.read_text()}public_url: http://127.0.0.9:9/{{name}}\n")
