@@ -134,6 +134,25 @@ def test_a_newcomers_mistake_that_validate_refuses_is_refused(
 
 
 @pytest.mark.usefixtures("unloaded")
+def test_a_module_that_is_installed_is_there_as_at_the_start(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "agents.yaml").write_text(f"{FLEET}services: {{web: {{module: http.server, port: 8203}}}}\n")
+    assert check.fleet(Path("agents.yaml"), {}) == 0
+    (project / "agents.yaml").write_text(f"{FLEET}services: {{web: {{module: no_such.server, port: 8203}}}}\n")
+    assert check.fleet(Path("agents.yaml"), {}) == 2
+    assert capsys.readouterr().err.count("there is no module `no_such.server`") == 1
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_the_project_is_the_folder_of_a_link_as_at_the_start(project: Path, tmp_path_factory: Any) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "fleet.yaml"
+    (project / "agents.yaml").rename(elsewhere)
+    (project / "agents.yaml").symlink_to(elsewhere)
+    assert check.fleet(Path("agents.yaml"), {}) == 0
+    (project / "other.md").unlink()
+    assert check.fleet(Path("agents.yaml"), {}) == 2
+
+
+@pytest.mark.usefixtures("unloaded")
 def test_a_port_in_use_is_named_and_refuses_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A fleet that runs has its ports."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

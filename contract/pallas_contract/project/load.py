@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,15 +45,18 @@ class Written:
         return self.fleet.written.image.agent is not None
 
 
-def read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -> tuple[Written, list[Problem]]:
+def read(
+    path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool, folder: Path | None = None
+) -> tuple[Written, list[Problem]]:
     """Return both files and the problems that lie in them alone.
 
-    `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text; `folder` is the project's, by
+    default that of the file itself where `path` is a link to it.
 
     Raises:
         Refused: the fleet file makes no fleet.
     """
-    folder = path.resolve().parent
+    folder = (folder or path.resolve().parent).resolve()
     tree = source.read(path)
     readable, problems = _config(folder)
     config = readable or Config()
@@ -76,11 +79,16 @@ def read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -
 
 
 def problems_of_code(
-    written: Written, definitions: Mapping[str, Definitions], distributions: Mapping[str, frozenset[str]] | None
+    written: Written,
+    definitions: Mapping[str, Definitions],
+    distributions: Mapping[str, frozenset[str]] | None,
+    elsewhere: Callable[[str], bool] | None = None,
 ) -> Iterator[Problem]:
     """Yield what is wrong with modules and cards, with the variables that are there for them, and with their servers.
 
     `distributions` are the packages in the images, as in `rules.Surroundings`; None where no image is meant.
+    `elsewhere` tells whether a module that is not in the project is installed; by default an image of the user's may
+    have any.
     """
     fleet, tree, folder = written.fleet, written.tree, written.folder
     surroundings = rules.Surroundings(
@@ -89,7 +97,7 @@ def problems_of_code(
         variables=written.environ.keys() | dotenv_file.keys(folder / names.DOTENV_FILE),
         distributions=distributions,
     )
-    yield from files.missing(fleet, tree, folder, lambda _: written.custom_image)
+    yield from files.missing(fleet, tree, folder, elsewhere or (lambda _: written.custom_image))
     yield from rules.problems(fleet, tree, surroundings)
     yield from dotenv_file.problems(folder / names.DOTENV_FILE)
     yield from shell.withheld(fleet, definitions)
@@ -102,18 +110,25 @@ def problems_of_code(
 
 
 def check(
-    path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False
+    path: Path,
+    environ: Mapping[str, str],
+    *,
+    allow_plain_secrets: bool = False,
+    elsewhere: Callable[[str], bool] | None = None,
 ) -> tuple[ResolvedFleet, list[Problem]]:
     """Return the fleet and every problem that processes have as well as containers; nothing of the user's is imported.
+
+    The project is the folder of `path`, of a link too: there `pallas` looks for all else. `elsewhere` is as in
+    `problems_of_code`.
 
     What only containers and images have, as a lock of servers that is out of date, is found by `pallas-gen validate`.
 
     Raises:
         Refused: the fleet file makes no fleet.
     """
-    written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets)
+    written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets, folder=path.parent)
     definitions = code.definitions(written.fleet, written.text_of)
-    return written.fleet, [*problems, *problems_of_code(written, definitions, None)]
+    return written.fleet, [*problems, *problems_of_code(written, definitions, None, elsewhere)]
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

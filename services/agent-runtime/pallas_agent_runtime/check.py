@@ -74,7 +74,9 @@ def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool =
     """
     problems: list[Problem] = []
     try:
-        resolved, problems = load.check(path.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
+        resolved, problems = load.check(
+            path.absolute(), environ, allow_plain_secrets=allow_plain_secrets, elsewhere=supervisor.installed
+        )
         members, tree, more = supervisor.read(path.absolute(), environ)
     except Refused as refused:
         _print(map(str, sorted({*problems, *refused.problems})))
