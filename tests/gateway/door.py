@@ -171,7 +171,9 @@ async def opened(
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         tools_app = None
         if fleet and tenants:
-            tools = OwnTools(fleet, routes, client, tenants, watchers=watchers, trace_id=lambda: "ab" * 16)
+            tools = OwnTools(
+                fleet, routes, client, tenants, timeout=timeout, watchers=watchers, trace_id=lambda: "ab" * 16
+            )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
             tools_app = StreamableHTTPASGIApp(manager)

@@ -54,7 +54,6 @@ ELSEWHERE = {
         "gateway/own/agentlets": "tests/gateway/own/test_server.py",
         "gateway/own/failures": "tests/gateway/own/test_server.py",
         "gateway/own/prompts": "tests/gateway/own/test_server.py",
-        "gateway/own/question": "tests/gateway/own/test_server.py",
         "registry/catalogue/publisher": "tests/registry/test_service.py",
         "registry/http/metrics": "tests/registry/http/test_app.py",
         "registry/http/openapi": "tests/registry/http/test_any_request.py",

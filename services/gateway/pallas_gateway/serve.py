@@ -65,7 +65,14 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         await stack.enter_async_context(background(*arrangement.background()))
         own = None
         if settings.gateway.tenants:
-            tools = OwnTools(settings.fleet, settings.routes, client, tenants, watchers=watchers)
+            tools = OwnTools(
+                settings.fleet,
+                settings.routes,
+                client,
+                tenants,
+                timeout=settings.gateway.timeout,
+                watchers=watchers,
+            )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
             own = StreamableHTTPASGIApp(manager)

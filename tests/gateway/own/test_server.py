@@ -237,6 +237,19 @@ async def test_limits_hold_at_this_door_too(researcher: Researcher) -> None:
         assert [record.outcome for record in door.noted.ended] == ["timeout", "answered", "rate"]
 
 
+async def test_the_gateways_time_holds_where_the_tenant_has_more(researcher: Researcher) -> None:
+    tenants = Tenants({TENANT: Tenant(timeout=50)})
+    async with (
+        asyncio.timeout(DEADLINE),
+        researcher.app() as app,
+        opened({researcher.name: app}, timeout=0.5, tenants=tenants, fleet=FLEET) as door,
+    ):
+        late = error(await ask_agent(door, prompt="wait"))
+        assert late == (-32003, "Timeout: no answer in 0.5 s", {"reason": "timeout"})
+        await researcher.cancelled.wait()
+        assert researcher.seconds == ["0.5"]
+
+
 async def test_an_agent_that_is_down_is_an_error_of_the_seed() -> None:
     tenants = Tenants({TENANT: Tenant()})
     async with opened({"percolate-researcher": "http://127.0.0.1:1/mcp"}, tenants=tenants, fleet=FLEET) as door:

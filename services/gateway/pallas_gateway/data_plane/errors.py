@@ -20,6 +20,7 @@ Reason = Literal[
     "interrupted",
     "timeout",
     "not_admitted",
+    "failed",
 ]
 
 UNKNOWN_TENANT = -32000
@@ -41,6 +42,7 @@ CODES: dict[Reason, int] = {
     "interrupted": NO_ANSWER,
     "timeout": NO_ANSWER,
     "not_admitted": NO_ANSWER,
+    "failed": NO_ANSWER,
 }
 """JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""
 

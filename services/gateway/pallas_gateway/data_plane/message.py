@@ -61,7 +61,7 @@ def parse(body: bytes) -> Message:
         Malformed: it is no JSON that every parser reads alike, or no JSON-RPC message.
         TooManyValues: it is too large as objects, whatever it is as text.
     """
-    if _marks(body) > MOST_VALUES and _has_too_many(body):
+    if has_more_values(body, MOST_VALUES):
         raise TooManyValues
     try:
         data = json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
@@ -116,13 +116,15 @@ def _marks(text: bytes) -> int:
     return sum(text.count(mark) for mark in (b"[", b"{", b","))
 
 
-def _has_too_many(body: bytes) -> bool:
-    """Return whether there are too many values outside of strings, where a long text has its commas."""
+def has_more_values(body: bytes, most: int) -> bool:
+    """Return whether there are more than `most` values outside of strings, where a long text has its commas."""
+    if _marks(body) <= most:
+        return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # a value has two strings at most, its key and itself
-    if unescaped.count(b'"') > 4 * (MOST_VALUES + 1):
+    if unescaped.count(b'"') > 4 * (most + 1):
         return True
-    return sum(_marks(text) for text in unescaped.split(b'"')[::2]) > MOST_VALUES
+    return sum(_marks(text) for text in unescaped.split(b'"')[::2]) > most
 
 
 def _name(method: str, params: Any) -> str | None:

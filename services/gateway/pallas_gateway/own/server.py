@@ -9,10 +9,12 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
 import mcp_types as t
+import structlog
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -21,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_gateway.data_plane.plane import Route, digest
+from pallas_gateway.data_plane import message
+from pallas_gateway.data_plane.plane import TIMEOUT, Route, digest
 from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
 from pallas_gateway.own import agentlets, prompts, question
 from pallas_gateway.own.agentlets import Agentlets
@@ -32,10 +35,13 @@ from pallas_service.access.caller import Caller, caller
 from pallas_service.http.disconnect import HungUp, attended
 
 Context = ServerRequestContext[Any, Any]
+log = structlog.get_logger(__name__)
 
 ASK = "ask_agent"
 MAX_BODY = 1 << 20
 """Bytes of a request."""
+_DEEPEST = 100
+"""Objects and arrays in each other of an answer that is sent as an object."""
 _JSON = "application/json"
 _TRACE = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -58,7 +64,11 @@ _TOOL = t.Tool(name=ASK, description="Execute an agent-let with a user prompt.",
 
 
 class OwnTools:
-    """Handlers of the gateway's own server. `routes` are the agents behind it by host name."""
+    """Handlers of the gateway's own server.
+
+    `routes` are the agents behind it by host name; a request has `timeout` seconds, or those of its tenant where they
+    are fewer.
+    """
 
     def __init__(
         self,
@@ -67,6 +77,7 @@ class OwnTools:
         client: aiohttp.ClientSession,
         tenants: Tenants,
         *,
+        timeout: float = TIMEOUT,
         watchers: Collection[Watcher] = (),
         trace_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
@@ -74,6 +85,7 @@ class OwnTools:
         self._routes = routes
         self._client = client
         self._tenants = tenants
+        self._timeout = timeout
         self._agentlets = Agentlets(fleet, routes)
         self._watchers = tuple(watchers)
         self._trace_id = trace_id
@@ -174,7 +186,7 @@ class OwnTools:
         verified = caller(ctx.request)
         trace = self._trace(ctx)
         handle = _handle(allowance.name, arguments) if arguments.session_id else ""
-        about = Question(arguments.prompt, handle, allowance.timeout)
+        about = Question(arguments.prompt, handle, self._seconds(allowance))
         answer = await question.ask(
             self._client,
             host,
@@ -187,6 +199,9 @@ class OwnTools:
         body = {"status": status, "response": _response(answer.text), "trace_id": trace, "model": None}
         content = t.TextContent(type="text", text=json.dumps(body))
         return t.CallToolResult(content=[content], structured_content=body, is_error=answer.failed)
+
+    def _seconds(self, allowance: Allowance) -> float:
+        return min(self._timeout, allowance.timeout)
 
     def _trace(self, ctx: Context) -> str:
         header = ctx.request.headers.get("traceparent", "") if ctx.request is not None else ""
@@ -234,6 +249,11 @@ class OwnTools:
         except MCPError as error:
             outcome = "hung_up" if isinstance(error, HungUp) else "malformed"
             raise
+        except Exception:
+            outcome = "failed"
+            log.exception("own tool failed", method=method, agent=agent)
+            # its text is about our insides, and for the log
+            raise Failed("failed", "the gateway could not answer") from None
         finally:
             record = Record(call, outcome, 200, time.perf_counter() - started)
             for watcher in self._watchers:
@@ -246,16 +266,17 @@ class OwnTools:
             if verified or tenant:
                 raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found")
             return await work()  # nobody is asked for a token, and lists are the same for all
+        seconds = self._seconds(allowance)
         try:
             with allowance.used():
-                async with asyncio.timeout(allowance.timeout) as deadline:
+                async with asyncio.timeout(seconds) as deadline:
                     return await work()
         except Exceeded as error:
             raise Failed(error.reason, f"Rate limit exceeded: {error}", error.retry_after) from None
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise Failed("timeout", f"Timeout: no answer in {allowance.timeout:g} s") from None
+            raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
 
 
 def _handle(tenant: str, arguments: AskAgent) -> str:
@@ -265,9 +286,21 @@ def _handle(tenant: str, arguments: AskAgent) -> str:
 
 
 def _response(text: str) -> dict[str, Any]:
-    """Return the answer of an agent as an object: its own where it is one in JSON."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    return body if isinstance(body, dict) else {"answer": text}
+    """Return the answer of an agent as an object: its own where it is one in JSON, which can be sent as that."""
+    if text.lstrip()[:1] == "{" and not message.has_more_values(text.encode(), message.MOST_VALUES):
+        with suppress(ValueError, RecursionError):
+            body = json.loads(text)
+            # no NaN, which no JSON has, and no half of a surrogate pair, which has no form in UTF-8
+            json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+            if _is_flat(body):
+                return dict(body)
+    return {"answer": text}
+
+
+def _is_flat(body: Any) -> bool:
+    """Return whether nothing stands deeper than `_DEEPEST` in it: what writes the answer does not follow for ever."""
+    layer = [body]
+    for _ in range(_DEEPEST):
+        layer = [value for parent in layer for value in (parent.values() if isinstance(parent, dict) else parent)]
+        layer = [value for value in layer if isinstance(value, dict | list)]
+    return not layer
