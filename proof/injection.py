@@ -58,8 +58,7 @@ def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
                 chance = random.Random(f"{seed} {target} {fault.what}")
                 times = max(1, round(count * fault.share))
                 yield from measured(fault, target, effects(running, fault, times, chance))
-    text = f"answers of the registry meanwhile that are no 200, of {len(tally.seconds)}"
-    yield Measure("17", text, target, [tally.others], unit="", bound=0)
+    yield load.others("17", "answers of the registry meanwhile that are no 200", tally, target)
 
 
 def effects(running: Running, fault: Fault, count: int, chance: random.Random) -> Effects:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ CLIENTS, WATCHED, INTERVAL = 16, 100, 5.0
 AGENTS = 200
 MEBIBYTE = 1024**2
 QUESTION = "Who looks after the repositories?"
+DEADLINE = 30.0
+"""Seconds after which a connection or an answer that has not come counts as no 200."""
 AT_ONCE = 4
 """Turns under way at the same time."""
 REASONS = 10
@@ -66,27 +69,34 @@ def clients(seconds: float, agents: int = WATCHED) -> Iterator[Measure]:
         calm = asyncio.run(_ask(quiet.url, min(60.0, seconds), rate))
         held = asyncio.run(_ask(probing.url, seconds, rate))
     yield Measure("b", "requests per second, half of the peak of these clients", values=[rate], unit="/s")
-    yield Measure("b", f"answers that are no 200, of {len(held.seconds)}", values=[held.others], unit="", bound=0)
+    yield others("b", "answers that are no 200", held)
     worst, usual = held.percentile(0.99) * 1000, calm.percentile(0.99) * 1000
     yield Measure("b", "p99 of a registry that does not probe", values=[usual], unit="ms")
     yield Measure("b", "p99 while it probes", values=[worst], unit="ms", bound=2 * usual)
+
+
+def others(row: str, what: str, tally: Tally, target: str = "") -> Measure:
+    """Return how many answers were no 200; where there was none at all, that is a failure."""
+    if not tally.seconds:
+        return Measure(row, f"{what}: nothing was answered", target, text=f"FAILED: {tally.others} requests broke off")
+    return Measure(row, f"{what}, of {len(tally.seconds)}", target, [tally.others], unit="", bound=0)
 
 
 @contextmanager
 def asked(url: str, rate: float) -> Iterator[Tally]:
     """Have 16 clients ask a registry for its catalogue, `rate` times a second in all, beside what else is done to it.
 
-    The tally that it yields is complete afterwards.
+    The tally that it yields is complete afterwards. What ended the clients before is raised then.
     """
     tally = Tally()
     over = threading.Event()
-    asking = threading.Thread(target=lambda: asyncio.run(_clients(url, over.is_set, rate, tally)))
-    asking.start()
-    try:
-        yield tally
-    finally:
-        over.set()
-        asking.join()
+    with ThreadPoolExecutor(1) as executor:
+        asking = executor.submit(lambda: asyncio.run(_clients(url, over.is_set, rate, tally)))
+        try:
+            yield tally
+        finally:
+            over.set()
+        asking.result()
 
 
 async def _ask(url: str, seconds: float, rate: float = 0.0) -> Tally:
@@ -118,7 +128,7 @@ class Pace:
 
 
 async def _client(url: str, over: Callable[[], bool], pace: Pace, tally: Tally) -> None:
-    """Ask by one connection; one that breaks off counts as no 200, and another one follows."""
+    """Ask by one connection; one that breaks off or is late counts as no 200, and another one follows."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     request = f"GET {fakes.CATALOGUE} HTTP/1.1\r\nhost: {host}:{port}\r\n\r\n".encode()
     turns = itertools.count()
@@ -126,14 +136,16 @@ async def _client(url: str, over: Callable[[], bool], pace: Pace, tally: Tally) 
     while not over():
         writer = None
         try:
-            reader, writer = await asyncio.open_connection(host, int(port))
+            async with asyncio.timeout(DEADLINE):
+                reader, writer = await asyncio.open_connection(host, int(port))
             for turn in turns:
                 await pace.wait(began, turn)
                 if over():
                     break
                 sent = time.monotonic()
                 writer.write(request)
-                status = await _answer(reader)
+                async with asyncio.timeout(DEADLINE):
+                    status = await _answer(reader)
                 tally.seconds.append(time.monotonic() - sent)
                 tally.others += status != _OK
         except (OSError, asyncio.IncompleteReadError):

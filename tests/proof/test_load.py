@@ -121,3 +121,43 @@ def test_clients_and_hundreds_of_agents() -> None:
     measures = {measure.what.partition(" ")[0]: measure for measure in load.hundreds(1.0, agents=5)}
     assert measures["rounds"].held
     assert measures["states"].text == '{"ok": 5}'
+
+
+def test_what_ends_the_clients_is_raised_at_the_end(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unreadable(_: asyncio.StreamReader) -> bytes:
+        catalogue.enough.set()
+        raise ValueError("no status")
+
+    monkeypatch.setattr(load, "_answer", unreadable)
+    with (
+        pytest.raises(ExceptionGroup, match="unhandled errors") as failed,
+        load.asked(catalogue.url, 1000.0),
+    ):
+        assert catalogue.enough.wait(60)
+    assert {str(error) for error in load.leaves(failed.value)} == {"no status"}
+
+
+def test_an_answer_that_never_comes_counts_as_no_200(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "DEADLINE", 0.01)
+
+    async def ask() -> load.Tally:
+        tally = load.Tally()
+
+        async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()  # until the client gives up
+            writer.close()
+
+        async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with asyncio.timeout(60):
+                await load._client(url, lambda: tally.others >= 2, load.Pace(0.0, 0), tally)
+        return tally
+
+    tally = asyncio.run(ask())
+    assert (tally.seconds, tally.others) == ([], 2)
+
+
+def test_where_nothing_is_answered_nothing_has_held() -> None:
+    assert not load.others("17", "answers", load.Tally([], 0)).held
+    assert load.others("17", "answers", load.Tally([0.1], 0)).held
+    assert not load.others("17", "answers", load.Tally([0.1], 1)).held
