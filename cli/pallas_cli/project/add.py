@@ -47,11 +47,11 @@ def run(options: Namespace) -> int:
         raise Refused([Problem(Where(options.name), "is no name of a member", hint)])
     file = Path(os.path.realpath(options.file))
     fleet, tree, _ = load.load(file)
+    _refuse_present(fleet, tree, options.name)
     if options.kind == "server":
         addition = _server(options, file.parent)
         text, changed = _changed(addition)
     else:
-        _refuse_present(fleet, tree, options.name)
         addition = _agent(options, fleet, file) if options.kind == "agent" else _service(options, fleet, file)
         text, changed = _changed(addition)
         load.check(source.parse(changed, name=file.name))
@@ -95,19 +95,38 @@ def _server(options: Namespace, folder: Path) -> Addition:
     """Return an outside MCP server, which belongs into fast-agent's configuration.
 
     Raises:
-        Refused: it is there already.
+        Refused: it is there already, or nothing would start it.
     """
     file = fastagent_files.config(folder) or folder / fastagent_files.CONFIG[0]
     entry: dict[str, Any] = {"transport": "http", "url": options.url}
-    if options.command:
+    if options.command is not None:
+        if not options.command:
+            hint = "write it last: `--command npx -y mcp-files`"
+            raise Refused([Problem(Where("--command"), "names no program", hint)])
         entry = {"command": options.command[0], "args": options.command[1:]}
     if file.is_file():
         tree = source.read(file)
-        servers = ((tree.data or {}).get("mcp") or {}).get("servers") or {}
-        if options.name in servers:
+        if options.name in _servers(tree):
             raise Refused([_taken(tree.problem, (*_SERVERS, options.name))])
     hint = f"put `{options.name}` into `servers` of the agents that are to use it, in their module or card"
     return Addition(file, _SERVERS, options.name, entry, hint)
+
+
+def _servers(tree: Source) -> Mapping[str, Any]:
+    """Return the servers in fast-agent's configuration.
+
+    Raises:
+        Refused: they, or what they stand in, are no mapping.
+    """
+    value = tree.data
+    for depth in range(len(_SERVERS) + 1):
+        value = {} if value is None else value
+        if not isinstance(value, Mapping):
+            raise Refused([tree.problem(*_SERVERS[:depth], message="must be a mapping", hint="nothing was changed")])
+        if depth < len(_SERVERS):
+            value = value.get(_SERVERS[depth])
+    servers: Mapping[str, Any] = value
+    return servers
 
 
 def free_port(fleet: ResolvedFleet) -> int:
@@ -176,18 +195,20 @@ def _write(addition: Addition, before: str | None, after: str) -> None:
 
 
 def _replace(file: Path, before: str | None, after: str) -> None:
+    name = file.name
+    file = Path(os.path.realpath(file))  # a link stays one
     current = file.read_bytes().decode("utf-8", "replace") if file.is_file() else None
     if current != before:
-        raise Refused([Problem(Where(file.name), "has been changed meanwhile", "nothing was changed; once more")])
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        raise Refused([Problem(Where(name), "has been changed meanwhile", "nothing was changed; once more")])
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with open(descriptor, "wb") as beside:
             beside.write(after.encode("utf-8"))
         if before is None:
-            os.chmod(name, 0o644)
+            os.chmod(temporary, 0o644)
         else:
-            shutil.copymode(file, name)
-        os.replace(name, file)
+            shutil.copymode(file, temporary)
+        os.replace(temporary, file)
     except BaseException:
-        os.unlink(name)
+        os.unlink(temporary)
         raise

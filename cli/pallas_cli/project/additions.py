@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+
 from pallas_contract import names
 
 _AGENT = '''\
@@ -58,8 +60,9 @@ if __name__ == "__main__":
 
 
 def identifier(name: str) -> str:
-    """Return the name of the module of an agent or service."""
-    return name.replace("-", "_")
+    """Return the name of the module of an agent or service, and of an agent's function: no word of Python's own."""
+    module = name.replace("-", "_")
+    return f"{module}_" if keyword.iskeyword(module) else module
 
 
 def agent_module(name: str) -> str:

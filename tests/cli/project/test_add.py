@@ -30,6 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     ("arguments", "file", "entry"),
     [
         (["scout"], "agents/scout.py", {"module": "agents.scout", "port": 24203, "depends_on": ["model"]}),
+        (["class"], "agents/class_.py", {"module": "agents.class_", "port": 24203, "depends_on": ["model"]}),
         (["night-owl"], "agents/night_owl.py", {"module": "agents.night_owl", "port": 24203, "depends_on": ["model"]}),
         (
             ["night-owl", "--card", "--port", "24299"],
@@ -49,6 +50,8 @@ def test_an_agent_is_one_that_both_programs_take(
     assert yaml.safe_load(after)["agents"][arguments[0]] == entry
     assert (project / "agents.yaml").stat().st_mode & 0o777 == 0o640
     assert capsys.readouterr().out.startswith(f"wrote {file}\nchanged agents.yaml\n\nnext:\n  say in {file} ")
+    if file.endswith(".py"):
+        compile((project / file).read_text(), file, "exec")
     assert load.load(Path("agents.yaml"), {}).warnings == []
     members, _, _ = supervisor.read(project / "agents.yaml", os.environ)
     assert arguments[0] in [member.name for member in members]
@@ -90,6 +93,9 @@ def test_outside_servers_go_into_the_configuration_of_fast_agent(project: Path) 
         (["agent", "desk"], "agents.yaml:6:3 agents.desk: is there already\n"),
         (["agent", "model"], "agents.yaml:21:3 services.model: is there already\n"),
         (["service", "clerk"], "agents.yaml:12:3 agents.clerk: is there already\n"),
+        (["server", "clerk", "--url", "http://x.example/mcp"], "agents.yaml:12:3 agents.clerk: is there already\n"),
+        (["server", "model", "--url", "http://x.example/mcp"], "agents.yaml:21:3 services.model: is there already\n"),
+        (["server", "x", "--command"], "--command: names no program\n"),
         (["agent", "registry"], "agents.registry: "),
         (["agent", "../x"], "../x: is no name of a member\n"),
         (["agent", "x", "--port", "24210"], "24210"),
@@ -113,6 +119,23 @@ def test_a_server_that_is_there_is_refused_at_its_place(project: Path, capsys: p
     assert command.main(arguments) == 2
     assert capsys.readouterr().err.startswith("fastagent.config.yaml:9:5 mcp.servers.search: is there already\n")
     assert written(project) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("mcp: text\n", "fastagent.config.yaml:1:1 mcp"),
+        ("- x\n", "fastagent.config.yaml:1:1"),
+        ("mcp: {servers: [search]}\n", "fastagent.config.yaml:1:7 mcp.servers"),
+    ],
+)
+def test_a_configuration_of_another_shape_is_refused(
+    text: str, place: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "fastagent.config.yaml").write_text(text)
+    assert command.main(["add", "server", "search", "--url", "https://search.example/mcp"]) == 2
+    assert capsys.readouterr().err.startswith(f"{place}: must be a mapping\n")
+    assert (project / "fastagent.config.yaml").read_text() == text
 
 
 def test_a_fleet_that_is_wrong_already_is_told_first(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,3 +182,12 @@ def test_a_link_stays_one(project: Path) -> None:
     assert command.main(["add", "agent", "scout"]) == 0
     assert (project / "agents.yaml").is_symlink()
     assert "scout:" in (project / "fleet.yaml").read_text()
+
+
+def test_a_linked_configuration_stays_a_link(project: Path, tmp_path: Path) -> None:
+    config = project / "fastagent.config.yaml"
+    config.rename(tmp_path / "shared.yaml")
+    config.symlink_to(tmp_path / "shared.yaml")
+    assert command.main(["add", "server", "search", "--url", "https://search.example/mcp"]) == 0
+    assert config.is_symlink()
+    assert "search:" in (tmp_path / "shared.yaml").read_text()
