@@ -27,6 +27,7 @@ from pallas_gateway.data_plane.plane import DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.entrance import Entrance
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
@@ -169,14 +170,14 @@ async def opened(
         plane = DataPlane(routes, client, limit=limit, timeout=timeout, tenants=tenants, watchers=watchers)
         pages = Pages(metrics, reachability, {"name": "gateway"})
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
-        tools_app = None
+        tools_app: ASGIApp | None = None
         if fleet and tenants:
             tools = OwnTools(
                 fleet, routes, client, tenants, timeout=timeout, watchers=watchers, trace_id=lambda: "ab" * 16
             )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
-            tools_app = StreamableHTTPASGIApp(manager)
+            tools_app = Entrance(StreamableHTTPASGIApp(manager), plane.bodies)
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
         yield Door(web, noted, pages, metrics, reachability, plane)
 

@@ -20,6 +20,7 @@ from pallas_gateway.data_plane.plane import DataPlane
 from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.entrance import Entrance
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
@@ -63,6 +64,14 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(upstream.session())
         await stack.enter_async_context(background(*arrangement.background()))
+        plane = DataPlane(
+            settings.routes,
+            client,
+            limit=settings.max_body,
+            timeout=settings.gateway.timeout,
+            tenants=tenants,
+            watchers=watchers,
+        )
         own = None
         if settings.gateway.tenants:
             tools = OwnTools(
@@ -75,15 +84,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
             )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
-            own = StreamableHTTPASGIApp(manager)
-        plane = DataPlane(
-            settings.routes,
-            client,
-            limit=settings.max_body,
-            timeout=settings.gateway.timeout,
-            tenants=tenants,
-            watchers=watchers,
-        )
+            own = Entrance(StreamableHTTPASGIApp(manager), plane.bodies)
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
         for listener in listeners:
             http_sockets.start(listener)

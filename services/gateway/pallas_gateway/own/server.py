@@ -28,6 +28,7 @@ from pallas_gateway.data_plane.plane import TIMEOUT, Route, digest
 from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
 from pallas_gateway.own import agentlets, prompts, question
 from pallas_gateway.own.agentlets import Agentlets
+from pallas_gateway.own.entrance import MAX_BODY
 from pallas_gateway.own.failures import Failed, invalid, invalid_arguments
 from pallas_gateway.own.question import Question
 from pallas_gateway.tenants import Allowance, Exceeded, Tenants
@@ -38,8 +39,6 @@ Context = ServerRequestContext[Any, Any]
 log = structlog.get_logger(__name__)
 
 ASK = "ask_agent"
-MAX_BODY = 1 << 20
-"""Bytes of a request."""
 _DEEPEST = 100
 """Objects and arrays in each other of an answer that is sent as an object."""
 _JSON = "application/json"

@@ -1,0 +1,83 @@
+"""The way to `/mcp`: messages only, and no more of them in memory than there is room for."""
+
+from __future__ import annotations
+
+from mcp_types import INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pallas_gateway.data_plane.answer import Answer, Refused
+from pallas_gateway.data_plane.message import has_more_values
+from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
+
+MAX_BODY = 1 << 20
+"""Bytes of a request."""
+MOST_VALUES = 10_000
+"""Arrays, objects and members of a request: no tool of the gateway's own takes more than a few."""
+_ALLOW = ((b"allow", b"POST"),)
+_AGAIN = ((b"retry-after", b"1"),)
+
+
+class Entrance:
+    """ASGI in front of the transport `app`; `bodies` is the budget of the whole gateway.
+
+    The transport has no sessions, so it has nothing to say in a stream of its own: a client that asks for one is told
+    so (405), and goes on without.
+    """
+
+    def __init__(self, app: ASGIApp, bodies: BodyBudget) -> None:
+        self._app = app
+        self._bodies = bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._admit(scope, receive, send)
+        except Refused as refused:
+            await Answer(send).refuse(refused)
+        except OverBudget:
+            busy = Refused("busy", "too many large requests at once", status=503, headers=_AGAIN)
+            await Answer(send).refuse(busy)
+        except UploadAborted:
+            return
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            raise Refused(
+                "malformed", "there are no streams here: use POST", status=405, code=INVALID_REQUEST, headers=_ALLOW
+            )
+        declared = int(Headers(scope=scope).get("content-length") or 0)
+        if declared > MAX_BODY:
+            raise _too_large(f"{MAX_BODY} bytes")
+        if not self._bodies.admits(declared):
+            raise OverBudget
+        async with self._bodies.read(_bounded(receive)) as upload:
+            body = b"".join(piece.get("body", b"") for piece in upload.pieces)
+            upload.pieces.clear()
+            if has_more_values(body, MOST_VALUES):
+                raise _too_large(f"{MOST_VALUES} values")
+            upload.pieces.append({"type": "http.request", "body": body, "more_body": False})
+            del body
+
+            async def again() -> Message:
+                return upload.pieces.popleft() if upload.pieces else await receive()
+
+            await self._app(scope, again, send)
+
+
+def _bounded(receive: Receive) -> Receive:
+    """Return `receive` of a body that is refused once it has more than `MAX_BODY`."""
+    size = 0
+
+    async def bounded() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MAX_BODY:
+            raise _too_large(f"{MAX_BODY} bytes")
+        return message
+
+    return bounded
+
+
+def _too_large(most: str) -> Refused:
+    return Refused("too_large", f"request body too large: it may have {most}", status=413)
