@@ -94,7 +94,10 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_checked", lambda member: (0, ""))
 
 
-HERE = {"a secret file that is not there": "containers may get it later; a process here does not start without it"}
+HERE = {
+    "a secret file that is not there": "containers may get it later; a process here does not start without it",
+    "no model": "containers may get FAST_AGENT_MODEL where they are deployed; a process here has what is here",
+}
 """Mistakes that only `pallas` refuses."""
 
 

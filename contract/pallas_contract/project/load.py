@@ -82,19 +82,23 @@ def problems_of_code(
     written: Written,
     definitions: Mapping[str, Definitions],
     distributions: Mapping[str, frozenset[str]] | None,
+    *,
     elsewhere: Callable[[str], bool] | None = None,
+    processes: bool = False,
 ) -> Iterator[Problem]:
     """Yield what is wrong with modules and cards, with the variables that are there for them, and with their servers.
 
     `distributions` are the packages in the images, as in `rules.Surroundings`; None where no image is meant.
     `elsewhere` tells whether a module that is not in the project is installed; by default an image of the user's may
-    have any.
+    have any. `processes` are started here, with the variables of this one; containers may get others.
     """
     fleet, tree, folder = written.fleet, written.tree, written.folder
+    in_dotenv = dotenv_file.keys(folder / names.DOTENV_FILE)
     surroundings = rules.Surroundings(
         config=written.readable,
         text_of=written.text_of,
-        variables=written.environ.keys() | dotenv_file.keys(folder / names.DOTENV_FILE),
+        variables=written.environ.keys() | in_dotenv,
+        delivered=None if processes else in_dotenv,
         distributions=distributions,
     )
     yield from files.missing(fleet, tree, folder, elsewhere or (lambda _: written.custom_image))
@@ -128,7 +132,8 @@ def check(
     """
     written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets, folder=path.parent)
     definitions = code.definitions(written.fleet, written.text_of)
-    return written.fleet, [*problems, *problems_of_code(written, definitions, None, elsewhere)]
+    of_code = problems_of_code(written, definitions, None, elsewhere=elsewhere, processes=True)
+    return written.fleet, [*problems, *of_code]
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

@@ -58,6 +58,16 @@ def problems(tree: Source) -> Iterator[Problem]:
             yield checker.unknown((key,), sorted({*known, *_OURS}), _ELSEWHERE.get(key, ""))
 
 
+def misspells_model(tree: Source | None) -> bool:
+    """Return whether a key at the top was meant to be `default_model`, as `defaultmodel` or `model`."""
+    if tree is None or not isinstance(tree.data, Mapping):
+        return False
+    known = sorted({*engine_table.settings(), *_OURS})
+    suggestions = Suggestions()
+    hints = (_ELSEWHERE.get(key) or suggestions.hint(key, known) for key in tree.data if key not in known)
+    return any(hint in (_ELSEWHERE["model"], "did you mean `default_model`?") for hint in hints)
+
+
 class _Checker:
     """The schema's rules over one file, as pydantic applies them: a text with a number will do for a number."""
 

@@ -75,6 +75,28 @@ def test_the_script_of_a_server_is_read_as_code(project: Path, script: str, uses
     assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
 
 
+@pytest.mark.parametrize(
+    ("config", "environ", "containers", "processes"),
+    [
+        ("{}", {}, "warning", "error"),
+        ("{}", {"FAST_AGENT_MODEL": "passthrough"}, "warning", ""),
+        ("defaultmodel: passthrough", {}, "error", "error"),
+        ("model: passthrough", {}, "error", "error"),
+        ("default_model: passthrough", {}, "", ""),
+    ],
+)
+def test_containers_may_get_their_model_where_they_are_deployed(
+    project: Path, config: str, environ: dict[str, str], *, containers: str, processes: str
+) -> None:
+    (project.parent / "fastagent.config.yaml").write_text(f"{config}\n")
+    written, _ = load.read(project, environ, allow_plain_secrets=False)
+    definitions = code.definitions(written.fleet, written.text_of)
+    in_containers = load.problems_of_code(written, definitions, None)
+    for expected, problems in ((containers, in_containers), (processes, load.check(project, environ)[1])):
+        levels = [problem.level for problem in problems if "names no model" in problem.message]
+        assert levels == ([expected] if expected else [])
+
+
 LARGE = b"#" * ((1 << 20) + 1)
 
 

@@ -94,7 +94,10 @@ def without_model(definition: Definition, config: Config, given: Set[str]) -> It
 
 def no_model(file: str) -> tuple[str, str]:
     """Return message and hint for an agent without a model; `file` is the name of the configuration."""
-    hint = f"write `default_model: PROVIDER.MODEL` in {file} (`passthrough` repeats the message, without a key)"
+    hint = (
+        f"write `default_model: PROVIDER.MODEL` in {file} (`passthrough` repeats the message, without a key), or "
+        "`defaults: {env: {FAST_AGENT_MODEL: PROVIDER.MODEL}}` in agents.yaml"
+    )
     return "names no model, and there is no default_model: it will not start", hint
 
 

@@ -14,7 +14,7 @@ from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.validate import secret_shapes
+from pallas_contract.validate import config_rules, secret_shapes
 from pallas_contract.validate.code import cards, imports, listening, models, modules, servers
 from pallas_contract.validate.suggestions import Suggestions
 
@@ -28,6 +28,8 @@ class Surroundings:
     text_of: TextOf
     variables: Collection[str] = ()
     """Environment variables that every agent has: of this process, and of `.env`."""
+    delivered: Collection[str] | None = None
+    """Those of them that containers get; None where agents are processes here, which have all."""
     distributions: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     """Packages that are installed into images, by the requirements file that an agent names, and by ``""`` for all that
     name none; None: the image is the user's own."""
@@ -102,7 +104,12 @@ def _model(
         yield from models.problems(definition.model, definition.where_of("model"), suggestions)
     elif around.config is not None:
         agent = fleet.agents[name]
-        yield from models.without_model(definition, around.config, {*around.variables, *agent.env, *agent.secrets})
+        delivered = around.variables if around.delivered is None else around.delivered
+        # A container may get the variable where it is deployed; a misspelt key was meant to be the model.
+        certain = around.delivered is None or config_rules.misspells_model(around.config.tree)
+        given = {*delivered, *agent.env, *agent.secrets}
+        for problem in models.without_model(definition, around.config, given):
+            yield problem if certain else replace(problem, level="warning")
 
 
 def _files(module: str, around: Surroundings, installed: frozenset[str] | None) -> Iterator[Problem]:
