@@ -16,6 +16,8 @@ import sys
 from typing import TypedDict
 
 _CHUNK = 65536
+_PIECES = 128
+"""Pieces of a connection that wait, each way, 8 MiB at most; who sends more waits, too."""
 
 
 class Course(TypedDict):
@@ -49,12 +51,12 @@ class Relay:
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on one connection, to its end."""
-        course = self._course
         try:
             there, back = await asyncio.open_connection(*self._to)
         except OSError:  # as whoever asks would find it
             _reset(writer)
             return
+        course = self._course  # only now: one that has come meanwhile has reset no connection that was not open yet
         ends = {writer, back}
         self._open |= ends
         answers = _pass(there, writer, course, course["cut_after"])
@@ -74,7 +76,7 @@ class Relay:
 async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter, course: Course, limit: int | None) -> None:
     """Pass on what comes, in its order, each piece after its own delay, and the end after all of them."""
     loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+    pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_PIECES)
 
     async def read() -> None:
         due = 0.0
@@ -86,7 +88,7 @@ async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter, course
                 data = b""
             delay = course["latency"] + random.uniform(-1, 1) * course["jitter"]  # noqa: S311 - a network's whim
             due = max(due, loop.time() + max(delay, 0.0))
-            pieces.put_nowait((due, data))
+            await pieces.put((due, data))
 
     reading = asyncio.create_task(read())
     try:

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
 
+from pallas_testing.targets import relay
 from pallas_testing.targets.relay import Course, Relay
 
 FREE = ("127.0.0.1", 0)
@@ -123,3 +125,42 @@ def test_another_course_ends_what_is_on_the_one_of_before_and_holds_for_all_afte
     with TemporaryDirectory() as folder:
         line, confirmed = asyncio.run(change(Path(folder)))
     assert confirmed == line
+
+
+def test_a_course_that_comes_while_a_connection_is_made_holds_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    between = Relay(Course(latency=0, jitter=0, cut_after=None), FREE)
+    cut = Course(latency=0, jitter=0, cut_after=2)
+    courses: list[Course] = []
+
+    async def connect(*_: object) -> tuple[Mock, Mock]:
+        between.change(cut)
+        return Mock(), Mock()
+
+    async def passing(_: object, __: object, course: Course, limit: int | None) -> None:
+        courses.append(course)
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    monkeypatch.setattr(relay, "_pass", passing)
+    asyncio.run(between.connected(Mock(), Mock()))
+    assert courses == [cut, cut]
+
+
+def test_it_takes_no_more_than_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "_PIECES", 2)
+    reads: list[int] = []
+
+    class Source:
+        async def read(self, _: int) -> bytes:
+            reads.append(len(reads))
+            await asyncio.sleep(0)
+            return b"x"
+
+    async def fill() -> None:
+        course = Course(latency=3600, jitter=0, cut_after=None)
+        passing = asyncio.create_task(relay._pass(Source(), None, course, None))  # type: ignore[arg-type]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        passing.cancel()
+
+    asyncio.run(fill())
+    assert len(reads) == 4, "one is on its way, two wait, and one waits for room"

@@ -146,6 +146,7 @@ def _pod(name: str, labels: dict[str, str], like: dict[str, Any], *, host: str, 
     spec = {key: like[key] for key in _TAKEN_OVER if key in like} | {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        "restartPolicy": "Never",  # one that started again would know nothing of its course, and lead straight on
         "terminationGracePeriodSeconds": 0,
         "containers": [
             {

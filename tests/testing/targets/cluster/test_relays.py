@@ -81,6 +81,7 @@ def test_a_relay_has_no_right_that_its_caller_has_not(started: Cluster, runner: 
     assert relay["spec"]["securityContext"] == {"runAsNonRoot": True}
     assert (container["image"], container["securityContext"]) == ("a:1", {"privileged": False})
     assert "env" not in container
+    assert relay["spec"]["restartPolicy"] == "Never"
     assert "serviceAccountName" not in relay["spec"]
     assert container["args"][2:] == ["argos", "8000"]
     labels = {"app.kubernetes.io/name": "pallas-testing-relay-1", "app.kubernetes.io/component": "test"}
