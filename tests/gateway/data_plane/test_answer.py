@@ -1,4 +1,4 @@
-"""Answers to clients that stop reading."""
+"""Answers to clients that stop reading, and what is kept for one that is refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from starlette.types import Message
 
 from pallas_gateway.data_plane.answer import Answer, Refused
+from tests.gateway.door import opened
 
 LATE = Refused("timeout", "late", status=200, request_id=1)
 
@@ -52,3 +53,17 @@ async def test_who_does_not_read_an_error_is_not_waited_for(client: Client, begu
     async with asyncio.timeout(30):
         await answer.refuse(LATE, seconds=0)
     assert b"".join(client.got) == b""
+
+
+async def test_a_refusal_does_not_keep_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(answer: Answer, refused: Refused) -> None:
+        assert refused.__context__ is not None
+        # the frames of a traceback have all that was read
+        tracebacks.extend([refused.__traceback__, refused.__context__.__traceback__])
+        await answer.whole(400, [], b"")
+
+    tracebacks: list[object] = []
+    monkeypatch.setattr(Answer, "refuse", refuse)
+    async with opened({"scout": "http://127.0.0.1:1/mcp"}) as door:
+        assert (await door.web.post(door.url(), content=b"{")).status_code == 400
+    assert tracebacks == [None, None]

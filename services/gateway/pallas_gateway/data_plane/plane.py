@@ -121,6 +121,7 @@ class _Exchange:
         try:
             await self._serve()
         except Refused as refused:
+            refused.__traceback__ = None  # nor does it keep the body while a client takes its time
             await self.answer.refuse(refused)
             return refused.reason
         except (HungUp, UploadAborted):
@@ -244,6 +245,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except message.Malformed as error:
+        error.__traceback__ = None  # its frames have the body and all that was read of it
         reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
         raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
 
