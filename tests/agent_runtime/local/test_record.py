@@ -37,6 +37,20 @@ def test_a_file_that_is_too_large_is_put_aside(tmp_path: Path) -> None:
     assert files.log.read_text() == "desk | 4\n"
 
 
+def test_a_run_begins_with_a_file_of_its_own_and_nothing_of_the_one_before(tmp_path: Path) -> None:
+    files = run_files.of(tmp_path / "agents.yaml")
+    files.folder.mkdir(parents=True)
+    log = record.Log(files, longest=10)
+    for line in ("a line", "another"):
+        log.write("desk", "|", line)
+    log.close()
+    assert files.older_log.exists()
+    with files.log.open() as followed:
+        record.Log(files).close()
+        assert not files.older_log.exists()
+        assert os.fstat(followed.fileno()).st_ino != files.log.stat().st_ino
+
+
 @pytest.mark.parametrize("lines", [0, 1])
 def test_a_disk_that_fails_stops_no_fleet(lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = run_files.of(tmp_path / "agents.yaml")

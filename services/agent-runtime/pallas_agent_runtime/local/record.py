@@ -22,13 +22,15 @@ class Log:
     """The output of a run, a line each: name of the member, `|` for its own output or `:` for what is said of it."""
 
     def __init__(self, files: RunFiles, longest: int = LONGEST) -> None:
-        """Begin with an empty file.
+        """Begin with a file of its own, and none of an earlier run; who follows that one sees that it is another.
 
         Raises:
             OSError: it cannot be written.
         """
         self._files = files
         self._longest = longest
+        files.log.unlink(missing_ok=True)
+        files.older_log.unlink(missing_ok=True)
         self._file = self._begun()
         self._size = 0
 

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.watching import changes
-from pallas_agent_runtime.local.watching.snapshot import Snapshot
+from pallas_agent_runtime.local.watching.snapshot import Mark, Snapshot
 from pallas_contract import names
 
 Make = Callable[..., Snapshot]
@@ -22,7 +22,7 @@ def fleet(member: Callable[..., Member]) -> Make:
         made = {name: member(name) for name in members}
         for name, (_, port) in members.items():
             made[name].env[names.ENV_BIND] = f"127.0.0.1:{port}"  # type: ignore[index]
-        return Snapshot(made, {name: mark for name, (mark, _) in members.items()}, frozenset())
+        return Snapshot(made, {name: Mark(mark) for name, (mark, _) in members.items()}, frozenset())
 
     return make
 

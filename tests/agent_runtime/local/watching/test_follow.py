@@ -34,6 +34,8 @@ class Stand:
     taken: set[int] = field(default_factory=set)
     """Ports that other programs have."""
     checked: Callable[[], None] = lambda: None
+    hanging: bool = False
+    """Whether the code never ends loading."""
     ports: dict[str, int] = field(default_factory=dict)
 
     def add(self, member: Member, port: Any) -> None:
@@ -46,9 +48,15 @@ class Stand:
     def report(self, text: str, level: str = "info") -> None:
         self.reports.append(f"{level}: {text}")
 
+    @property
+    def errors(self) -> list[str]:
+        return [report for report in self.reports if report.startswith("error: ")]
+
     async def check(self, member: Member) -> str:
         self.events.append(f"check {member.name}")
         self.checked()
+        if self.hanging:
+            await asyncio.Event().wait()
         return self.problems.get(member.name, "")
 
     def hold(self, member: Member) -> Any:
@@ -85,12 +93,16 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
 
 
 @asynccontextmanager
-async def following(stand: Stand) -> AsyncIterator[None]:
-    """Follow the files of the stand, from when they have been looked at for the first time."""
+async def following(stand: Stand, first: str = "") -> AsyncIterator[None]:
+    """Follow the files of the stand, from when they have been looked at; `first` is saved as agents.yaml before."""
     config = stand.folder / "agents.yaml"
-    held = {name: stand.hold(member) for name, member in snapshot.take(config, {}).members.items()}
+    started = snapshot.take(config, {}).members
+    held = {name: stand.hold(member) for name, member in started.items()}
     stand.events.clear()
     begun = asyncio.Event()
+    if first:
+        stand.write("agents.yaml", first)
+        begun.set()
 
     class Observed(follow.Follower):
         async def _stamps(self, paths: frozenset[str]) -> Any:
@@ -98,7 +110,7 @@ async def following(stand: Stand) -> AsyncIterator[None]:
             begun.set()
             return stamps
 
-    follower = Observed(config, {}, stand, held, check=stand.check, hold=stand.hold)
+    follower = Observed(config, {}, stand, held, started=started, check=stand.check, hold=stand.hold)
     task = asyncio.create_task(follower.run())
     try:
         await begun.wait()
@@ -114,7 +126,10 @@ async def test_an_edited_agent_restarts_alone(stand: Stand) -> None:
         stand.write("agents/desk.py", "# another\n")
         await stand.until(lambda: "add desk" in stand.events)
     assert stand.events == ["check desk", "remove desk", "add desk"]
-    assert stand.reports == ["info: agents.yaml and its files have changed: restarting desk"]
+    assert stand.reports == [
+        "info: trying desk as edited",
+        "info: agents.yaml and its files have changed: restarting desk",
+    ]
 
 
 async def test_one_that_comes_starts_and_one_that_goes_stops(stand: Stand) -> None:
@@ -160,10 +175,10 @@ async def test_a_broken_edit_changes_nothing_and_the_one_that_mends_it_is_taken_
         if name == "agents/desk.py":
             stand.problems = {"desk": "agents.yaml:4:3 agents.desk.module: no module named pandas\n"}
         stand.write(name, text)
-        await stand.until(lambda: bool(stand.reports))
+        await stand.until(lambda: bool(stand.errors))
         assert not {event for event in stand.events if event.startswith(("add", "remove", "close"))}
-        assert stand.reports[0].startswith("error: the edit is not taken over, what runs goes on as it was:\n  ")
-        assert line in stand.reports[0]
+        assert stand.errors[0].startswith("error: the edit is not taken over, what runs goes on as it was:\n  ")
+        assert line in stand.errors[0]
         stand.problems = {}
         stand.write("agents.yaml", AGENTS)
         stand.write("agents/desk.py", "# mended\n")
@@ -185,12 +200,73 @@ async def test_an_edit_that_comes_while_one_is_tried_is_the_one_that_counts(stan
     assert stand.events == ["check desk", "check desk", "remove desk", "add desk"]
 
 
+async def test_data_that_the_code_writes_when_it_is_loaded_is_left_alone(stand: Stand) -> None:
+    lines = iter(range(1000))
+    stand.checked = lambda: stand.write("table.csv", "1," * next(lines))
+    async with following(stand):
+        stand.write("agents/desk.py", FILES["agents/desk.py"] + "# another\n")
+        await stand.until(lambda: "add desk" in stand.events)
+        stand.write("table.csv", "written by the agent")
+        stand.write("agents/clerk.md", FILES["agents/clerk.md"] + "Be brief.\n")
+        await stand.until(lambda: "add clerk" in stand.events)
+    assert [event for event in stand.events if "desk" in event] == [
+        "check desk",
+        "check desk",
+        "remove desk",
+        "add desk",
+    ]
+    text = "warning: the code that names table.csv writes it when it is loaded: no longer followed"
+    assert stand.reports.count(text) == 1
+
+
+async def test_code_that_never_ends_loading_is_given_up_for_the_edit_that_mends_it(stand: Stand) -> None:
+    stand.hanging = True
+    async with following(stand):
+        stand.write("agents/desk.py", "# hangs\n")
+        await stand.until(lambda: "check desk" in stand.events)
+        stand.hanging = False
+        stand.write("agents/desk.py", "# mended\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert stand.events == ["check desk", "check desk", "remove desk", "add desk"]
+
+
+async def test_one_that_listens_elsewhere_on_its_port_is_not_in_its_own_way(stand: Stand) -> None:
+    async with following(stand):
+        stand.write("agents.yaml", AGENTS.replace("port: 24202}", "port: 24202, publish: 127.0.0.2}"))
+        await stand.until(lambda: "add clerk" in stand.events or bool(stand.errors))
+    assert not stand.errors
+    assert stand.events.index("close 24202") < stand.events.index("hold 24202")
+
+
+async def test_a_port_that_is_lost_on_the_way_costs_its_member_alone(stand: Stand) -> None:
+    swapped = AGENTS.replace("24201", "00000").replace("24202", "24201").replace("00000", "24202")
+    async with following(stand):
+        stand.taken.add(24202)
+        stand.write("agents.yaml", swapped)
+        await stand.until(lambda: bool(stand.errors))
+        assert "the edit is taken over without desk:\n  desk cannot listen on 127.0.0.1:24202" in stand.errors[0]
+        assert "add desk" not in stand.events
+        stand.taken.clear()
+        stand.write("agents.yaml", f"{swapped}# again\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert (stand.ports["desk"], stand.ports["clerk"]) == (24202, 24201)
+    assert len(stand.errors) == 1
+
+
+async def test_a_save_that_is_broken_before_the_first_look_ends_nothing(stand: Stand) -> None:
+    async with following(stand, first="name: ["):
+        await stand.until(lambda: bool(stand.errors))
+        stand.write("agents.yaml", AGENTS)
+        await stand.until(lambda: {"add desk", "add clerk"} <= set(stand.events))
+    assert "agents.yaml:2:1: broken YAML" in stand.errors[0]
+
+
 async def test_whatever_goes_wrong_the_fleet_is_followed_further(stand: Stand) -> None:
     async with following(stand):
         stand.checked = lambda: {}["nobody thought of it"]  # type: ignore[typeddict-item]
         stand.write("agents/desk.py", "# another\n")
-        await stand.until(lambda: bool(stand.reports))
-        assert "KeyError: 'nobody thought of it'" in stand.reports[0]
+        await stand.until(lambda: bool(stand.errors))
+        assert "KeyError: 'nobody thought of it'" in stand.errors[0]
         stand.checked = lambda: None
         stand.write("agents/desk.py", "# a third\n")
         await stand.until(lambda: "add desk" in stand.events)
@@ -211,3 +287,9 @@ async def test_an_agent_is_checked_by_its_own_command(
     command = (sys.executable, "-c", f"import os, sys; {code}")
     desk = replace(member("desk"), command=command, cwd=tmp_path, env={"PALLAS_RUN": "run/desk", names.ENV_BIND: ""})
     assert await follow.check(desk) == text
+
+
+async def test_a_check_that_never_ends_is_killed(member: Callable[..., Member], tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "import time; time.sleep(1000)")
+    desk = replace(member("desk"), command=command, cwd=tmp_path, env={names.ENV_BIND: ""})
+    assert await follow.check(desk, deadline=0.01) == "desk: its code was not loaded within 0.01 s"

@@ -22,11 +22,13 @@ services:
 FILES = {
     "agents.yaml": AGENTS,
     "agents/__init__.py": "",
-    "agents/desk.py": "from agents import words\nimport maybe\nTABLE = open('table.csv')\n",
+    "agents/desk.py": "from agents import words\nimport maybe\nFILES = 'table.csv', 'desk.log', 'desk.db'\n",
     "agents/words.py": "",
     "agents/clerk.md": "---\ntype: agent\nname: clerk\n---\n{{file:prompts/clerk.txt}}\n",
     "prompts/clerk.txt": "be kind",
     "table.csv": "1",
+    "desk.log": "",
+    "desk.db": "",
     "data/a.txt": "1",
     "key.txt": "canary-of-a-key",
     "tools/weather.py": "from tools import sky\n",
@@ -76,6 +78,8 @@ def concerned(project: Path) -> Callable[[str, str], set[str]]:
         (".env", {"desk", "clerk"}),
         ("fastagent.config.yaml", {"desk", "clerk"}),
         ("notes.txt", set()),
+        ("desk.log", set()),
+        ("desk.db", set()),
     ],
 )
 def test_an_edit_concerns_those_who_have_the_file(

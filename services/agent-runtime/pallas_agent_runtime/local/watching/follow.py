@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,16 +14,23 @@ from pallas_agent_runtime.local import guardian, ports
 from pallas_agent_runtime.local.ports import HeldPort, Port
 from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.restarts import Level
+from pallas_agent_runtime.local.supervisor import Supervisor
 from pallas_agent_runtime.local.watching import changes, snapshot
 from pallas_agent_runtime.local.watching.changes import Changes
-from pallas_agent_runtime.local.watching.snapshot import Snapshot
+from pallas_agent_runtime.local.watching.snapshot import Mark, Snapshot
 from pallas_contract.problems import Refused
 from pallas_service.http import sockets
 
 INTERVAL = 0.5
 """Seconds between two looks. What has changed is taken over when it looks the same twice: editors write in steps."""
+DEADLINE = 300.0
+"""Seconds that an agent may take to load when it is tried."""
+_RESTLESS = 2
+"""Rounds in a row in which a file changed while the edit was tried, after which the code itself is held to write it."""
 _KEPT = "what runs goes on as it was"
 
+Stamps = Mapping[str, object]
+"""Path -> what tells a file from an earlier or later one."""
 Check = Callable[[Member], Awaitable[str]]
 """Loads the code of an agent without serving it: empty, or the problems."""
 
@@ -53,24 +62,31 @@ class Follower:
         fleet: Fleet,
         held: Mapping[str, Port],
         *,
+        started: Mapping[str, Member],
         check: Check,
         take: Callable[[Path, Mapping[str, str]], Snapshot] = snapshot.take,
         hold: Callable[[Member], Port] = HeldPort,
     ) -> None:
-        """Take the fleet as it was started: `held` are the ports of its members."""
+        """Take the fleet as it was started: `started` are its members, `held` their ports."""
         self._config = config
         self._environ = environ
         self._fleet = fleet
+        self._started = dict(started)
         self._ports = dict(held)
         self._check = check
         self._take = take
         self._hold = hold
+        self._rounds: Counter[str] = Counter()
+        """Rounds in a row in which each file changed while an edit was tried."""
+        self._left = frozenset[str]()
+        """Files that are followed no longer, since the code itself writes them."""
 
     async def run(self) -> None:
         """Follow the files until cancelled."""
-        current = await asyncio.to_thread(self._take, self._config, self._environ)
+        current = await self._begin()
         paths = current.paths
-        done = last = await self._stamps(paths)
+        done: Stamps = {} if current.members is self._started else await self._stamps(paths)
+        last = done
         while True:
             await asyncio.sleep(INTERVAL)
             now = await self._stamps(paths)
@@ -80,54 +96,116 @@ class Follower:
             try:
                 new = await asyncio.to_thread(self._take, self._config, self._environ)
                 paths |= new.paths  # also of an edit that is not taken over: it is mended in one of these
-                if not await self._become(current, new, now):
+                now = {**await self._stamps(new.paths), **now}
+                running = await self._become(current, new, now)
+                if not running:
                     continue
-                current, paths = new, new.paths
+                current = running
+                paths = new.paths
             except Refused as refused:
                 self._refuse("\n".join(map(str, refused.problems)))
             except NotTaken as refusal:
                 self._refuse(str(refusal))
             except Exception as error:  # whatever it is, the fleet goes on
                 self._refuse(f"{type(error).__name__}: {error}")
+            self._rounds.clear()
             # As it was before: what has changed since then is the next edit.
-            done = last = {**await self._stamps(paths), **{path: now[path] for path in paths & now.keys()}}
+            after = await self._stamps(paths)
+            done = last = {path: now.get(path, stamp) for path, stamp in after.items()}
 
-    async def _become(self, current: Snapshot, new: Snapshot, stamps: Mapping[str, object]) -> bool:
-        """Do what lies between two snapshots; return False where the files are no longer as they were in `stamps`.
+    async def _begin(self) -> Snapshot:
+        """Return the project as it was started; once a broken save is mended nobody knows what the members run."""
+        problem = ""
+        while True:
+            try:
+                first = await asyncio.to_thread(self._take, self._config, self._environ)
+            except Exception as error:
+                text = "\n".join(map(str, error.problems)) if isinstance(error, Refused) else f"{error}"
+                if text != problem:
+                    self._refuse(text)
+                problem = text
+                await asyncio.sleep(INTERVAL)
+            else:
+                unknown = {name: Mark("") for name in self._started}
+                return replace(first, members=self._started, marks=unknown) if problem else first
+
+    async def _become(self, current: Snapshot, new: Snapshot, stamps: Stamps) -> Snapshot | None:
+        """Do what lies between two snapshots; return what runs then, None where files changed while it was tried.
 
         Raises:
             NotTaken: an agent would not start, or a port is somebody else's; then nothing has been done.
         """
-        between = changes.between(current, new)
+        between = self._between(current, new)
         if not between:
-            return True
-        await self._try(new.members[name] for name in (*between.come, *between.restarted))
-        if await self._stamps(frozenset(stamps)) != stamps:  # edited while it was tried: that edit is the one to try
-            return False
+            return new
+        code = {path: stamp for path, stamp in stamps.items() if path not in new.data | current.data}
+        trying = asyncio.create_task(self._try(new.members[name] for name in (*between.come, *between.restarted)))
+        try:
+            # An edit that comes meanwhile is the one to try: it may mend a module that never ends loading.
+            while not (await asyncio.wait({trying}, timeout=INTERVAL))[0]:
+                if await self._stamps(code.keys()) != code:
+                    return None
+            if await self._stamps(code.keys()) != code or await self._written(new, stamps):
+                return None
+            await trying
+        finally:
+            trying.cancel()
+            await asyncio.gather(trying, return_exceptions=True)
+        between = self._between(current, new)
+        return await self._change(current, new, between) if between else new
+
+    def _between(self, current: Snapshot, new: Snapshot) -> Changes:
+        return changes.between(current.without(self._left), new.without(self._left))
+
+    async def _written(self, new: Snapshot, stamps: Stamps) -> bool:
+        """Return whether data changed while the edit was tried; what does so again and again is followed no longer."""
+        data = new.data - self._left
+        after = await self._stamps(data)
+        changed = [path for path in sorted(data) if after[path] != stamps.get(path)]
+        self._rounds = Counter({path: self._rounds[path] + 1 for path in changed})
+        restless = [path for path in changed if self._rounds[path] >= _RESTLESS]
+        if restless:
+            self._left |= frozenset(restless)
+            names = ", ".join(restless)
+            self._fleet.report(
+                f"the code that names {names} writes it when it is loaded: no longer followed", "warning"
+            )
+        return len(restless) < len(changed)
+
+    async def _change(self, current: Snapshot, new: Snapshot, between: Changes) -> Snapshot:
+        """Stop and start members; return what runs then: `new`, without those whose port was lost on the way."""
         fresh = self._reserve(current, new, between)
         self._fleet.report(f"{self._config.name} and its files have changed: {between}")
         for name in reversed([*between.restarted, *between.gone]):
             await self._fleet.remove(name)
         for name in between.gone:
             self._ports.pop(name).close()
+        lost = {}
         for name in between.come:  # a port that one member leaves to another is free only now
-            self._ports[name] = fresh.get(name) or self._hold(new.members[name])
+            try:
+                self._ports[name] = fresh.get(name) or self._hold(new.members[name])
+            except sockets.CannotListen as failure:
+                lost[name] = f"{name} {failure}"
         for name in new.members:
-            if name in between.come or name in between.restarted:
+            if name in self._ports and (name in between.come or name in between.restarted):
                 self._fleet.add(new.members[name], self._ports[name])
-        return True
+        if lost:
+            lines = "\n  ".join(lost.values())
+            self._fleet.report(f"the edit is taken over without {', '.join(lost)}:\n  {lines}", "error")
+        return replace(new, members={name: member for name, member in new.members.items() if name not in lost})
 
     def _reserve(self, current: Snapshot, new: Snapshot, between: Changes) -> dict[str, Port]:
-        """Return the ports of those who come, as far as no member has them now.
+        """Return the ports of those who come, as far as no member that goes has their number now.
 
         Raises:
             NotTaken: another program has one.
         """
-        ours = {ports.address(member) for member in current.members.values()}
+        # By number: a member that is to listen on all addresses is in its own way on one of them.
+        ours = {ports.address(current.members[name])[1] for name in between.gone}
         fresh: dict[str, Port] = {}
         try:
             for name in between.come:
-                if ports.address(new.members[name]) not in ours:
+                if ports.address(new.members[name])[1] not in ours:
                     fresh[name] = self._hold(new.members[name])
         except sockets.CannotListen as failure:
             for port in fresh.values():
@@ -148,6 +226,8 @@ class Follower:
                 return await self._check(member)
 
         agents = [member for member in members if member.kind == "agent"]
+        if agents:
+            self._fleet.report(f"trying {', '.join(sorted(member.name for member in agents))} as edited")
         problems = [text for text in await asyncio.gather(*map(tried, agents)) if text]
         if problems:
             raise NotTaken("\n".join(dict.fromkeys(text.rstrip() for text in problems)))
@@ -156,17 +236,21 @@ class Follower:
         lines = text.replace("\n", "\n  ")
         self._fleet.report(f"the edit is not taken over, {_KEPT}:\n  {lines}", "error")
 
-    async def _stamps(self, paths: frozenset[str]) -> Mapping[str, object]:
-        return await asyncio.to_thread(snapshot.stamps, self._config.parent, paths)
+    async def _stamps(self, paths: Iterable[str]) -> Stamps:
+        return await asyncio.to_thread(snapshot.stamps, self._config.parent, frozenset(paths) - self._left)
 
 
-async def following(fleet: Fleet, config: Path, environ: Mapping[str, str], held: Mapping[str, Port]) -> None:
+async def following(fleet: Supervisor, config: Path, environ: Mapping[str, str], held: Mapping[str, Port]) -> None:
     """Follow the files of a fleet that the supervisor has started, until cancelled (supervisor.Following)."""
-    await Follower(config, environ, fleet, held, check=check).run()
+    started = {name: keeper.member for name, keeper in fleet.keepers.items()}
+    await Follower(config, environ, fleet, held, started=started, check=check).run()
 
 
-async def check(member: Member) -> str:
-    """Return what `pallas --agent NAME --check` says where it refuses; empty where the agent would start."""
+async def check(member: Member, deadline: float = DEADLINE) -> str:
+    """Return what `pallas --agent NAME --check` says where it refuses; empty where the agent would start.
+
+    `deadline`, in seconds, is for one that neither loads nor fails.
+    """
     process = await asyncio.create_subprocess_exec(
         *member.command,
         "--check",
@@ -178,10 +262,13 @@ async def check(member: Member) -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        _, errors = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
+        async with asyncio.timeout(deadline):
+            _, errors = await process.communicate()
+    except TimeoutError:
+        return f"{member.name}: its code was not loaded within {deadline:g} s"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     text = errors.decode("utf-8", "replace")
     return "" if process.returncode == 0 else text or f"{member.name}: the check ended with {process.returncode}"

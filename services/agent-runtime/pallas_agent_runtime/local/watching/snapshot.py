@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pallas_agent_runtime.local import supervisor
@@ -19,6 +19,18 @@ from pallas_contract.validate import load
 
 SHARED = (*sorted(fastagent_files.ALL), names.DOTENV_FILE)
 """Files beside agents.yaml that every agent reads."""
+_SOURCES = frozenset({".py", ".md", ".yaml", ".yml", ".json", ".txt", ".toml", ".csv", ".j2"})
+"""Suffixes of files that code reads. It names its log and its database by a literal too, and writes those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The state of one member; while it is the same there is no reason to start it again."""
+
+    entry: str
+    """Digest of its command, its environment and its part of the fleet file."""
+    files: tuple[tuple[str, str | None], ...] = ()
+    """Each file with the digest of its content, None for one that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +39,21 @@ class Snapshot:
 
     members: Mapping[str, Member]
     """By name, in start order."""
-    marks: Mapping[str, Hashable]
-    """Member -> what it is made of; while that is the same there is no reason to start it again."""
+    marks: Mapping[str, Mark]
+    """By member."""
     paths: frozenset[str]
     """What was looked at, from the project folder or absolute; also files that are not there, since they may come."""
+    data: frozenset[str] = frozenset()
+    """Those of `paths` that are no code: files named by literals, `files` and skills. Code may write them."""
     warnings: tuple[Problem, ...] = ()
+
+    def without(self, paths: frozenset[str]) -> Snapshot:
+        """Return the project as if nobody had the files at `paths`."""
+        marks = {
+            name: Mark(mark.entry, tuple(file for file in mark.files if file[0] not in paths))
+            for name, mark in self.marks.items()
+        }
+        return replace(self, marks=marks, paths=self.paths - paths, data=self.data - paths)
 
 
 def take(config: Path, environ: Mapping[str, str]) -> Snapshot:
@@ -43,13 +65,16 @@ def take(config: Path, environ: Mapping[str, str]) -> Snapshot:
     listed, tree, warnings = supervisor.read(config, environ)
     fleet = load.parse(tree)
     paths = {config.name}
-    marks: dict[str, Hashable] = {}
+    code: set[str] = {config.name}
+    marks: dict[str, Mark] = {}
     for member in listed:
         files = _Files(config.parent)
         _note(files, member, fleet)
         paths |= files.digests.keys()
-        marks[member.name] = (_told(member, fleet), tuple(sorted(files.digests.items())))
-    return Snapshot({member.name: member for member in listed}, marks, frozenset(paths), tuple(warnings))
+        code |= files.digests.keys() - files.data
+        marks[member.name] = Mark(_told(member, fleet), tuple(sorted(files.digests.items())))
+    by_name = {member.name: member for member in listed}
+    return Snapshot(by_name, marks, frozenset(paths), frozenset(paths - code), tuple(warnings))
 
 
 def stamps(folder: Path, paths: Iterable[str]) -> Mapping[str, tuple[int, int, int] | None]:
@@ -65,7 +90,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _told(member: Member, fleet: ResolvedFleet) -> Hashable:
+def _told(member: Member, fleet: ResolvedFleet) -> str:
     """Return what a member is told, by its command, its environment and its part of the fleet file."""
     told = [repr(sorted(member.env.items())), repr((member.command, member.needs, member.stage, member.url))]
     # The registry follows the file by itself.
@@ -88,6 +113,8 @@ class _Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.digests: dict[str, str | None] = {}
+        self.data: set[str] = set()
+        """Those that no code is in, as far as it was noted before them."""
 
     def note(self, path: str) -> bytes | None:
         """Return the content of a file, and remember that it was looked at."""
@@ -105,19 +132,25 @@ class _Files:
         return None if content is None else content.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def named(self, path: str, texts: Iterable[str]) -> None:
-        """Note the files that the file at `path` names by literals: beside it, or from the project folder."""
+        """Note the sources that the file at `path` names by literals: beside it, or from the project folder."""
         for text in texts:
             for base in (PurePosixPath(path).parent, PurePosixPath()):
                 inner = os.path.normpath(base / text)
-                if (self._folder / inner).is_file() and not inner.startswith(("/", "..")):
-                    self.note(inner)
+                source = PurePosixPath(inner).suffix in _SOURCES and not inner.startswith(("/", ".."))
+                if source and (self._folder / inner).is_file():
+                    self._datum(inner)
 
     def below(self, pattern: str) -> None:
         """Note the files that `pattern` matches, of folders all."""
         for match in sorted(self._folder.glob(pattern)) if pattern.strip("./") else ():
             for file in sorted(match.rglob("*")) if match.is_dir() else (match,):
                 if file.is_file() and "__pycache__" not in file.parts:
-                    self.note(file.relative_to(self._folder).as_posix())
+                    self._datum(file.relative_to(self._folder).as_posix())
+
+    def _datum(self, path: str) -> None:
+        if path not in self.digests:
+            self.data.add(path)
+            self.note(path)
 
 
 def _note(files: _Files, member: Member, fleet: ResolvedFleet) -> None:
