@@ -55,8 +55,8 @@ def test_no_run_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_what_comes_is_followed_through_a_new_file_until_the_fleet_ends(tmp_path: Path) -> None:
     files = run_files.of(tmp_path / "agents.yaml")
     files.folder.mkdir(parents=True)
-    files.older_log.write_text("desk | from before\n")
     log = record.Log(files, longest=30)
+    files.older_log.write_text("desk | from before\n")
     texts = ["two", "three, in a new file"]
     with run_files.locked(files.lock):
         log.write("desk", "|", "one")
