@@ -14,31 +14,13 @@ import yaml
 from tests.agent_runtime.conftest import environment, write_files
 from tests.agent_runtime.engine.test_keys import CONFIG, SEPARATE
 from tests.ports import free_port
+from tests.start_report import start_report
 
 UNUSED = {"anthropic", "fastmcp.server.server", "google.genai", "jwt", "openai", "opentelemetry.sdk"}
 """Modules for tokens, traces, human input and the models' own clients; this agent has none of them."""
 MOST_BUILT = 100
 """Models of pydantic, of some 800, that are built when an agent is ready: about 60 with fast-agent 0.10.46."""
 
-AGENT = """
-import json, os, sys
-from pydantic import BaseModel
-from pallas_agent_runtime import cli, gc_tuning
-
-def models(base=BaseModel):
-    return {base}.union(*map(models, base.__subclasses__())) - {BaseModel}
-
-def ready(usual=gc_tuning.as_usual):
-    usual()
-    built = sum(model.__pydantic_complete__ for model in models())
-    report = {"modules": sorted(sys.modules), "defined": len(models()), "built": built}
-    sys.stdout.write(json.dumps(report) + "\\n")
-    sys.stdout.flush()
-    os._exit(0)
-
-gc_tuning.as_usual = ready
-sys.exit(cli.main(["--agent", "hello"]))
-"""
 EVERYTHING = """
 import asyncio, json, sys
 from pydantic import BaseModel
@@ -102,10 +84,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "hello.md": "---\ntype: agent\nname: hello\n---\nYou repeat.\n",
     }
     folder = write_files(tmp_path_factory.mktemp("project"), files)
-    command = [sys.executable, "-P", "-c", AGENT]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    imports = "from pallas_agent_runtime import cli, gc_tuning"
+    main = 'cli.main(["--agent", "hello"])'
+    return start_report(imports, hook="gc_tuning.as_usual", main=main, folder=folder, env=environment())
 
 
 @pytest.mark.slow

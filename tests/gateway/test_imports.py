@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from tests.start_report import start_report
 
 PACKAGES = {
     "aiohttp": {"aiohappyeyeballs", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"},
@@ -23,26 +23,6 @@ PACKAGES = {
 """Packages that it imports, and what these bring along. Each costs every gateway memory and time at its start."""
 MOST_BUILT = 60
 """Models of pydantic, of some 570, that are built when it listens."""
-GATEWAY = """
-import json, os, sys
-from pydantic import BaseModel
-from pallas_gateway import __main__ as gateway
-from pallas_service import deferred_models
-
-def models(base=BaseModel):
-    return {base}.union(*map(models, base.__subclasses__())) - {BaseModel}
-
-def ready(usual=deferred_models.as_usual):
-    usual()
-    built = sum(model.__pydantic_complete__ for model in models())
-    report = {"modules": sorted(sys.modules), "defined": len(models()), "built": built}
-    sys.stdout.write(json.dumps(report) + "\\n")
-    sys.stdout.flush()
-    os._exit(0)
-
-deferred_models.as_usual = ready
-sys.exit(gateway.main())
-"""
 FLEET = """\
 name: doors
 access: {tokens: {ui: {file: ui.txt}, gateway: {file: gateway.txt}}}
@@ -61,10 +41,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "gateway.txt": "gw-0123456789abc",
     }.items():
         (folder / name).write_text(text)
-    command = [sys.executable, "-P", "-c", GATEWAY]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    imports = "from pallas_gateway import __main__ as gateway\nfrom pallas_service import deferred_models"
+    return start_report(imports, hook="deferred_models.as_usual", main="gateway.main()", folder=folder)
 
 
 @pytest.mark.slow
