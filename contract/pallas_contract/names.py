@@ -18,6 +18,10 @@ CLOUD_METADATA = (
 """Networks where clouds hand out a machine's credentials (link-local, Alibaba, Azure; link-local, AWS, Google)."""
 
 MCP_PATH = "/mcp"
+SERVER_JSON_PATH = "/.well-known/mcp/server.json"
+"""Of a registry the agents of its fleet, of an agent itself (seed 000 section 1)."""
+SERVICES_PATH = "/services"
+"""Of a registry: the services of its fleet."""
 LIVE_PATH = "/livez"
 READY_PATH = "/readyz"
 HEALTH_PATH = "/healthz"

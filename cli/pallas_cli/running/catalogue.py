@@ -13,8 +13,6 @@ from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client
 
 Kind = Literal["agent", "service"]
-_AGENTS = "/.well-known/mcp/server.json"
-_SERVICES = "/services"
 _PATIENCE = 10.0
 """Seconds for both documents; a registry answers in milliseconds."""
 _LIMIT = 16 * 1024 * 1024
@@ -51,8 +49,8 @@ def read(url: str) -> list[Member]:
 async def _read(url: str) -> list[Member]:
     try:
         async with asyncio.timeout(_PATIENCE):
-            agents = await _get(f"{url}{_AGENTS}")
-            services = await _get(f"{url}{_SERVICES}")
+            agents = await _get(f"{url}{names.SERVER_JSON_PATH}")
+            services = await _get(f"{url}{names.SERVICES_PATH}")
         listed = [_agent(entry) for entry in agents["servers"]]
         return listed + [_service(entry) for entry in services["services"]]
     except http_client.Unreachable as error:

@@ -16,8 +16,6 @@ from pallas_contract.probe import http_client, probe
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
 
-_CATALOGUE = "/.well-known/mcp/server.json"
-
 
 async def registry_word(url: str, file: Path) -> str:
     """Return why the agent at `url` is not up, as the registry of the fleet in `file` has it; empty where it has not.
@@ -28,7 +26,7 @@ async def registry_word(url: str, file: Path) -> str:
         fleet = load.parse(source.read(file))
         registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
         async with asyncio.timeout(probe.TIMEOUT):
-            response = await http_client.request("GET", f"{registry}{_CATALOGUE}")
+            response = await http_client.request("GET", f"{registry}{names.SERVER_JSON_PATH}")
         entries = json.loads(response.body)["servers"]
         return next((word for entry in entries if (word := _word(entry, url))), "")
     except (Refused, OSError, TimeoutError, http_client.Unreachable, ValueError, KeyError, TypeError, AttributeError):

@@ -65,7 +65,7 @@ class Pages(Readiness):
             *super().routes(),
             Route(names.HEALTH_PATH, self.healthz),
             Route("/metrics", self.metrics),
-            Route("/.well-known/mcp/server.json", self.server_json),
+            Route(names.SERVER_JSON_PATH, self.server_json),
             Route(f"{names.MCP_PATH}/server-card", self.server_card),
         ]
 

@@ -18,7 +18,7 @@ from pallas_registry.prebuilt.documents import Document
 from pallas_registry.registration.leases import Registration
 from pallas_registry.state.status import Condition
 
-PATH = "/.well-known/mcp/server.json"
+PATH = names.SERVER_JSON_PATH
 CARDS = "/server-cards/"
 BRIEFLY = "public, max-age=60"
 """Cards change with the file only; a client may keep one for a minute."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from pallas_contract import names
 from pallas_contract.documents import server_json
 from pallas_contract.documents.health import timestamp
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -11,7 +12,7 @@ from pallas_contract.launch.service_check import provides
 from pallas_registry.prebuilt.documents import Document
 from pallas_registry.state.agents import AgentStates
 
-PATH = "/services"
+PATH = names.SERVICES_PATH
 
 
 def document(fleet: ResolvedFleet, states: AgentStates) -> Document:
