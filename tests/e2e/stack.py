@@ -53,12 +53,12 @@ class Stack:
     def replicas(self, member: str) -> list[Container]:
         """All containers of a member, running or not."""
         labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={names.slug(member)}"]
-        return _engine().containers.list(all=True, filters={"label": labels})
+        return _engine().containers.list(all=True, ignore_removed=True, filters={"label": labels})
 
     def containers(self) -> dict[str, Container]:
         """Every container of the project by its service."""
         label = f"com.docker.compose.project={self.project}"
-        found = _engine().containers.list(all=True, filters={"label": label})
+        found = _engine().containers.list(all=True, ignore_removed=True, filters={"label": label})
         return {item.labels["com.docker.compose.service"]: item for item in found}
 
     def addresses(self, member: str) -> set[str]:

@@ -37,6 +37,6 @@ def test_compose_5_starts_a_fleet_for_the_tests_of_its_example_leaves_it_alone_a
         assert {name: container.id for name, container in stack.containers().items()} == before
     engine = docker.from_env()
     label = f"com.docker.compose.project={stack.project}"
-    assert engine.containers.list(all=True, filters={"label": label}) == []
+    assert engine.containers.list(all=True, sparse=True, filters={"label": label}) == []
     assert engine.networks.list(filters={"label": label}) == []
     engine.close()

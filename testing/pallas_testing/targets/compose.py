@@ -11,7 +11,7 @@ from pathlib import Path
 
 import docker
 import yaml
-from docker.errors import DockerException, NotFound
+from docker.errors import DockerException
 from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
@@ -238,10 +238,9 @@ class Compose(Target):
     def _containers(self, member: str) -> list[Container]:
         """Return all containers of a member, running or not."""
         labels = [f"com.docker.compose.project={self.project}", f"com.docker.compose.service={slug(member)}"]
-        try:
-            containers: list[Container] = self._engine.containers.list(all=True, filters={"label": labels})
-        except NotFound:  # one has gone while they were listed
-            return []
+        containers: list[Container] = self._engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": labels}
+        )
         return containers
 
     def _existing(self, member: str) -> list[Container]:

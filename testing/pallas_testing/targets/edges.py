@@ -100,7 +100,7 @@ class Edges:
 
     def _containers(self, member: str) -> list[Container]:
         labels = [f"com.docker.compose.project={self._project}", f"com.docker.compose.service={slug(member)}"]
-        containers: list[Container] = self._engine.containers.list(filters={"label": labels})
+        containers: list[Container] = self._engine.containers.list(ignore_removed=True, filters={"label": labels})
         if not containers:
             raise LookupError(f"{member} has no container that runs")
         return containers

@@ -16,11 +16,13 @@ from typing import Any
 import docker
 import pytest
 import yaml
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
+from docker.models.containers import ContainerCollection
 
 from pallas_testing.project import fleet_file
 from pallas_testing.targets import compose, table
 from pallas_testing.targets.base import CannotStart, Order
+from pallas_testing.targets.edges import Edges
 
 VERBS = """
 import os, signal
@@ -226,6 +228,23 @@ def test_a_secret_is_as_before_where_a_reader_of_it_does_not_start_again(
     assert key.read_text() == "first"
 
 
+@pytest.mark.parametrize("kind", [compose.Compose, Edges], ids=["compose", "edges"])
+def test_a_container_that_goes_while_all_are_listed_takes_none_of_the_others_along(order: Order, kind: Any) -> None:
+    """The engine's list is of names, each of which is asked for afterwards."""
+
+    def inspect(name: str) -> dict[str, str]:
+        if name == "gone":
+            raise NotFound("No such container: gone")
+        return {"Id": name}
+
+    listed = [{"Id": "first"}, {"Id": "gone"}, {"Id": "last"}]
+    api = SimpleNamespace(containers=lambda **_: listed, inspect_container=inspect)
+    engine: Any = SimpleNamespace(containers=ContainerCollection(client=SimpleNamespace(api=api)))
+    fleet = compose.Compose(order) if kind is compose.Compose else Edges(engine, "project")
+    fleet._engine = engine
+    assert [container.id for container in fleet._containers("hello")] == ["first", "last"]
+
+
 @pytest.mark.parametrize(("health", "answers"), [("starting", False), ("healthy", True), ("unknown", True)])
 def test_a_service_answers_when_its_check_says_so(
     order: Order, monkeypatch: pytest.MonkeyPatch, health: str, answers: bool
@@ -283,7 +302,7 @@ def test_a_test_that_is_killed_while_containers_are_made_leaves_none(tmp_path: P
         time.sleep(0.2)
     engine = docker.from_env()
     label = {"label": f"com.docker.compose.project={project}"}
-    assert not engine.containers.list(all=True, filters=label)
+    assert not engine.containers.list(all=True, sparse=True, filters=label)
     assert not engine.networks.list(filters=label)
     engine.close()
 
@@ -313,7 +332,7 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(tmp_path: 
     engine = docker.from_env()
     label = {"label": f"com.docker.compose.project={project[1]}"}
     end = time.monotonic() + 120
-    while engine.containers.list(all=True, filters=label) or engine.networks.list(filters=label):
+    while engine.containers.list(all=True, sparse=True, filters=label) or engine.networks.list(filters=label):
         assert time.monotonic() < end, f"{project[1]} is still there"
         time.sleep(0.2)
     engine.close()

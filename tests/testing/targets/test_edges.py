@@ -52,7 +52,8 @@ class Engine:
             name=name, connect=connect, disconnect=lambda container: self.done.append(f"{name} - {container.name}")
         )
 
-    def _list(self, *, filters: Mapping[str, Any]) -> list[Any]:
+    def _list(self, *, filters: Mapping[str, Any], ignore_removed: bool) -> list[Any]:
+        assert ignore_removed
         service = filters["label"][1].partition("com.docker.compose.service=")[2]
         return [self.members[service]] if service in self.members else []
 
