@@ -9,6 +9,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from pallas_testing.fleet import http
+
 _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 """Seconds, as the SDK's own client has them: an agent may think long between two bytes."""
 
@@ -22,7 +24,9 @@ async def connect(url: str, *, era: str = "auto", token: str | None = None) -> A
     """
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, trust_env=False) as http,
-        Client(streamable_http_client(url, http_client=http), mode=era) as client,
+        httpx2.AsyncClient(
+            headers=headers, timeout=_TIMEOUT, trust_env=False, verify=http.TRUSTS_NOBODY
+        ) as http_client,
+        Client(streamable_http_client(url, http_client=http_client), mode=era) as client,
     ):
         yield client

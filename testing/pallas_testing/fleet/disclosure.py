@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 
 from pallas_testing.answers.answer import Answer
-from pallas_testing.fleet.registry import DOCUMENT, TIMEOUT, Registry
+from pallas_testing.fleet import http
+from pallas_testing.fleet.registry import DOCUMENT, Registry
 from pallas_testing.project.copies import WITH_ADDRESSES
 from pallas_testing.targets.base import Target
 
@@ -74,7 +75,7 @@ def _page(registry: Registry, path: str) -> str:
 
 def _document(target: Target, agent: str, path: str) -> str:
     try:
-        return httpx.get(target.url(agent) + path, timeout=TIMEOUT, trust_env=False).text
+        return http.get(target.url(agent) + path).text
     except (httpx.HTTPError, LookupError, OSError):  # down, or not published: it shows nothing to this machine
         return ""
 

@@ -9,13 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
-
 from pallas_testing.answers.answer import Answer
-from pallas_testing.fleet import disclosure, waiting
+from pallas_testing.fleet import disclosure, http, waiting
 from pallas_testing.fleet.agent import Agent
 from pallas_testing.fleet.faults import Faults
-from pallas_testing.fleet.registry import TIMEOUT, Registry
+from pallas_testing.fleet.registry import Registry
 from pallas_testing.fleet.start import PATIENCE, Running, unready_gateway
 from pallas_testing.project.fleet_file import REGISTRY, slug
 
@@ -140,7 +138,7 @@ class Fleet:
             url = self.url(member)
         except LookupError:  # not published: nobody but the registry reaches it
             return _OK
-        return httpx.get(f"{url}/readyz", timeout=TIMEOUT, trust_env=False).status_code
+        return http.get(f"{url}/readyz").status_code
 
     def no_sessions_left(self, *, within: float = 10.0) -> bool:
         """Return True once no agent has a session open or a call under way.
@@ -170,7 +168,7 @@ class Fleet:
     def _used(self) -> str:
         used = []
         for agent in self.agents:
-            text = httpx.get(f"{self.url(agent)}/metrics", timeout=TIMEOUT, trust_env=False).raise_for_status().text
+            text = http.get(f"{self.url(agent)}/metrics").raise_for_status().text
             values = {gauge: re.search(rf"^{gauge} (\S+)$", text, re.MULTILINE) for gauge in _GAUGES}
             if not any(values.values()):
                 used.append(f"{agent}: its metrics have none of {', '.join(_GAUGES)}")

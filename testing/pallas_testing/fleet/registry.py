@@ -9,14 +9,13 @@ from typing import Any
 
 import httpx
 
+from pallas_testing.fleet import http
 from pallas_testing.fleet.events import Change, Events
 from pallas_testing.project.fleet_file import slug
 
 DOCUMENT = "/.well-known/mcp/server.json"
 SERVICES = "/services"
 _HEALTH = "io.pallas-kit/health"
-TIMEOUT = 10.0
-"""Seconds for one document."""
 _PROBED = 30.0
 """Seconds for a probe with its confirmations."""
 
@@ -54,7 +53,7 @@ class Registry:
         Raises:
             httpx.HTTPError: there is none.
         """
-        return httpx.get(self.url + path, timeout=TIMEOUT, trust_env=False)
+        return http.get(self.url + path)
 
     def document(self) -> dict[str, Any]:
         """Return the catalogue (seed 000 section 1).
@@ -88,11 +87,11 @@ class Registry:
         Raises:
             httpx.HTTPError: the registry does not answer.
         """
-        return httpx.post(f"{self.url}/agents/{agent}/recheck", timeout=_PROBED, trust_env=False).status_code
+        return http.post(f"{self.url}/agents/{agent}/recheck", timeout=_PROBED).status_code
 
     def catch_up(self, expected: Mapping[str, str]) -> None:
         """Wait until `/events` has told of these states, by names in the registry, so that no later test gets them."""
-        self._events.catch_up(expected, TIMEOUT)
+        self._events.catch_up(expected, http.TIMEOUT)
 
     def saw(self, agent: str, *statuses: str, within: float = 20.0) -> bool:
         """Return True once the agent was in these states in this order since the test began, others between them.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from pallas_testing.fleet import registry, report, waiting
+from pallas_testing.fleet import http, registry, report, waiting
 from pallas_testing.fleet.events import Events
 from pallas_testing.fleet.registry import State
 from pallas_testing.project import fleet_file
@@ -81,7 +81,7 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         if reason := target.ended():
             raise _Ended(reason)
         url = target.url(fleet_file.REGISTRY) + registry.DOCUMENT
-        document = httpx.get(url, timeout=registry.TIMEOUT, trust_env=False).raise_for_status().json()
+        document = http.get(url).raise_for_status().json()
         states = registry.states(document)
         different = [
             agent for agent, status in expected_states.items() if states.get(agent, State("")).status != status
@@ -111,7 +111,7 @@ def unready_gateway(target: Target) -> str:
         url = target.url(fleet_file.GATEWAY)
     except LookupError:  # not published
         return ""
-    status = httpx.get(url + _READY, timeout=registry.TIMEOUT, trust_env=False).status_code
+    status = http.get(url + _READY).status_code
     return "" if status == httpx.codes.OK else f"the gateway answers /readyz with {status}"
 
 
@@ -119,6 +119,6 @@ def _services(target: Target) -> dict[str, State]:
     """Return the services as the registry last found them, none where it does not answer."""
     try:
         url = target.url(fleet_file.REGISTRY) + registry.SERVICES
-        return registry.services(httpx.get(url, timeout=registry.TIMEOUT, trust_env=False).json())
+        return registry.services(http.get(url).json())
     except Exception:  # the failure that is told has to be the first one
         return {}
