@@ -13,7 +13,7 @@ from pallas_testing.fleet import face, report, start
 from pallas_testing.fleet.face import Fleet
 from pallas_testing.fleet.start import Running
 from pallas_testing.targets import table
-from pallas_testing.targets.base import CannotDisturb, CannotStart, Order
+from pallas_testing.targets.base import CannotDisturb, CannotStart, FaultEnded, Order
 from tests.testing.fleet.registry_stub import Stub
 
 FILE = """\
@@ -132,6 +132,20 @@ def test_a_fault_is_undone_and_waited_for(fleet: Fleet, stub: Stub) -> None:
     fleet.restore()
     assert stub.done == ["kill harper", "restore harper", "/readyz", "POST /agents/harper/recheck"]
     assert fleet.registry.state("harper").status == "ok"
+
+
+def test_a_fault_that_ended_by_itself_is_told_once_the_fleet_is_up_again(
+    fleet: Fleet, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(agent: str) -> None:
+        Stub.restore(stub, agent)
+        raise FaultEnded("kill: it had ended")
+
+    monkeypatch.setattr(stub, "restore", end)
+    fleet.faults.kill("harper")
+    with pytest.raises(FaultEnded, match="kill: it had ended"):
+        fleet.restore()
+    assert stub.done[1:] == ["restore harper", "/readyz", "POST /agents/harper/recheck"]
 
 
 def test_an_agent_is_back_when_it_says_so_itself_and_the_registry_has_looked(fleet: Fleet, stub: Stub) -> None:

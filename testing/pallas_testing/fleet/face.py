@@ -16,6 +16,7 @@ from pallas_testing.fleet.faults import Faults
 from pallas_testing.fleet.registry import Registry
 from pallas_testing.fleet.start import PATIENCE, Running, unready_gateway
 from pallas_testing.project.fleet_file import REGISTRY, slug
+from pallas_testing.targets.base import FaultEnded
 
 if TYPE_CHECKING:
     from pallas_testing.daedalus.health import Health
@@ -110,9 +111,16 @@ class Fleet:
         """Undo what this test has done to the fleet, and wait until it is up again.
 
         Raises:
-            AssertionError: it does not come up again.
+            AssertionError: it does not come up again, or a fault had ended by itself (FaultEnded).
         """
-        self.faults.undo()
+        try:
+            self.faults.undo()
+        except FaultEnded:  # for this test alone: the next one gets the fleet as it should be
+            self._until_up_again()
+            raise
+        self._until_up_again()
+
+    def _until_up_again(self) -> None:
         if not self.faults.done:
             return
         for member in self.faults.members:

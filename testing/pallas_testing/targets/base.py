@@ -33,6 +33,10 @@ class CannotDisturb(Exception):
         return error
 
 
+class FaultEnded(AssertionError):
+    """A fault ended by itself before it was undone, so the test saw something else than it asked for."""
+
+
 HALF_WAY = "this fault failed half way: "
 """Beginning of the note that an error carries which had changed the fleet before."""
 

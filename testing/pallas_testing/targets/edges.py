@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from docker import DockerClient
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.models.networks import Network
 
 from pallas_testing.project.fleet_file import REGISTRY, slug
 from pallas_testing.targets import relay, resets
-from pallas_testing.targets.base import CannotDisturb, Undo, undone
+from pallas_testing.targets.base import CannotDisturb, FaultEnded, Undo, undone
 from pallas_testing.targets.relay import Course
 
 PORT = 8080
 _READY = b"ready"
+_LAST_WORDS = 500
+"""Characters of the output of a relay that has ended."""
 
 
 class Edges:
@@ -72,13 +74,20 @@ class Edges:
             _attach(network, container, {**options, "aliases": names})
         between: Container | None = None
 
-        def undo() -> None:
+        def lead_back() -> None:
             if between is not None:
                 between.remove(force=True)
             self._detach(network, container)
             _attach(network, container, options)
 
-        with undone(undo):
+        def undo() -> None:
+            try:
+                if between is not None and (end := _end(between)):
+                    raise FaultEnded(f"{fault}: the relay between {caller} and {callee} {end}")
+            finally:
+                lead_back()
+
+        with undone(lead_back):
             try:
                 between = self._relay(asking, network, slug(callee), [json.dumps(course), address, str(port)])
                 _end_connections(asking, address)
@@ -151,7 +160,7 @@ class Edges:
             for line in container.logs(stream=True, follow=True):
                 if _READY in line:
                     return container
-            raise CannotDisturb(container.logs().decode("utf-8", "replace")[-500:])
+            raise CannotDisturb(container.logs().decode("utf-8", "replace")[-_LAST_WORDS:])
 
 
 def _attach(network: Network, container: Container, options: dict[str, Any]) -> None:
@@ -160,6 +169,18 @@ def _attach(network: Network, container: Container, options: dict[str, Any]) -> 
     except APIError as error:
         if error.status_code not in (403, 404, 409):  # gone meanwhile, or there already
             raise
+
+
+def _end(relay: Container) -> str:
+    """Return how a relay has ended by itself, with its last words; empty for one that still runs."""
+    try:
+        relay.reload()
+        if relay.status == "running":
+            return ""
+        words = relay.logs().decode("utf-8", "replace").strip()[-_LAST_WORDS:]
+        return f"has ended with {relay.attrs['State']['ExitCode']}: {words}"
+    except NotFound:
+        return "is gone"
 
 
 def _end_connections(container: Container, address: str) -> None:

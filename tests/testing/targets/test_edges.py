@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, NotFound
 
 from pallas_testing.targets import edges
-from pallas_testing.targets.base import CannotDisturb
+from pallas_testing.targets.base import CannotDisturb, FaultEnded
 from pallas_testing.targets.edges import Edges
 from pallas_testing.targets.relay import Course
 
@@ -99,12 +99,28 @@ def test_replicas_are_led_by_no_relay(engine: Engine, monkeypatch: pytest.Monkey
     assert engine.done == []
 
 
+def relay(engine: Engine, status: str = "running") -> Any:
+    """Return a relay's container; `gone` is one that somebody has removed."""
+
+    def reload() -> None:
+        if status == "gone":
+            raise NotFound("no such container")
+
+    return SimpleNamespace(
+        remove=lambda **_: engine.done.append("relay gone"),
+        reload=reload,
+        status=status,
+        attrs={"State": {"ExitCode": 137}},
+        logs=lambda: b"ready\nno more memory\n",
+    )
+
+
 def test_a_relay_has_the_name_of_the_callee_until_the_end(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments: list[str] = []
 
     def start(_: Edges, asking: Any, network: Any, name: str, words: list[str]) -> Any:
         arguments.extend([asking.name, network.name, name, *words[1:]])
-        return SimpleNamespace(remove=lambda **_: engine.done.append("relay gone"))
+        return relay(engine)
 
     monkeypatch.setattr(Edges, "_relay", start)
     undo = Edges(engine, "p").lead("slow", "harper", "tech_research", COURSE)  # type: ignore[arg-type]
@@ -116,12 +132,26 @@ def test_a_relay_has_the_name_of_the_callee_until_the_end(engine: Engine, monkey
     assert engine.done[2:] == ["relay gone", f"{edge} - tech-research", whole]
 
 
+@pytest.mark.parametrize(
+    ("status", "end"), [("exited", "has ended with 137: ready\nno more memory"), ("gone", "is gone")]
+)
+def test_a_relay_that_ended_by_itself_is_told_and_undone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, status: str, end: str
+) -> None:
+    monkeypatch.setattr(Edges, "_relay", lambda *_: relay(engine, status))
+    undo = Edges(engine, "p").lead("slow", "harper", "tech_research", COURSE)  # type: ignore[arg-type]
+    with pytest.raises(FaultEnded) as failure:
+        undo()
+    assert str(failure.value) == f"slow: the relay between harper and tech_research {end}"
+    assert engine.done[-1].endswith("as tech-research,from.tech-research")
+
+
 @pytest.mark.parametrize("failure", ["relay", "kernel"])
 def test_what_cannot_be_had_is_undone_and_said(engine: Engine, monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
     def start(*_: Any) -> Any:
         if failure == "relay":
             raise DockerException("no space")
-        return SimpleNamespace(remove=lambda **_: engine.done.append("relay gone"))
+        return relay(engine)
 
     refused = SimpleNamespace(exit_code=1, output=b"OSError: not supported\n")
     monkeypatch.setattr(Edges, "_relay", start)

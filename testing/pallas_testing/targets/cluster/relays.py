@@ -16,10 +16,12 @@ from typing import Any
 
 from pallas_testing.project.fleet_file import FleetFile, slug
 from pallas_testing.targets import relay
-from pallas_testing.targets.base import CannotDisturb, Undo, undone
+from pallas_testing.targets.base import CannotDisturb, FaultEnded, Undo, undone
 from pallas_testing.targets.cluster.kubectl import Change, Kubectl
 from pallas_testing.targets.relay import Course
 
+_LAST_LINES = 5
+"""Of the output of a relay that has ended."""
 _STRAIGHT = Course(latency=0.0, jitter=0.0, cut_after=None)
 _RESOURCES = {"cpu": "100m", "memory": "64Mi"}
 _TAKEN_OVER = ("securityContext", "imagePullSecrets", "nodeSelector", "tolerations")
@@ -76,9 +78,27 @@ class Relays:
 
         def undo() -> None:
             way.courses.pop()
-            self._back(edge)
+            end = ""
+            try:
+                end = self._end(way.pod)
+            finally:
+                if not (end and way.courses):  # one that has ended can be told nothing
+                    self._back(edge)
+            if end:
+                raise FaultEnded(f"{fault}: the relay between {caller} and {callee} {end}")
 
         return undo
+
+    def _end(self, pod: str) -> str:
+        """Return how a relay has ended by itself, with its last words; empty for one that still runs."""
+        relay_pod = self._kubectl.find("pod", pod)
+        if relay_pod is None:
+            return "is gone"
+        status = relay_pod["status"]
+        if status["phase"] == "Running":
+            return ""
+        words = self._kubectl("logs", pod, f"--tail={_LAST_LINES}", "--ignore-errors").strip()
+        return f"has ended ({status.get('reason') or status['phase']}): {words}"
 
     def _back(self, edge: tuple[str, str]) -> None:
         """Put the way on the course that is now the last one; without any it is no longer by the relay."""

@@ -217,8 +217,10 @@ class Cluster(Target):
         self._forget(member)
 
         def undo_and_forget() -> None:
-            undo()
-            self._forget(member)
+            try:
+                undo()
+            finally:
+                self._forget(member)
 
         return undo_and_forget
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pallas_testing.targets.base import CannotDisturb
+from pallas_testing.targets.base import CannotDisturb, FaultEnded
 from pallas_testing.targets.cluster.kubectl import Kubectl
 from pallas_testing.targets.cluster.target import Cluster
 from pallas_testing.targets.relay import Course
@@ -23,6 +23,7 @@ CALLER = {
     "serviceAccountName": "tech-research",
     "containers": [{"image": "a:1", "securityContext": {"privileged": False}, "env": [{"name": "KEY"}]}],
 }
+RELAY = "get pod pallas-testing-relay"
 LABELS = {"app.kubernetes.io/name": "tech-research", "app.kubernetes.io/component": "agent"}
 DEPLOYMENT = {"spec": {"selector": {"matchLabels": LABELS}, "template": {"spec": CALLER}}}
 
@@ -43,6 +44,7 @@ def altered(started: Cluster, runner: Runner, monkeypatch: pytest.MonkeyPatch) -
     runner.answers["get service argos"] = json.dumps({"spec": {"ports": [{"port": 8000}]}})
     runner.answers["get networkpolicy argos"] = json.dumps({"spec": {}})
     runner.answers["{.status.podIP}"] = "10.0.0.7"
+    runner.answers[RELAY] = json.dumps({"status": {"phase": "Running"}})
     return done
 
 
@@ -69,7 +71,8 @@ def test_a_relay_is_told_the_course_once_its_caller_is_there(
     assert altered[1:] == ["undo"]
     relay = "pod/pallas-testing-relay-1"
     policies = "NetworkPolicy/pallas-testing-relay-1 NetworkPolicy/pallas-testing-relay-1-caller"
-    assert [line.lower() for line in runner.lines] == [f"kubectl delete {relay} {policies} --ignore-not-found".lower()]
+    _, deletion = runner.lines
+    assert deletion.lower() == f"kubectl delete {relay} {policies} --ignore-not-found".lower()
     started.lead("slow", "tech_research", "argos", SLOW)()
     assert any("pod/pallas-testing-relay-2" in line for line in runner.lines), "none is told what another one is"
 
@@ -119,6 +122,29 @@ def test_a_relay_that_does_not_come_up_leaves_nothing(started: Cluster, runner: 
         started.lead("slow", "tech_research", "argos", SLOW)
     assert runner.lines[-1].startswith("kubectl delete")
     assert altered == []
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        ({"phase": "Failed"}, r"has ended \(Failed\): no more memory"),
+        ({"phase": "Failed", "reason": "Evicted"}, r"has ended \(Evicted\): no more memory"),
+        (None, "is gone"),
+    ],
+)
+def test_a_relay_that_ended_by_itself_is_told_and_undone(
+    started: Cluster, runner: Runner, altered: list[Any], status: dict[str, str] | None, end: str
+) -> None:
+    undo = started.lead("slow", "tech_research", "argos", SLOW)
+    again = started.lead("cut", "tech_research", "argos", CUT)
+    runner.answers[RELAY] = json.dumps({"status": status}) if status else ""
+    runner.answers["logs pallas-testing-relay-1"] = "no more memory\n"
+    runner.failure = "exec pallas-testing-relay-1"
+    for fault, end_of_fault in (("cut", again), ("slow", undo)):
+        with pytest.raises(FaultEnded, match=f"^{fault}: the relay between tech_research and argos {end}$"):
+            end_of_fault()
+    assert altered[1:] == ["undo"]
+    assert runner.lines[-1].lower().startswith("kubectl delete pod/pallas-testing-relay-1")
 
 
 def test_a_relay_that_cannot_be_told_the_course_is_taken_away(
