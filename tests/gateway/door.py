@@ -177,7 +177,7 @@ async def opened(
             )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
-            tools_app = Entrance(StreamableHTTPASGIApp(manager), plane.bodies)
+            tools_app = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
         yield Door(web, noted, pages, metrics, reachability, plane)
 

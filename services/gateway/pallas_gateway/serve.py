@@ -26,6 +26,7 @@ from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
+from pallas_service.http.connections import most_connections
 from pallas_service.http.shutdown import HttpServer, Stop, background, drain
 
 log = structlog.get_logger(__name__)
@@ -70,6 +71,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
             limit=settings.max_body,
             timeout=settings.gateway.timeout,
             tenants=tenants,
+            streams=max(1, most_connections() // 4),  # of one caller or tenant, so that others come in
             watchers=watchers,
         )
         own = None
@@ -84,7 +86,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
             )
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
-            own = Entrance(StreamableHTTPASGIApp(manager), plane.bodies)
+            own = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
         for listener in listeners:
             http_sockets.start(listener)

@@ -68,3 +68,34 @@ async def test_where_there_is_no_room_or_no_end_nothing_stays_taken() -> None:
         async with budget.read(sender(b"x" * (LIMIT - 1), None)):
             raise AssertionError
     assert budget.left == LIMIT - 1
+
+
+async def test_an_owner_holds_one_body_of_any_size_and_else_no_more_than_is_left_for_others() -> None:
+    budget = BodyBudget(LIMIT, LIMIT)
+    whole = b"x" * LIMIT
+    async with budget.read(sender(whole), "acme"), budget.read(sender(whole), "acme"):
+        assert not budget.admits(SMALL + 1, "acme")
+        assert budget.admits(SMALL, "acme")
+        with pytest.raises(OverBudget):
+            async with budget.read(sender(whole), "acme"):
+                raise AssertionError
+        assert budget.left == 2 * LIMIT
+        async with budget.read(sender(whole), "home"):
+            assert not budget.admits(LIMIT, "home")
+            assert budget.admits(LIMIT, "third")
+            assert budget.admits(LIMIT)
+    assert budget.left == AT_ONCE * LIMIT
+    async with budget.read(sender(whole), "acme"):
+        assert budget.admits(LIMIT, "acme")
+
+
+async def test_a_body_that_comes_in_pieces_is_held_to_its_owners_share() -> None:
+    budget = BodyBudget(LIMIT, LIMIT, weight=2)
+    whole = b"x" * LIMIT
+    async with budget.read(sender(whole), "acme"):
+        with pytest.raises(OverBudget):
+            async with budget.read(sender(b"x" * SMALL, b"x" * SMALL, b"x"), "acme"):
+                raise AssertionError
+        assert budget.left == 2 * LIMIT
+    async with budget.read(sender(b"x" * SMALL, b"x" * (LIMIT - SMALL)), "acme"):
+        assert budget.left == 2 * LIMIT

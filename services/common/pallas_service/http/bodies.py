@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ class Upload:
 
     pieces: deque[Message] = field(default_factory=deque)
     charged: int = 0
+    owner: str = ""
 
 
 class BodyBudget:
@@ -36,6 +37,8 @@ class BodyBudget:
 
     What is large takes from it for as long as its call is open, or until it is released. It takes as much as has come,
     not what a head promises: else a few heads and nothing more would lock everybody out.
+
+    Where bodies have an owner, none of them holds more than is left for all others, but for one body of any size.
     """
 
     def __init__(self, limit: int, most_read: int, *, weight: int = 1) -> None:
@@ -46,21 +49,22 @@ class BodyBudget:
         self._limit = limit
         self._weight = weight
         self._most_read = most_read
+        self._held: Counter[str] = Counter()
         self.left = AT_ONCE * limit
 
-    def admits(self, declared: int) -> bool:
+    def admits(self, declared: int, owner: str = "") -> bool:
         """Return whether there is room for a body of which a head promises `declared` bytes."""
-        return self._charge(declared) <= self.left
+        return self._has_room(self._charge(declared), Upload(owner=owner))
 
     @asynccontextmanager
-    async def read(self, receive: Receive) -> AsyncIterator[Upload]:
-        """Yield one body, to its end or until it is beyond `most_read`.
+    async def read(self, receive: Receive, owner: str = "") -> AsyncIterator[Upload]:
+        """Yield one body, to its end or until it is beyond `most_read`; an empty `owner` shares with nobody.
 
         Raises:
             OverBudget: there is no room for what has come.
             UploadAborted: the caller hung up.
         """
-        upload = Upload()
+        upload = Upload(owner=owner)
         size = 0
         try:
             while True:
@@ -69,10 +73,10 @@ class BodyBudget:
                     raise UploadAborted
                 upload.pieces.append(message)
                 size += len(message.get("body", b""))
-                if self._charge(size) - upload.charged > self.left:
+                more = self._charge(size) - upload.charged
+                if not self._has_room(more, upload):
                     raise OverBudget
-                self.left -= self._charge(size) - upload.charged
-                upload.charged = self._charge(size)
+                self._take(more, upload)
                 if not message.get("more_body", False) or size > self._most_read:
                     break
             yield upload
@@ -81,8 +85,20 @@ class BodyBudget:
 
     def release(self, upload: Upload) -> None:
         """Give back what `upload` was charged: it is no longer in memory."""
-        self.left += upload.charged
-        upload.charged = 0
+        self._take(-upload.charged, upload)
+
+    def _take(self, more: int, upload: Upload) -> None:
+        self.left -= more
+        upload.charged += more
+        if upload.owner:
+            self._held[upload.owner] += more
+            if not self._held[upload.owner]:
+                del self._held[upload.owner]
+
+    def _has_room(self, more: int, upload: Upload) -> bool:
+        held = self._held[upload.owner] if upload.owner else 0
+        is_only = held == upload.charged or not upload.owner
+        return more <= self.left and (not more or is_only or held + more <= self.left - more)
 
     def _charge(self, size: int) -> int:
         return self._weight * min(size, self._limit) if size > SMALL else 0

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.types import Receive, Scope, Send
 
-from pallas_gateway.data_plane import headers, message, upstream
+from pallas_gateway.data_plane import headers, message, shares, upstream
 from pallas_gateway.data_plane.answer import Answer, Refused
 from pallas_gateway.data_plane.errors import Reason
 from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
@@ -56,7 +56,7 @@ class DataPlane:
     """ASGI for `/agents/NAME/mcp`, behind the gate.
 
     `routes` are the agents by host name, `limit` bytes of a body, `timeout` seconds of a request from its body to the
-    end of its answer, `tenants` those of the callers.
+    end of its answer, `tenants` those of the callers, `streams` how many of them one caller or tenant may listen to.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class DataPlane:
         limit: int,
         timeout: float = TIMEOUT,
         tenants: Tenants | None = None,
+        streams: int = shares.MOST,
         watchers: Collection[Watcher] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -76,6 +77,7 @@ class DataPlane:
         self.timeout = timeout
         self.tenants = tenants or Tenants()
         self.bodies = BodyBudget(limit, limit, weight=_WEIGHT)
+        self.streams = shares.Streams(streams)
         self.one_by_one = asyncio.Lock()
         """Held while a large body is read: as text, one takes up to eight times its size."""
         self._watchers = tuple(watchers)
@@ -104,6 +106,7 @@ class _Exchange:
         self._receive = receive
         self._caller = caller(HTTPConnection(scope))
         self._allowance = plane.tenants.of(self._caller)
+        self._owner = shares.owner(self._caller, self._allowance)
         self._id: str | int | None = None
         self.answer = answer
         agent: str = scope["path_params"][AGENT]
@@ -142,9 +145,9 @@ class _Exchange:
         if declared > self._plane.limit:
             raise self._too_large(f"{self._plane.limit} bytes")
         try:
-            if not self._plane.bodies.admits(declared):
+            if not self._plane.bodies.admits(declared, self._owner):
                 raise OverBudget
-            async with self._plane.bodies.read(self._receive) as upload:
+            async with self._plane.bodies.read(self._receive, self._owner) as upload:
                 body = b"".join(piece.get("body", b"") for piece in upload.pieces)
                 upload.pieces.clear()  # a large body is in memory once
                 if len(body) > self._plane.limit:
@@ -182,20 +185,25 @@ class _Exchange:
         if route is None:
             text = f"there is no agent `{self.call.agent[:_SHOWN]}` behind this gateway"
             raise Refused("unknown_agent", text, status=404, request_id=self._id)
-        if self._allowance is None or not is_counted(self.call.method) or body is None:
-            await self._ask_in_time(route, body, self._plane.timeout)
-            return
         try:
-            with self._allowance.used():
-                await self._ask_in_time(route, body, min(self._plane.timeout, self._allowance.timeout))
+            if self.call.lasts:
+                with self._plane.streams.listening(self._owner):
+                    await self._ask_in_time(route, body, None)
+            elif self._allowance is None or not is_counted(self.call.method) or body is None:
+                await self._ask_in_time(route, body, self._plane.timeout)
+            else:
+                with self._allowance.used():
+                    await self._ask_in_time(route, body, min(self._plane.timeout, self._allowance.timeout))
         except Exceeded as error:
-            status = 429 if self._id is None else 200
-            raise Refused(
-                error.reason, str(error), status=status, request_id=self._id, retry_after=error.retry_after
-            ) from None
+            raise self._limited(error.reason, str(error), error.retry_after) from None
+        except shares.TooMany as error:
+            raise self._limited("concurrency", str(error), 1) from None
 
-    async def _ask_in_time(self, route: Route, body: upstream.Outgoing | None, most: float) -> None:
-        seconds = None if self.call.lasts else most
+    def _limited(self, reason: Reason, words: str, retry_after: int) -> Refused:
+        status = 429 if self._id is None else 200
+        return Refused(reason, words, status=status, request_id=self._id, retry_after=retry_after)
+
+    async def _ask_in_time(self, route: Route, body: upstream.Outgoing | None, seconds: float | None) -> None:
         try:
             async with asyncio.timeout(seconds) as deadline:
                 # after the body nothing is received but the end of the connection

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from mcp_types import INVALID_REQUEST
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pallas_gateway.data_plane import shares
 from pallas_gateway.data_plane.answer import Answer, Refused
 from pallas_gateway.data_plane.message import has_more_values
+from pallas_gateway.tenants import Tenants
+from pallas_service.access.caller import caller
 from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
 
 MAX_BODY = 1 << 20
@@ -19,15 +23,16 @@ _AGAIN = ((b"retry-after", b"1"),)
 
 
 class Entrance:
-    """ASGI in front of the transport `app`; `bodies` is the budget of the whole gateway.
+    """ASGI in front of the transport `app`; `bodies` is the budget of the whole gateway, `tenants` those of callers.
 
     The transport has no sessions, so it has nothing to say in a stream of its own: a client that asks for one is told
     so (405), and goes on without.
     """
 
-    def __init__(self, app: ASGIApp, bodies: BodyBudget) -> None:
+    def __init__(self, app: ASGIApp, bodies: BodyBudget, tenants: Tenants) -> None:
         self._app = app
         self._bodies = bodies
+        self._tenants = tenants
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -48,9 +53,11 @@ class Entrance:
         declared = int(Headers(scope=scope).get("content-length") or 0)
         if declared > MAX_BODY:
             raise _too_large(f"{MAX_BODY} bytes")
-        if not self._bodies.admits(declared):
+        verified = caller(HTTPConnection(scope))
+        owner = shares.owner(verified, self._tenants.of(verified))
+        if not self._bodies.admits(declared, owner):
             raise OverBudget
-        async with self._bodies.read(_bounded(receive)) as upload:
+        async with self._bodies.read(_bounded(receive), owner) as upload:
             body = b"".join(piece.get("body", b"") for piece in upload.pieces)
             upload.pieces.clear()
             if has_more_values(body, MOST_VALUES):
