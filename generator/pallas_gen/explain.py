@@ -27,7 +27,9 @@ def connections(plan: Plan) -> Iterator[Connection]:
     for caller, called in plan.edges:
         hard = called in plan.workload(caller).waits_for
         why = "depends_on" if hard else "depends_on, not required"
-        yield Connection(caller, called, "gateway.agents" if plan.workload(caller).kind == "gateway" else why)
+        if plan.workload(caller).kind == "gateway":
+            why = "gateway.tools" if plan.workload(called).kind == "service" else "gateway.agents"
+        yield Connection(caller, called, why)
     for workload in plan.workloads:
         if workload.kind == "agent":
             yield Connection(names.REGISTRY, workload.host, "the registry probes every agent")

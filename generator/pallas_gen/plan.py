@@ -292,7 +292,7 @@ def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
     return {
         # it is in the kit's agent image, whose SDK and client it needs (decision 0022)
         "image": fleet.image.agent,
-        "calls": tuple(sorted(map(names.slug, gateway.agents))),
+        "calls": tuple(sorted({names.slug(name) for name in (*gateway.agents, *gateway.tools.values())})),
         "published": (addresses.bind_address(gateway.publish), gateway.port) if gateway.publish else None,
         "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
         "resources": gateway.resources,

@@ -31,7 +31,9 @@ agents:
 IMAGES = (Path(__file__).parents[1] / "generator" / "fleets" / "images" / "agents.yaml").read_text()
 CARD = "---\nname: scout\nmodel: passthrough\nservers: [weather]\n---\nYou look things up.\n"
 GATEWAY = (
-    "name: behind\ngateway: {agents: [only]}\nagents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
+    "name: behind\ngateway: {agents: [only], tenants: {acme: {}}, tools: {lookup_entity: memory}}\n"
+    "agents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
+    "services: {memory: {module: agents.scout, port: 8102}}\n"
 )
 NAMES = ["images", "01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", "gateway", *COLLECTORS]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")

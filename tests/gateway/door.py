@@ -27,7 +27,9 @@ from pallas_gateway.data_plane.plane import DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.entrance import Entrance
+from pallas_gateway.own.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
@@ -151,11 +153,12 @@ async def opened(
     timeout: float = 3600,
     tenants: Tenants | None = None,
     fleet: ResolvedFleet | None = None,
+    tools: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
     With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
-    has tools of its own.
+    has tools of its own, and those of `tools` (tool -> who of `behind` has it).
     """
     noted = Noted()
     metrics = Metrics(behind)
@@ -172,10 +175,10 @@ async def opened(
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         tools_app: ASGIApp | None = None
         if fleet and tenants:
-            tools = OwnTools(
-                fleet, routes, client, tenants, timeout=timeout, watchers=watchers, trace_id=lambda: "ab" * 16
-            )
-            manager = tools.manager()
+            admission = Admission(tenants, timeout, watchers)
+            peers = {tool: Peer("service", host, routes[host]) for tool, host in (tools or {}).items()}
+            own_tools = OwnTools(fleet, routes, client, admission, services=peers, trace_id=lambda: "ab" * 16)
+            manager = own_tools.manager()
             await stack.enter_async_context(manager.run())
             tools_app = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))

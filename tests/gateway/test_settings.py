@@ -48,6 +48,19 @@ def test_processes_find_agents_at_their_ports(project: Path) -> None:
     assert UI not in repr(found)
 
 
+def test_tools_are_those_of_services_at_their_addresses(project: Path) -> None:
+    path = project / "agents.yaml"
+    tools = "  tenants: {acme: {callers: [ui]}}\n  tools: {lookup_entity: my_memory}\n"
+    services = "services: {my_memory: {module: m, port: 8103}}\n"
+    path.write_text(FLEET.replace("gateway:\n  agents", f"gateway:\n{tools}  agents") + services)
+    assert read(project).tools == {"lookup_entity": ("my-memory", Route("http://127.0.0.1:8103/mcp"))}
+    (project / "secrets").mkdir()
+    for name in ("PALLAS_CALL_SCOUT_ONE_TOKEN", "access.phone", "access.ui"):
+        (project / "secrets" / name).write_text(f"{name}-0123456789")
+    found = read(project, PALLAS_PLACEMENT="container", PALLAS_BIND="0.0.0.0:8080")
+    assert found.tools["lookup_entity"][1].url == "http://my-memory:8080/mcp"
+
+
 def test_containers_find_them_by_name_and_secrets_where_they_are_mounted(project: Path) -> None:
     (project / "secrets").mkdir()
     (project / "secrets/PALLAS_CALL_SCOUT_ONE_TOKEN").write_text("mounted-0123456789")

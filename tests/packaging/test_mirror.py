@@ -51,6 +51,7 @@ ELSEWHERE = {
         "gateway/call_log": "tests/gateway/test_serve.py",
         "gateway/data_plane/errors": "tests/gateway/data_plane/test_plane.py",
         "gateway/data_plane/headers": "tests/gateway/data_plane/test_plane.py",
+        "gateway/own/admission": "tests/gateway/own/test_server.py",
         "gateway/own/agentlets": "tests/gateway/own/test_server.py",
         "gateway/own/failures": "tests/gateway/own/test_server.py",
         "gateway/own/prompts": "tests/gateway/own/test_server.py",

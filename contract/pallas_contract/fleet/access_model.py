@@ -44,6 +44,8 @@ def _is_this_machine(host: str) -> bool:
 Caller = Annotated[str, StringConstraints(pattern=_CALLER)]
 TenantName = Annotated[str, StringConstraints(pattern=_TENANT)]
 Rate = Annotated[str, StringConstraints(pattern=_RATE)]
+SeedTool = Literal["create_agent", "lookup_entity", "search_knowledge_base"]
+"""Tools of seed 002 that need somebody who has the data."""
 ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]
 HttpsUrl = Annotated[str, AfterValidator(_https)]
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -121,6 +123,9 @@ class Gateway(Written):
     tenants: dict[TenantName, Tenant] = {}
     """Limits for callers, by the name of their tenant. A caller that is in none has no limits. With tenants the gateway
     has tools of its own at /mcp."""
+    tools: dict[SeedTool, Text] = {}
+    """More tools at /mcp, each by the service of this fleet that has a tool of that name: the gateway checks arguments,
+    tenant and limits, and passes the call on."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -20,7 +20,9 @@ from pallas_gateway.data_plane.plane import DataPlane
 from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.entrance import Entrance
+from pallas_gateway.own.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
@@ -57,7 +59,8 @@ def guard(settings: Settings) -> Arrangement:
 async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
     stop = Stop()
     arrangement = guard(settings)
-    metrics = Metrics([*settings.routes, names.GATEWAY])
+    services = {tool: Peer("service", host, route) for tool, (host, route) in settings.tools.items()}
+    metrics = Metrics([*settings.routes, *(service.host for service in services.values()), names.GATEWAY])
     reachability = Reachability(lambda: arrangement.problem)
     pages = Pages(metrics, reachability, {"name": names.GATEWAY, "version": settings.fleet.version})
     tenants = Tenants(settings.gateway.tenants)
@@ -76,14 +79,8 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         )
         own = None
         if settings.gateway.tenants:
-            tools = OwnTools(
-                settings.fleet,
-                settings.routes,
-                client,
-                tenants,
-                timeout=settings.gateway.timeout,
-                watchers=watchers,
-            )
+            admission = Admission(tenants, settings.gateway.timeout, watchers)
+            tools = OwnTools(settings.fleet, settings.routes, client, admission, services=services)
             manager = tools.manager()
             await stack.enter_async_context(manager.run())
             own = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)

@@ -35,6 +35,8 @@ class Settings:
     placement: addresses.Placement
     routes: Mapping[str, Route] = field(repr=False)
     """The agents that it leads to, by host name."""
+    tools: Mapping[str, tuple[str, Route]] = field(repr=False)
+    """Tools that services have, by name: the host name of the service, and the way to it."""
     tokens: Mapping[str, str] = field(repr=False)
     """Caller -> token that is accepted."""
     keys_file: Path | None = None
@@ -74,6 +76,7 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         allowed_hosts=_listed(env[names.ENV_ALLOWED_HOSTS]),
         placement=placement,
         routes=routes,
+        tools={tool: _service(fleet, name, placement) for tool, name in fleet.gateway.tools.items()},
         tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
@@ -106,6 +109,10 @@ def _routes(
         routes[names.slug(agent)] = Route(addresses.mcp_url(fleet, agent, placement), token)
     refuse_errors(problems)
     return routes
+
+
+def _service(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> tuple[str, Route]:
+    return names.slug(name), Route(addresses.mcp_url(fleet, name, placement))
 
 
 def _apart(

@@ -61,19 +61,25 @@ def test_an_agent_listens_only_where_its_callers_are(plan) -> None:
 def test_the_gateway_reaches_what_it_names_and_is_reached_along_no_call(plan) -> None:
     fleet = """
 name: x
-gateway: {agents: [front], publish: 127.0.0.2}
+gateway: {agents: [front], publish: 127.0.0.2, tenants: {acme: {}}, tools: {lookup_entity: memory}}
 agents:
   front: {card: a.md, port: 8101, publish: false, depends_on: [back]}
   back: {card: a.md, port: 8102, publish: false}
+services:
+  memory: {module: memory, port: 8103}
 """
-    card = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n"}
-    made = document(plan(fleet, **card))
+    files = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n", "memory.py": "PALLAS_BIND = 1\n"}
+    made = document(plan(fleet, **files))
     gateway = made["services"]["gateway"]
     members = {
         name: {host for host in made["services"] if name in made["services"][host]["networks"]}
         for name in gateway["networks"]
     }
-    assert members == {"call.gateway.front": {"gateway", "front"}, "gateway.gateway": {"gateway", "registry"}}
+    assert members == {
+        "call.gateway.front": {"gateway", "front"},
+        "call.gateway.memory": {"gateway", "memory"},
+        "gateway.gateway": {"gateway", "registry"},
+    }
     assert [name for name in gateway["networks"] if not made["networks"][name].get("internal")] == ["gateway.gateway"]
     assert gateway["environment"]["PALLAS_LISTEN_ON"] == "from.registry"
     assert made["services"]["front"]["environment"]["PALLAS_LISTEN_ON"] == "from.gateway,from.registry"

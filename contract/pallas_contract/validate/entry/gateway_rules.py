@@ -33,6 +33,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     yield from _port(fleet, gateway, tree)
     yield from _agents(fleet, gateway, tree)
     yield from _tenants(gateway, tree)
+    yield from _tools(fleet, gateway, tree)
     address = addresses.bind_address(gateway.publish)
     beyond = not ip_address(address).is_loopback
     if beyond and not _asks(gateway):
@@ -106,6 +107,24 @@ def _tenants(gateway: Gateway, tree: Source) -> Iterator[Problem]:
                 if other != name or members.index(member) != index:
                     message = f"`{member}` is in tenant `{other}` already"
                     yield tree.problem(*path, key, index, message=message, hint="a caller has one tenant")
+
+
+def _tools(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per tool that no MCP service of the fleet can have, and one where there is no `/mcp` for them."""
+    if gateway.tools and not gateway.tenants:
+        hint = "add `tenants: {NAME: {}}`: each call of these tools names one"
+        yield tree.problem(_AT, "tools", message="needs `tenants`", hint=hint)
+    servers = sorted(name for name, service in fleet.services.items() if service.provides == "mcp")
+    for tool, name in gateway.tools.items():
+        if name in servers:
+            continue
+        message = f"there is no service `{name}`"
+        hint = Suggestions().hint(name, servers)
+        if name in fleet.services:
+            message = f"`{name}` is no MCP server: it has `provides: {fleet.services[name].provides}`"
+        elif name in fleet.agents:
+            message = f"`{name}` is an agent, and tools of the gateway are those of services"
+        yield tree.problem(_AT, "tools", tool, message=message, hint=hint)
 
 
 def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:

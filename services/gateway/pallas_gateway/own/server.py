@@ -1,4 +1,4 @@
-"""`/mcp` of the gateway on the SDK's low-level server: `ask_agent`, the agents as resources, and prompts (seed 002)."""
+"""`/mcp` of the gateway on the SDK's low-level server: the tools, resources and prompts of seed 002."""
 
 from __future__ import annotations
 
@@ -6,67 +6,36 @@ import asyncio
 import hashlib
 import json
 import re
-import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
 import mcp_types as t
-import structlog
 from mcp.server import Server
-from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_gateway.data_plane import message
-from pallas_gateway.data_plane.plane import TIMEOUT, Route, digest
-from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
-from pallas_gateway.own import agentlets, prompts, question
+from pallas_gateway.data_plane.plane import Route, digest
+from pallas_gateway.own import agentlets, arguments, peer, prompts, results
+from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agentlets import Agentlets
+from pallas_gateway.own.arguments import ASK, Arguments, AskAgent, CreateAgent, Tools
 from pallas_gateway.own.entrance import MAX_BODY
-from pallas_gateway.own.failures import Failed, invalid, invalid_arguments
-from pallas_gateway.own.question import Question
-from pallas_gateway.tenants import Allowance, Exceeded, Tenants
-from pallas_service.access.caller import Caller, caller
-from pallas_service.http.disconnect import HungUp, attended
+from pallas_gateway.own.failures import invalid
+from pallas_gateway.own.peer import Peer, ToolCall
+from pallas_gateway.tenants import Allowance
+from pallas_service.access.caller import caller
 
-Context = ServerRequestContext[Any, Any]
-log = structlog.get_logger(__name__)
-
-ASK = "ask_agent"
-_DEEPEST = 100
-"""Objects and arrays in each other of an answer that is sent as an object."""
 _JSON = "application/json"
 _TRACE = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-
-
-class AskAgent(BaseModel):
-    """Arguments of `ask_agent` (seed 002, Available Tools)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    agent_uri: str = Field(min_length=1, max_length=200, description="Agent identifier, as system-agents://list has it")
-    tenant_id: str = Field(min_length=1, max_length=64, description="Tenant scope: that of the token")
-    prompt: str = Field(min_length=1, description="User prompt for the agent")
-    user_id: str | None = Field(default=None, max_length=256, description="User identifier")
-    session_id: str | None = Field(default=None, max_length=256, description="Session to be continued")
-    model: str | None = Field(default=None, max_length=200, description="Not supported: an agent has its model")
-
-
-_SCHEMA = AskAgent.model_json_schema()
-_TOOL = t.Tool(name=ASK, description="Execute an agent-let with a user prompt.", input_schema=_SCHEMA)
 
 
 class OwnTools:
     """Handlers of the gateway's own server.
 
-    `routes` are the agents behind it by host name; a request has `timeout` seconds, or those of its tenant where they
-    are fewer.
+    `routes` are the agents behind it by host name, `services` those that have a tool of it, by the tool's name.
     """
 
     def __init__(
@@ -74,19 +43,18 @@ class OwnTools:
         fleet: ResolvedFleet,
         routes: Mapping[str, Route],
         client: aiohttp.ClientSession,
-        tenants: Tenants,
+        admission: Admission,
         *,
-        timeout: float = TIMEOUT,
-        watchers: Collection[Watcher] = (),
+        services: Mapping[str, Peer] | None = None,
         trace_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         self._version = fleet.version
-        self._routes = routes
+        self._agents = {host: Peer("agent", host, route) for host, route in routes.items()}
+        self._services = services or {}
         self._client = client
-        self._tenants = tenants
-        self._timeout = timeout
+        self._admission = admission
         self._agentlets = Agentlets(fleet, routes)
-        self._watchers = tuple(watchers)
+        self._tools = Tools((ASK, *sorted(self._services)))
         self._trace_id = trace_id
 
     def manager(self) -> StreamableHTTPSessionManager:
@@ -94,7 +62,7 @@ class OwnTools:
         server: Server[Any] = Server(
             names.GATEWAY,
             version=self._version,
-            get_tool_input_schema={ASK: _SCHEMA}.get,
+            get_tool_input_schema=self._tools.schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -113,7 +81,7 @@ class OwnTools:
         )
 
     async def _list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=[_TOOL])
+        return t.ListToolsResult(tools=self._tools.listed())
 
     async def _list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
         system = t.Resource(
@@ -142,7 +110,7 @@ class OwnTools:
         async def got() -> t.GetPromptResult:
             return prompts.get(params.name, params.arguments or {})
 
-        return await self._counted(ctx, "prompts/get", params.name, got)
+        return await self._admission.counted(ctx, "prompts/get", params.name, got)
 
     async def _read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
         async def read() -> t.ReadResourceResult:
@@ -153,153 +121,64 @@ class OwnTools:
             contents = t.TextResourceContents(uri=params.uri, mime_type=_JSON, text=text)
             return t.ReadResourceResult(contents=[contents])
 
-        return await self._counted(ctx, "resources/read", params.uri, read)
+        return await self._admission.counted(ctx, "resources/read", params.uri, read)
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        if params.name != ASK:
-            raise invalid("name", f"there is only {ASK}", f"Unknown tool: {params.name[:80]}")
-        try:
-            arguments = AskAgent.model_validate(params.arguments or {})
-        except ValidationError as error:
-            raise invalid_arguments(error) from None
-        if arguments.model is not None:
-            raise invalid("model", "no agent takes another model for a call")
+        read = self._tools.read(params.name, params.arguments or {})
 
-        async def asked() -> t.CallToolResult:
-            allowance = self._allowance(caller(ctx.request), arguments.tenant_id)
-            host = self._agentlets.find(arguments.agent_uri)
-            return await self._ask(ctx, arguments, allowance, host)
+        async def called() -> t.CallToolResult:
+            allowance = self._admission.allowance(caller(ctx.request), read.tenant_id)
+            if isinstance(read, AskAgent):
+                return await self._ask(ctx, read, allowance)
+            return await self._pass_on(ctx, params.name, read, allowance)
 
-        # what becomes of the call is said of the agent, where it is one
-        agent = names.slug(arguments.agent_uri.removeprefix(agentlets.SCHEME))
-        return await self._counted(
-            ctx,
-            "tools/call",
-            ASK,
-            asked,
-            tenant=arguments.tenant_id,
-            agent=agent if agent in self._routes else names.GATEWAY,
+        return await self._admission.counted(
+            ctx, "tools/call", params.name, called, tenant=read.tenant_id, agent=self._named(params.name, read)
         )
 
-    async def _ask(self, ctx: Context, arguments: AskAgent, allowance: Allowance, host: str) -> t.CallToolResult:
-        verified = caller(ctx.request)
+    def _named(self, tool: str, read: Arguments) -> str:
+        """Return the host name of what a call is about, where it is one: what becomes of the call is said of it."""
+        if not isinstance(read, AskAgent):
+            return self._services[tool].host
+        host = names.slug(read.agent_uri.removeprefix(agentlets.SCHEME))
+        return host if host in self._agents else names.GATEWAY
+
+    async def _ask(self, ctx: Context, read: AskAgent, allowance: Allowance) -> t.CallToolResult:
+        agent = self._agents[self._agentlets.find(read.agent_uri)]
         trace = self._trace(ctx)
-        handle = _handle(allowance.name, arguments) if arguments.session_id else ""
-        about = Question(arguments.prompt, handle, self._seconds(allowance))
-        answer = await question.ask(
-            self._client,
-            host,
-            self._routes[host],
-            about,
-            caller=digest(verified),
-            traceparent=f"00-{trace}-{self._trace_id()[:16]}-01",
+        handle = {"session_id": _handle(allowance.name, read)} if read.session_id else {}
+        call = ToolCall(
+            "send_message",
+            {"message": read.prompt} | handle,
+            self._admission.seconds(allowance),
+            self._traceparent(trace),
+            caller=digest(caller(ctx.request)),
         )
-        status = "error" if answer.failed else "success"
-        body = {"status": status, "response": _response(answer.text), "trace_id": trace, "model": None}
-        content = t.TextContent(type="text", text=json.dumps(body))
-        return t.CallToolResult(content=[content], structured_content=body, is_error=answer.failed)
+        return results.of_agent(await peer.ask(self._client, agent, call), trace)
 
-    def _seconds(self, allowance: Allowance) -> float:
-        return min(self._timeout, allowance.timeout)
+    async def _pass_on(self, ctx: Context, tool: str, read: Arguments, allowance: Allowance) -> t.CallToolResult:
+        """Return the result of a tool that a service has; it gets the arguments as they were checked."""
+        service = self._services[tool]
+        if isinstance(read, CreateAgent):
+            await asyncio.to_thread(arguments.check_schema, read.output_schema)
+        call = ToolCall(
+            tool,
+            read.model_dump(exclude_none=True),
+            self._admission.seconds(allowance),
+            self._traceparent(self._trace(ctx)),
+        )
+        return results.of_service(await peer.ask(self._client, service, call), read, service)
 
     def _trace(self, ctx: Context) -> str:
         header = ctx.request.headers.get("traceparent", "") if ctx.request is not None else ""
         match = _TRACE.fullmatch(header)
         return match[1] if match else self._trace_id()
 
-    def _allowance(self, verified: Caller | None, tenant: str) -> Allowance:
-        """Return the allowance of `tenant`, which must be that of the verified caller where there is one."""
-        allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
-        if allowance is None or allowance.name != tenant:
-            raise Failed("unknown_tenant", f"Tenant not found: {tenant}")
-        return allowance
-
-    async def _counted[T](
-        self,
-        ctx: Context,
-        method: str,
-        name: str,
-        work: Callable[[], Awaitable[T]],
-        *,
-        tenant: str = "",
-        agent: str = names.GATEWAY,
-    ) -> T:
-        """Return the result of `work` within the limits of the caller's tenant; watchers are told of it."""
-        verified = caller(ctx.request)
-        allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
-        call = Call(
-            agent,
-            verified.name if verified else "",
-            method,
-            name,
-            tenant=allowance.name if allowance else "",
-        )
-        started = time.perf_counter()
-        outcome: Outcome = "hung_up"
-        for watcher in self._watchers:
-            watcher.begin(call)
-        try:
-            result = await attended(ctx.request, self._limited(allowance, verified, tenant, work))
-            outcome = "answered"
-            return result
-        except Failed as failure:
-            outcome = failure.reason
-            raise
-        except MCPError as error:
-            outcome = "hung_up" if isinstance(error, HungUp) else "malformed"
-            raise
-        except Exception:
-            outcome = "failed"
-            log.exception("own tool failed", method=method, agent=agent)
-            # its text is about our insides, and for the log
-            raise Failed("failed", "the gateway could not answer") from None
-        finally:
-            record = Record(call, outcome, 200, time.perf_counter() - started)
-            for watcher in self._watchers:
-                watcher.end(record)
-
-    async def _limited[T](
-        self, allowance: Allowance | None, verified: Caller | None, tenant: str, work: Callable[[], Awaitable[T]]
-    ) -> T:
-        if allowance is None:
-            if verified or tenant:
-                raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found")
-            return await work()  # nobody is asked for a token, and lists are the same for all
-        seconds = self._seconds(allowance)
-        try:
-            with allowance.used():
-                async with asyncio.timeout(seconds) as deadline:
-                    return await work()
-        except Exceeded as error:
-            raise Failed(error.reason, f"Rate limit exceeded: {error}", error.retry_after) from None
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
+    def _traceparent(self, trace: str) -> str:
+        return f"00-{trace}-{self._trace_id()[:16]}-01"
 
 
-def _handle(tenant: str, arguments: AskAgent) -> str:
+def _handle(tenant: str, read: AskAgent) -> str:
     """Return the agent's handle of a conversation: another one for each tenant and user."""
-    parts = json.dumps([tenant, arguments.user_id, arguments.session_id])
+    parts = json.dumps([tenant, read.user_id, read.session_id])
     return hashlib.sha256(parts.encode()).hexdigest()
-
-
-def _response(text: str) -> dict[str, Any]:
-    """Return the answer of an agent as an object: its own where it is one in JSON, which can be sent as that."""
-    if text.lstrip()[:1] == "{" and not message.has_more_values(text.encode(), message.MOST_VALUES):
-        with suppress(ValueError, RecursionError):
-            body = json.loads(text)
-            # no NaN, which no JSON has, and no half of a surrogate pair, which has no form in UTF-8
-            json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
-            if _is_flat(body):
-                return dict(body)
-    return {"answer": text}
-
-
-def _is_flat(body: Any) -> bool:
-    """Return whether nothing stands deeper than `_DEEPEST` in it: what writes the answer does not follow for ever."""
-    layer = [body]
-    for _ in range(_DEEPEST):
-        layer = [value for parent in layer for value in (parent.values() if isinstance(parent, dict) else parent)]
-        layer = [value for value in layer if isinstance(value, dict | list)]
-    return not layer

@@ -100,7 +100,7 @@ def _told(member: Member, fleet: ResolvedFleet) -> str:
     if member.kind == "agent":
         told.append(repr(fleet.agents[member.name]))
     elif member.kind == "gateway":
-        told.append(repr((fleet.gateway, sorted(fleet.agents.items()))))
+        told.append(repr((fleet.gateway, sorted(fleet.agents.items()), sorted(fleet.services.items()))))
     elif member.kind == "service":
         told.append(repr(fleet.services[member.name]))
     # Secrets are in there; nobody needs to be able to read them here.

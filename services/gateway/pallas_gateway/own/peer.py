@@ -1,11 +1,12 @@
-"""One question to an agent behind the gateway: its tool `send_message`, in the stateless era."""
+"""One call of a tool of an agent or service behind the gateway, in the stateless era."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 
@@ -15,37 +16,52 @@ from pallas_gateway.data_plane import headers, message, upstream
 from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.own.failures import Failed
 
-_TOOL = "send_message"
 _CLIENT = {"name": "pallas-gateway", "version": __version__}
 MOST = 4 << 20
 """Bytes of an answer."""
 _LARGE = 256 << 10
 """Bytes of an answer from which on it is not read in the event loop."""
 _SHOWN = 200
-"""Characters of an agent's error that are shown."""
+"""Characters of a peer's error that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A message, in the conversation `handle` where that is not empty, with `seconds` left for it."""
+class Peer:
+    """A member of the fleet behind the gateway."""
 
-    text: str
-    handle: str
+    kind: Literal["agent", "service"]
+    host: str
+    route: Route
+
+    def __str__(self) -> str:
+        return f"{self.kind} `{self.host}`"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call with `seconds` left for it. `caller` is the digest of the verified caller, empty where none goes along."""
+
+    tool: str
+    arguments: Mapping[str, Any]
     seconds: float
+    traceparent: str
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The text of an agent, which has a form in UTF-8; `failed` where it is the reason why there is no other."""
+    """The texts of a tool's result in one, which has a form in UTF-8, and the object beside it.
+
+    `failed` says that the text is the reason why there is no other.
+    """
 
     text: str
     failed: bool
+    structured: dict[str, Any] | None = None
 
 
-async def ask(
-    client: aiohttp.ClientSession, host: str, route: Route, question: Question, *, caller: str, traceparent: str
-) -> Answer:
-    """Return the answer of agent `host`; `caller` is the digest of the verified caller.
+async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall) -> Answer:
+    """Return the answer of `peer`.
 
     Raises:
         Failed: there is none.
@@ -55,54 +71,58 @@ async def ask(
         (b"content-type", b"application/json"),
         (b"mcp-protocol-version", MODERN.encode()),
         (b"mcp-method", b"tools/call"),
-        (b"mcp-name", _TOOL.encode()),
-        (b"traceparent", traceparent.encode()),
+        (b"mcp-name", call.tool.encode()),
+        (b"traceparent", call.traceparent.encode()),
     ]
-    body = upstream.Outgoing(_request(question), lambda: None)
-    passed = headers.for_agent(head, token=route.token, caller=caller)
+    body = upstream.Outgoing(_request(call), lambda: None)
+    passed = headers.for_agent(head, token=peer.route.token, caller=call.caller)
     try:
-        async with upstream.exchange(client, "POST", route.url, headers=passed, body=body) as response:
+        async with upstream.exchange(client, "POST", peer.route.url, headers=passed, body=body) as response:
             if response.status in (401, 403):
-                raise Failed("not_admitted", f"agent `{host}` does not admit the gateway")
+                raise Failed("not_admitted", f"{peer} does not admit the gateway")
             data = bytearray()
             async for piece in upstream.pieces(response):
                 data += piece
                 if len(data) > MOST:
-                    raise Failed("failed", f"agent `{host}` answers more than {MOST} bytes")
+                    raise Failed("failed", f"{peer} answers more than {MOST} bytes")
     except upstream.Unreachable as error:
-        raise Failed("unreachable", f"agent `{host}` {error}") from None
+        raise Failed("unreachable", f"{peer} {error}") from None
     except upstream.Interrupted as error:
-        raise Failed("interrupted", f"agent `{host}` broke off its answer: it {error}") from None
+        raise Failed("interrupted", f"{peer} broke off its answer: it {error}") from None
     if len(data) <= _LARGE:
-        return _answer(bytes(data), host)
-    return await asyncio.to_thread(_answer, bytes(data), host)
+        return _answer(bytes(data), peer)
+    return await asyncio.to_thread(_answer, bytes(data), peer)
 
 
-def _request(question: Question) -> bytes:
-    arguments = {"message": question.text} | ({"session_id": question.handle} if question.handle else {})
+def _request(call: ToolCall) -> bytes:
     meta = {
         f"{META}protocolVersion": MODERN,
         f"{META}clientCapabilities": {},
         f"{META}clientInfo": _CLIENT,
-        names.META_SECONDS: f"{question.seconds:g}",
+        names.META_SECONDS: f"{call.seconds:g}",
     }
-    params = {"name": _TOOL, "arguments": arguments, "_meta": meta}
+    params = {"name": call.tool, "arguments": call.arguments, "_meta": meta}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
 
 
-def _answer(data: bytes, host: str) -> Answer:
+def _answer(data: bytes, peer: Peer) -> Answer:
     if message.has_more_values(data, message.MOST_VALUES):
-        raise Failed("failed", f"agent `{host}` answers more than {message.MOST_VALUES} values")
+        raise Failed("failed", f"{peer} answers more than {message.MOST_VALUES} values")
     reply = _reply(data)
     result = reply.get("result")
     if isinstance(result, dict) and isinstance(result.get("content"), list):
         blocks = [block for block in result["content"] if isinstance(block, dict)]
         texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
-        return Answer(_text("\n".join(texts)), failed=bool(result.get("isError")))
+        structured = result.get("structuredContent")
+        return Answer(
+            _text("\n".join(texts)),
+            failed=bool(result.get("isError")),
+            structured=structured if isinstance(structured, dict) else None,
+        )
     error = reply.get("error")
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return Answer(_text(error["message"][:_SHOWN]), failed=True)
-    raise Failed("failed", f"agent `{host}` gives no answer of MCP")
+    raise Failed("failed", f"{peer} gives no answer of MCP")
 
 
 def _text(text: str) -> str:

@@ -1,0 +1,110 @@
+"""Requests to `/mcp` within the limits of their tenant; watchers are told of each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import structlog
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from pallas_contract import names
+from pallas_gateway.data_plane.plane import TIMEOUT
+from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
+from pallas_gateway.own.failures import Failed
+from pallas_gateway.tenants import Allowance, Exceeded, Tenants
+from pallas_service.access.caller import Caller, caller
+from pallas_service.http.disconnect import HungUp, attended
+
+Context = ServerRequestContext[Any, Any]
+log = structlog.get_logger(__name__)
+
+
+class Admission:
+    """The limits of all tenants; a request has `timeout` seconds, or those of its tenant where they are fewer."""
+
+    def __init__(self, tenants: Tenants, timeout: float = TIMEOUT, watchers: Collection[Watcher] = ()) -> None:
+        self._tenants = tenants
+        self._timeout = timeout
+        self._watchers = tuple(watchers)
+
+    def seconds(self, allowance: Allowance) -> float:
+        """Return how long a request of this tenant may take."""
+        return min(self._timeout, allowance.timeout)
+
+    def allowance(self, verified: Caller | None, tenant: str) -> Allowance:
+        """Return the allowance of `tenant`, which must be that of the verified caller where there is one.
+
+        Raises:
+            Failed: it is not, or there is none of that name.
+        """
+        allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
+        if allowance is None or allowance.name != tenant:
+            raise Failed("unknown_tenant", f"Tenant not found: {tenant}")
+        return allowance
+
+    async def counted[T](
+        self,
+        ctx: Context,
+        method: str,
+        name: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        tenant: str = "",
+        agent: str = names.GATEWAY,
+    ) -> T:
+        """Return the result of `work` within the limits of the caller's tenant; watchers are told of it."""
+        verified = caller(ctx.request)
+        allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
+        call = Call(
+            agent,
+            verified.name if verified else "",
+            method,
+            name,
+            tenant=allowance.name if allowance else "",
+        )
+        started = time.perf_counter()
+        outcome: Outcome = "hung_up"
+        for watcher in self._watchers:
+            watcher.begin(call)
+        try:
+            result = await attended(ctx.request, self._limited(allowance, verified, tenant, work))
+            outcome = "answered"
+            return result
+        except Failed as failure:
+            outcome = failure.reason
+            raise
+        except MCPError as error:
+            outcome = "hung_up" if isinstance(error, HungUp) else "malformed"
+            raise
+        except Exception:
+            outcome = "failed"
+            log.exception("own tool failed", method=method, agent=agent)
+            # its text is about our insides, and for the log
+            raise Failed("failed", "the gateway could not answer") from None
+        finally:
+            record = Record(call, outcome, 200, time.perf_counter() - started)
+            for watcher in self._watchers:
+                watcher.end(record)
+
+    async def _limited[T](
+        self, allowance: Allowance | None, verified: Caller | None, tenant: str, work: Callable[[], Awaitable[T]]
+    ) -> T:
+        if allowance is None:
+            if verified or tenant:
+                raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found")
+            return await work()  # nobody is asked for a token, and lists are the same for all
+        seconds = self.seconds(allowance)
+        try:
+            with allowance.used():
+                async with asyncio.timeout(seconds) as deadline:
+                    return await work()
+        except Exceeded as error:
+            raise Failed(error.reason, f"Rate limit exceeded: {error}", error.retry_after) from None
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
