@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from pallas_contract.codes import Code
 
 Level = Literal["error", "warning"]
 
@@ -25,17 +27,18 @@ class Where:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing to tell the user; `level` decides whether it stops the run."""
+    """One thing to tell the user; `level` decides whether it stops the run, `code` names the rule for ever."""
 
     where: Where
     message: str
     hint: str = ""
     level: Level = "error"
+    code: Code = field(kw_only=True)
 
     def __str__(self) -> str:
         prefix = "warning: " if self.level == "warning" else ""
         hint = f"\n    {printable(self.hint)}" if self.hint else ""
-        return f"{prefix}{printable(str(self.where))}: {printable(self.message)}{hint}"
+        return f"{prefix}{printable(str(self.where))}: {printable(self.message)} [{self.code}]{hint}"
 
 
 def printable(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where, refuse_errors
 from pallas_gen.output.drift import Drift, drift
 from pallas_gen.plan import LISTENING, Plan, Workload
@@ -61,13 +62,15 @@ def verify(
         elif required:
             where = Where(_display(folder / target.files[0]))
             hint = f"run `{command(target, ())}`"
-            report.problems.append(Problem(where, "was never written, or is lost", hint))
+            report.problems.append(Problem(where, "was never written, or is lost", hint, code=Code.NEVER_WRITTEN))
         elif target.read_back:  # a Dockerfile or a dashboard that nobody wanted is no news
             report.absent.append(target)
     if not report.checked and not required:
         commands = " or ".join(f"`{command(target, ())}`" for target in report.absent)
         where = Where(_display((output or loaded.folder).resolve()))
-        report.problems.append(Problem(where, "nothing to compare: no target was written", f"run {commands}"))
+        report.problems.append(
+            Problem(where, "nothing to compare: no target was written", f"run {commands}", code=Code.NOTHING_TO_COMPARE)
+        )
     return report
 
 
@@ -86,16 +89,16 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
             yield _drift_problem(entry, context.output, rewrite)
     for path, difference in stale.items():
         message = f"{difference} since {_display(context.output / target.files[0])} was written"
-        yield Problem(Where(_display(context.loaded.folder / path)), message, f"run `{rewrite}`")
+        yield Problem(Where(_display(context.loaded.folder / path)), message, f"run `{rewrite}`", code=Code.OUT_OF_DATE)
     if target.read_back:
         path = _display(context.output / target.files[0])
         try:
             yield from differences(context.plan, target.read_back(context), path)
         except Unreadable as error:
-            yield Problem(Where(path, error.line, error.column), str(error), error.hint)
+            yield Problem(Where(path, error.line, error.column), str(error), error.hint, code=Code.NOT_READ_BACK)
         except _UNREADABLE as error:
             message = f"cannot be read back as pallas-gen writes it ({type(error).__name__}: {error})"
-            yield Problem(Where(path), message, f"`{rewrite} --diff` shows the change")
+            yield Problem(Where(path), message, f"`{rewrite} --diff` shows the change", code=Code.NOT_READ_BACK)
 
 
 def _stale(target: Target, context: RenderContext) -> Mapping[str, str]:
@@ -114,7 +117,7 @@ def _drift_problem(entry: Drift, folder: Path, rewrite: str) -> Problem:
         "leftover": "remove it",
         "foreign": "remove it, or keep it elsewhere",
     }
-    return Problem(where, _DRIFT[entry.kind], hints.get(entry.kind, f"run `{rewrite}`"))
+    return Problem(where, _DRIFT[entry.kind], hints.get(entry.kind, f"run `{rewrite}`"), code=Code.FILE_DIFFERS)
 
 
 def _display(path: Path) -> str:
@@ -125,7 +128,11 @@ def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str)
     """Yield everything in which what was read back at `path` is not the plan."""
     hosts = {workload.host for workload in plan.workloads}
     for host in sorted(hosts ^ observed.keys()):
-        yield Problem(Where(path, field=host), "is not in the plan" if host in observed else "is missing")
+        yield Problem(
+            Where(path, field=host),
+            "is not in the plan" if host in observed else "is missing",
+            code=Code.WORKLOAD_DIFFERS,
+        )
     for workload in plan.workloads:
         if workload.host in observed:
             actual = observed[workload.host]
@@ -135,7 +142,7 @@ def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str)
                 plan_value = getattr(desired, name)
                 if value != plan_value:
                     where = Where(path, field=f"{workload.host}.{name}")
-                    yield Problem(where, f"is {value!r}, and {plan_value!r} in the plan")
+                    yield Problem(where, f"is {value!r}, and {plan_value!r} in the plan", code=Code.WORKLOAD_DIFFERS)
 
 
 def planned(plan: Plan, workload: Workload) -> ObservedWorkload:

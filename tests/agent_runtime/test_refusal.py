@@ -11,17 +11,18 @@ import httpx
 import pytest
 
 from pallas_agent_runtime import cli, refusal
+from pallas_contract.codes import Code
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe.probe import Result, Target, probe
 from pallas_contract.problems import Problem, Where
 from tests.ports import free_port
 
 PROBLEMS = [
-    Problem(Where("agents.yaml", 9, 3), "second"),
-    Problem(Where("agents.yaml", 5, 11), "`agents.x` cannot be imported", "install it"),
-    Problem(Where("agents.yaml", 1, 1), "a remark", level="warning"),
+    Problem(Where("agents.yaml", 9, 3), "second", code=Code.WRONG_VALUE),
+    Problem(Where("agents.yaml", 5, 11), "`agents.x` cannot be imported", "install it", code=Code.CODE_FAILS),
+    Problem(Where("agents.yaml", 1, 1), "a remark", level="warning", code=Code.LOW_PORT),
 ]
-MESSAGE = "agents.yaml:5:11: `agents.x` cannot be imported"
+MESSAGE = "agents.yaml:5:11: `agents.x` cannot be imported [PAL223]"
 
 
 @pytest.fixture

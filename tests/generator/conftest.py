@@ -10,6 +10,7 @@ import pytest
 from pallas_gen import cli
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import load
+from tests.problem_lines import without_codes
 
 Make = Callable[..., Path]
 
@@ -36,14 +37,14 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Call the command line; returns (exit code, stdout, stderr)."""
+    """Call the command line; returns (exit code, stdout, stderr without the codes of problems)."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["pallas-gen", *arguments])
         with pytest.raises(SystemExit) as exit_:
             cli.main()
         output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
+        return int(exit_.value.code or 0), output.out, without_codes(output.err)
 
     return call
 

@@ -39,6 +39,7 @@ HEAVY = frozenset(
 DECLARATIONS = frozenset(
     {
         "pallas_contract",
+        "pallas_contract.codes",
         "pallas_contract.names",
         "pallas_contract.problems",
         "pallas_gen",
@@ -66,6 +67,7 @@ FLEET_FILE = frozenset({"pallas_contract.fleet", "pallas_contract.fleet.source"}
 PROGRAMS = frozenset(
     {
         "pallas_contract",
+        "pallas_contract.codes",
         "pallas_contract.names",
         "pallas_contract.problems",
         "pallas_service",

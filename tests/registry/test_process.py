@@ -18,6 +18,7 @@ from pallas_registry.__main__ import command, main
 from pallas_registry.catalogue.catalogue import PATH
 from pallas_service import extras
 from tests.ports import free_port
+from tests.problem_lines import without_codes
 from tests.registry.processes import DEADLINE, registry, until
 
 
@@ -31,7 +32,7 @@ async def test_what_the_user_wrote_is_answered_with_all_problems_and_2(folder: P
     (folder / "agents.yaml").write_text("name: demo\nagents: {harper: {module: a, prt: 1}}\n")
     code, out, err = await ended(folder)
     assert (code, out) == (2, "")
-    assert "agents.yaml:2:30 agents.harper.prt: unknown key\n    did you mean `port`?" in err
+    assert "agents.yaml:2:30 agents.harper.prt: unknown key [PAL101]\n    did you mean `port`?" in err
     assert "agents.harper.port: is required" in err
     assert "Traceback" not in err
 
@@ -43,7 +44,7 @@ def run(monkeypatch, capsys, folder: Path) -> Callable[..., tuple[int, str]]:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     def run(**env: str) -> tuple[int, str]:
-        return main(env), capsys.readouterr().err
+        return main(env), without_codes(capsys.readouterr().err)
 
     return run
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pallas_contract import __version__
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import program
 
@@ -28,9 +29,9 @@ def test_the_exit_code_is_that_of_what_was_served() -> None:
 
 
 def test_what_the_user_wrote_is_2_with_every_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    problems = [Problem(Where("agents.yaml", 1, 1), text) for text in ("one", "two")]
+    problems = [Problem(Where("agents.yaml", 1, 1), text, code=Code.WRONG_VALUE) for text in ("one", "two")]
     assert program.run("p", lambda: raising(Refused(problems))) == 2
-    assert capsys.readouterr().err == "agents.yaml:1:1: one\nagents.yaml:1:1: two\n"
+    assert capsys.readouterr().err == "agents.yaml:1:1: one [PAL103]\nagents.yaml:1:1: two [PAL103]\n"
 
 
 def test_the_world_is_1_with_the_name_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pallas_cli.project import additions, init, insertion
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files, source
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -44,7 +45,7 @@ def run(options: Namespace) -> int:
     """
     if not names.is_name(options.name):
         hint = f"at most {names.MAX_NAME} of a to z, 0 to 9, `-` and `_`, beginning with a letter"
-        raise Refused([Problem(Where(options.name), "is no name of a member", hint)])
+        raise Refused([Problem(Where(options.name), "is no name of a member", hint, code=Code.NOT_A_MEMBER_NAME)])
     file = Path(os.path.realpath(options.file))
     fleet, tree, _ = load.load(file)
     _refuse_present(fleet, tree, options.name)
@@ -82,7 +83,9 @@ def _service(options: Namespace, fleet: ResolvedFleet, file: Path) -> Addition:
     use = f"put `{name}` into `depends_on` of an agent, and into its `servers`"
     if options.image:
         if not options.port:
-            raise Refused([Problem(Where("--image"), "needs --port: where it listens in its container")])
+            raise Refused(
+                [Problem(Where("--image"), "needs --port: where it listens in its container", code=Code.MISSING_OPTION)]
+            )
         entry = {"image": options.image, "port": options.port}
         return Addition(file, ("services",), name, entry, f"{use}; docs/services.md has its other keys")
     module = additions.identifier(name)
@@ -102,7 +105,7 @@ def _server(options: Namespace, folder: Path) -> Addition:
     if options.command is not None:
         if not options.command:
             hint = "write it last: `--command npx -y mcp-files`"
-            raise Refused([Problem(Where("--command"), "names no program", hint)])
+            raise Refused([Problem(Where("--command"), "names no program", hint, code=Code.MISSING_OPTION)])
         entry = {"command": options.command[0], "args": options.command[1:]}
     if file.is_file():
         tree = source.read(file)
@@ -122,7 +125,16 @@ def _servers(tree: Source) -> Mapping[str, Any]:
     for depth in range(len(_SERVERS) + 1):
         value = {} if value is None else value
         if not isinstance(value, Mapping):
-            raise Refused([tree.problem(*_SERVERS[:depth], message="must be a mapping", hint="nothing was changed")])
+            raise Refused(
+                [
+                    tree.problem(
+                        *_SERVERS[:depth],
+                        message="must be a mapping",
+                        hint="nothing was changed",
+                        code=Code.CONFIG_SHAPE,
+                    )
+                ]
+            )
         if depth < len(_SERVERS):
             value = value.get(_SERVERS[depth])
     servers: Mapping[str, Any] = value
@@ -154,7 +166,9 @@ def _refuse_present(fleet: ResolvedFleet, tree: Source, name: str) -> None:
 
 
 def _taken(problem: Any, path: tuple[str, ...]) -> Problem:
-    taken: Problem = problem(*path, message="is there already", hint="nothing was changed; choose another name")
+    taken: Problem = problem(
+        *path, message="is there already", hint="nothing was changed; choose another name", code=Code.ALREADY_THERE
+    )
     return taken
 
 
@@ -173,7 +187,7 @@ def _changed(addition: Addition) -> tuple[str | None, str]:
         block = "\n".join(insertion.lines(addition.name, addition.entry, 0))
         where = Where(addition.file.name, field=".".join(addition.path))
         message = f"no place for `{addition.name}` could be found that leaves the rest as it is"
-        raise Refused([Problem(where, message, f"write it yourself:\n{block}")]) from None
+        raise Refused([Problem(where, message, f"write it yourself:\n{block}", code=Code.CANNOT_INSERT)]) from None
 
 
 def _write(addition: Addition, before: str | None, after: str) -> None:
@@ -199,7 +213,16 @@ def _replace(file: Path, before: str | None, after: str) -> None:
     file = Path(os.path.realpath(file))  # a link stays one
     current = file.read_bytes().decode("utf-8", "replace") if file.is_file() else None
     if current != before:
-        raise Refused([Problem(Where(name), "has been changed meanwhile", "nothing was changed; once more")])
+        raise Refused(
+            [
+                Problem(
+                    Where(name),
+                    "has been changed meanwhile",
+                    "nothing was changed; once more",
+                    code=Code.CHANGED_MEANWHILE,
+                )
+            ]
+        )
     descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with open(descriptor, "wb") as beside:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from pallas_cli.project import examples, starter
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import extras
 
@@ -79,7 +80,9 @@ def refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
     hint = "nothing was written: choose another name or folder"
     present = [path for path in sorted(files) if (folder / path).exists() or (folder / path).is_symlink()]
     if present:
-        raise Refused([Problem(Where(str(folder / path)), "is there already", hint) for path in present])
+        raise Refused(
+            [Problem(Where(str(folder / path)), "is there already", hint, code=Code.ALREADY_THERE) for path in present]
+        )
 
 
 def _next(folder: Path, agent: str, message: str) -> Iterable[str]:

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from pallas_cli.running import catalogue, kubernetes
 from pallas_cli.running.catalogue import Member, NoRegistry
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import source
 from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem, Refused, Where
@@ -84,7 +85,14 @@ def http_url(text: str, where: str, example: str) -> SplitResult:
         fits = False
     if not fits:
         raise Refused(
-            [Problem(Where(where), f"{masking.masked(text)[:200]!r} is no http(s) URL", f"write it as {example}")]
+            [
+                Problem(
+                    Where(where),
+                    f"{masking.masked(text)[:200]!r} is no http(s) URL",
+                    f"write it as {example}",
+                    code=Code.NOT_A_URL,
+                )
+            ]
         )
     return parts
 
@@ -92,5 +100,5 @@ def http_url(text: str, where: str, example: str) -> SplitResult:
 def _url(text: str, where: str) -> str:
     if http_url(text, where, _EXAMPLE).username:
         problem = f"{masking.masked(text)[:200]!r} is no http(s) URL without a user"
-        raise Refused([Problem(Where(where), problem, f"write it as {_EXAMPLE}")])
+        raise Refused([Problem(Where(where), problem, f"write it as {_EXAMPLE}", code=Code.NOT_A_URL)])
     return text

@@ -12,6 +12,7 @@ from pathlib import Path
 from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.launch import run_files
 from pallas_contract.launch.run_files import RunFiles
 from pallas_contract.problems import Problem, Refused, Where
@@ -101,4 +102,6 @@ def _chosen(every: Iterator[str], name: str | None, log: Path) -> Iterator[str]:
             yield line
     if not matched:
         hint = f"{log} has lines of {', '.join(sorted(members))}" if members else f"{log} is empty"
-        raise Refused([Problem(Where(name), "has printed nothing, or there is no such member", hint)])
+        raise Refused(
+            [Problem(Where(name), "has printed nothing, or there is no such member", hint, code=Code.NO_SUCH_LOG)]
+        )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
+from pallas_contract.codes import Code
 from pallas_contract.launch import run_files
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -29,7 +30,16 @@ def run(options: Namespace) -> int:
     """
     if options.namespace:
         hint = f"take it away: helm uninstall RELEASE --namespace {options.namespace}"
-        raise Refused([Problem(Where("-n"), "a release is not stopped from here: it belongs to Helm", hint)])
+        raise Refused(
+            [
+                Problem(
+                    Where("-n"),
+                    "a release is not stopped from here: it belongs to Helm",
+                    hint,
+                    code=Code.RELEASE_NOT_STOPPED,
+                )
+            ]
+        )
     running = target.find(options.file)
     if running is None:
         sys.stdout.write(f"{options.file}: this fleet does not run here\n")

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from pallas_cli.running import kubernetes, locate
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 
 _EXAMPLE = "http://127.0.0.1:24201/mcp"
@@ -39,11 +40,17 @@ def _listed(agent: str, registry: str) -> str:
     if member is None:
         close = get_close_matches(names.slug(agent), agents, n=1)
         hint = f"did you mean `{close[0]}`?" if close else f"the registry has {', '.join(sorted(agents)) or 'none'}"
-        raise Refused([Problem(Where(agent), f"the registry at {registry} has no agent of this name", hint)])
+        raise Refused(
+            [
+                Problem(
+                    Where(agent), f"the registry at {registry} has no agent of this name", hint, code=Code.NO_SUCH_AGENT
+                )
+            ]
+        )
     if not member.url:
         hint = (
             "publish it (`publish: true` in agents.yaml; with replicas `public_url` too), or ask an agent that calls it"
         )
-        raise Refused([Problem(Where(agent), "publishes no address", hint)])
+        raise Refused([Problem(Where(agent), "publishes no address", hint, code=Code.NO_ADDRESS)])
     locate.http_url(member.url, agent, _EXAMPLE)
     return member.url

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 
 MIME_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -27,12 +28,20 @@ def images(files: Iterable[Path]) -> list[dict[str, str]]:
         mime_type, _ = mimetypes.guess_type(file.name)
         if mime_type not in MIME_TYPES:
             known = ", ".join(kind.removeprefix("image/") for kind in MIME_TYPES)
-            problems.append(Problem(Where(str(file)), "is no image that agents take", f"by its suffix: {known}"))
+            problems.append(
+                Problem(
+                    Where(str(file)), "is no image that agents take", f"by its suffix: {known}", code=Code.NOT_AN_IMAGE
+                )
+            )
             continue
         try:
             loaded.append({"data": base64.b64encode(file.read_bytes()).decode(), "mime_type": mime_type})
         except OSError as error:
-            problems.append(Problem(Where(str(file)), f"cannot be read: {(error.strerror or '').lower()}"))
+            problems.append(
+                Problem(
+                    Where(str(file)), f"cannot be read: {(error.strerror or '').lower()}", code=Code.UNREADABLE_INPUT
+                )
+            )
     if problems:
         raise Refused(problems)
     return loaded
@@ -48,7 +57,9 @@ def read(source: Callable[[], str]) -> str:
         return source()
     except UnicodeDecodeError as error:
         hint = f"convert it: iconv -f ENCODING -t {error.encoding}"
-        raise Refused([Problem(Where("standard input"), f"is no text in {error.encoding}", hint)]) from None
+        raise Refused(
+            [Problem(Where("standard input"), f"is no text in {error.encoding}", hint, code=Code.UNREADABLE_INPUT)]
+        ) from None
 
 
 def token(file: Path | None) -> str | None:
@@ -61,10 +72,12 @@ def token(file: Path | None) -> str | None:
     try:
         text = file.read_text("utf-8", errors="replace") if file else os.environ.get(names.ENV_TOKEN, "")
     except OSError as error:
-        raise Refused([Problem(Where(where), f"cannot be read: {(error.strerror or '').lower()}")]) from None
+        raise Refused(
+            [Problem(Where(where), f"cannot be read: {(error.strerror or '').lower()}", code=Code.UNREADABLE_INPUT)]
+        ) from None
     text = text.strip()
     if not text and file is None:
         return None
     if not text or not text.isascii() or not text.isprintable():
-        raise Refused([Problem(Where(where), "holds no token: one line of ASCII")])
+        raise Refused([Problem(Where(where), "holds no token: one line of ASCII", code=Code.NO_TOKEN)])
     return text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import VARIABLE
@@ -37,7 +38,9 @@ def parse(text: str, *, name: str) -> Card:
     frontmatter, body = (text, "") if path.suffix.lower() in _YAML else _split(text, name)
     keys = source.parse(frontmatter, name=name)
     if not isinstance(keys.data, Mapping):
-        raise Refused([keys.problem(message="must be a mapping with keys such as `type` and `servers`")])
+        raise Refused(
+            [keys.problem(message="must be a mapping with keys such as `type` and `servers`", code=Code.NOT_A_CARD)]
+        )
     return Card(keys, body, _agent(keys, path))
 
 
@@ -50,7 +53,7 @@ def _split(text: str, name: str) -> tuple[str, str]:
             if lines[end].strip() == _FENCE:
                 return "\n" * (start + 1) + "\n".join(lines[start + 1 : end]), "\n".join(lines[end + 1 :])
     hint = "begin it with `---`, a line `type: agent`, and `---` again; the instruction follows"
-    raise Refused([Problem(Where(name, 1, 1), "has no frontmatter", hint)])
+    raise Refused([Problem(Where(name, 1, 1), "has no frontmatter", hint, code=Code.NOT_A_CARD)])
 
 
 def _agent(keys: Source, path: PurePosixPath) -> Definition:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import literals
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.problems import Problem, Refused, Where
@@ -49,9 +50,9 @@ def parse(text: str, *, name: str, package: tuple[str, ...] = ()) -> Module:
         tree = ast.parse(text, filename=name)
     except SyntaxError as error:
         where = Where(name, error.lineno or 1, error.offset or 1)
-        raise Refused([Problem(where, f"is not Python: {error.msg}")]) from None
+        raise Refused([Problem(where, f"is not Python: {error.msg}", code=Code.NOT_PYTHON)]) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Refused([Problem(Where(name), f"is not Python: {error}")]) from None
+        raise Refused([Problem(Where(name), f"is not Python: {error}", code=Code.NOT_PYTHON)]) from None
     reader = _Reader(name, tree)
     agents = tuple(reader.agents())
     return Module(
@@ -145,7 +146,7 @@ class _Reader:
         """Yield a warning per call that adds agents from elsewhere."""
         for call, method in self._calls(LOADERS):
             message = f"`{method}` adds agents from elsewhere"
-            yield Problem(self.where(call), message, level="warning")
+            yield Problem(self.where(call), message, level="warning", code=Code.AGENTS_FROM_ELSEWHERE)
 
 
 def _called(node: ast.expr | None) -> str:
@@ -160,7 +161,13 @@ def _called(node: ast.expr | None) -> str:
 def _unclear(agent: Definition) -> Iterator[Problem]:
     if agent.servers is None:
         hint = 'write them out: servers=["search", "files"]'
-        yield Problem(agent.where_of("servers"), "`servers` is no list of literal names", hint, "warning")
+        yield Problem(
+            agent.where_of("servers"),
+            "`servers` is no list of literal names",
+            hint,
+            "warning",
+            code=Code.SERVERS_NOT_LITERAL,
+        )
 
 
 def _imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

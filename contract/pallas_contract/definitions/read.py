@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import card, module
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.definitions.module import Module
@@ -81,9 +82,13 @@ def is_local(name: str, text_of: TextOf) -> bool:
 
 
 def _absent(name: str) -> Problem:
-    return Problem(Where(name), "is not in the project folder", level="warning")
+    return Problem(Where(name), "is not in the project folder", level="warning", code=Code.FILE_NOT_IN_PROJECT)
 
 
 def _unclear_card(unclear: bool, where: Where) -> tuple[Problem, ...]:
     hint = "write them out: `servers: [search, files]`"
-    return (Problem(where, "`servers` is no list of literal names", hint, "warning"),) if unclear else ()
+    return (
+        (Problem(where, "`servers` is no list of literal names", hint, "warning", code=Code.SERVERS_NOT_LITERAL),)
+        if unclear
+        else ()
+    )

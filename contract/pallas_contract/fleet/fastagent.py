@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files, providers, source
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
@@ -127,7 +128,7 @@ def _default_model(trees: Iterable[Source], problems: list[Problem]) -> tuple[st
     for tree in trees:
         written = tree.data.get("default_model") or ""
         if not isinstance(written, str):
-            problems.append(tree.problem("default_model", message="must be text: `provider.model`"))
+            problems.append(_misshapen(tree, "default_model", message="must be text: `provider.model`"))
         elif written:
             model = written
             position = tree.where("default_model")
@@ -170,7 +171,7 @@ def _mapping(path: Path | None) -> Source | None:
     if tree is None or tree.data is None:
         return None
     if not isinstance(tree.data, Mapping):
-        raise Refused([tree.problem(message="must be a mapping")])
+        raise Refused([_misshapen(tree, message="must be a mapping")])
     return tree
 
 
@@ -178,17 +179,19 @@ def _capabilities(tree: Source, model: str, problems: list[Problem]) -> Capabili
     written = tree.data["model_capabilities"]
     kinds: dict[str, type] = {"vision": bool, "context_window": int, "max_output_tokens": int}
     if not isinstance(written, Mapping):
-        problems.append(tree.problem("model_capabilities", message="must be a mapping"))
+        problems.append(_misshapen(tree, "model_capabilities", message="must be a mapping"))
         return None
     values: dict[str, Any] = {}
     for key, value in written.items():
         if key not in kinds:
             hint = f"known keys: {', '.join(kinds)}"
-            problems.append(tree.problem("model_capabilities", key, message="unknown key", hint=hint))
+            problems.append(
+                tree.problem("model_capabilities", key, message="unknown key", hint=hint, code=Code.CONFIG_UNKNOWN_KEY)
+            )
         # Not isinstance: True is an int in Python, but `context_window: true` is no number.
         elif type(value) is not kinds[key] or (type(value) is int and value < 1):
             expected = "true or false" if kinds[key] is bool else "a whole number of tokens"
-            problems.append(tree.problem("model_capabilities", key, message=f"must be {expected}, not {value!r}"))
+            problems.append(_misshapen(tree, "model_capabilities", key, message=f"must be {expected}, not {value!r}"))
         else:
             values[key] = value
     return Capabilities(model=providers.split(model)[1] or model, **values)
@@ -200,14 +203,16 @@ def _check_providers(tree: Source, problems: list[Problem]) -> None:
         section = tree.data.get(provider)
         if section is not None and not isinstance(section, Mapping):
             problems.append(
-                tree.problem(
-                    provider, message="must be a mapping with `api_key`", hint=f"`{provider}: {{api_key: ...}}`"
+                _misshapen(
+                    tree, provider, message="must be a mapping with `api_key`", hint=f"`{provider}: {{api_key: ...}}`"
                 )
             )
         elif section:
             for key in ("api_key", "base_url"):
                 if not isinstance(section.get(key, ""), str | None):
-                    problems.append(tree.problem(provider, key, message="must be text", hint="put the value in quotes"))
+                    problems.append(
+                        _misshapen(tree, provider, key, message="must be text", hint="put the value in quotes")
+                    )
 
 
 def _all_servers(
@@ -319,33 +324,39 @@ def _with_mcp(url: str) -> str:
     return url if parts.query or path.endswith(("/mcp", "/sse")) else parts._replace(path=f"{path}/mcp").geturl()
 
 
+def _misshapen(tree: Source, *path: str, message: str, hint: str = "") -> Problem:
+    return tree.problem(*path, message=message, hint=hint, code=Code.CONFIG_SHAPE)
+
+
 def _servers(tree: Source, problems: list[Problem]) -> dict[str, str | None]:
     # A key with nothing after its colon is None in YAML, and no mistake.
     mcp = tree.data.get("mcp") or {}
     if not isinstance(mcp, Mapping):
-        problems.append(tree.problem("mcp", message="must be a mapping with `servers`"))
+        problems.append(_misshapen(tree, "mcp", message="must be a mapping with `servers`"))
         return {}
     servers = mcp.get("servers")
     if servers is None:
         return {}
     if not isinstance(servers, Mapping):
-        problems.append(tree.problem("mcp", "servers", message="must be a mapping of server names"))
+        problems.append(_misshapen(tree, "mcp", "servers", message="must be a mapping of server names"))
         return {}
     urls: dict[str, str | None] = {}
     for name, entry in servers.items():
         if not isinstance(entry, Mapping):
-            problems.append(tree.problem("mcp", "servers", name, message="must be a mapping with `url` or `command`"))
+            problems.append(
+                _misshapen(tree, "mcp", "servers", name, message="must be a mapping with `url` or `command`")
+            )
             continue
         if not isinstance(entry.get("headers") or {}, Mapping):
             problems.append(
-                tree.problem("mcp", "servers", name, "headers", message="must be a mapping of header names")
+                _misshapen(tree, "mcp", "servers", name, "headers", message="must be a mapping of header names")
             )
         address = endpoint(entry)
         # The port may come from a variable, whose value is known only where the agent runs.
         if address and not VARIABLE.search(address.url) and (reason := flaw(address.url)):
             path = ("mcp", "servers", name, _url_key(entry))
             hint = "1 to 65535, or none" if reason == NO_PORT else "write http://HOST:PORT/mcp, or https"
-            problems.append(tree.problem(*path, message=reason, hint=hint))
+            problems.append(tree.problem(*path, message=reason, hint=hint, code=Code.WRONG_URL))
         urls[name] = address.url if address else None
     return urls
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 
 CONFIG = ("fastagent.config.yaml", "fast-agent.yaml", "fast-agent.config.yaml")
@@ -38,9 +39,20 @@ def _only(folder: Path, file_names: Sequence[str]) -> Path | None:
         paths = [path for name in file_names if (path := folder / name).is_file()]
     except OSError as error:
         hint = "the user who runs this must be able to enter the folder"
-        raise Refused([Problem(Where(file_names[0]), f"cannot be looked at: {error.strerror}", hint)]) from None
+        raise Refused(
+            [Problem(Where(file_names[0]), f"cannot be looked at: {error.strerror}", hint, code=Code.UNREADABLE_FILE)]
+        ) from None
     if len(paths) > 1:
         first, second = (path.name for path in paths[:2])
         hint = "move all of it into one of them and remove the other"
-        raise Refused([Problem(Where(second), f"is there, and so is {first}: only one of them can hold", hint)])
+        raise Refused(
+            [
+                Problem(
+                    Where(second),
+                    f"is there, and so is {first}: only one of them can hold",
+                    hint,
+                    code=Code.TWO_CONFIGURATIONS,
+                )
+            ]
+        )
     return paths[0] if paths else None

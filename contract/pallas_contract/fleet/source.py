@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Level, Problem, Refused, Where
 
 # A thousand agents of ten lines each are 210 kB.
@@ -50,8 +51,8 @@ class Source:
         line, column = self.marks.get(ancestor, (0, 0))
         return Where(self.name, line, column, ".".join(map(str, path)))
 
-    def problem(self, *path: str | int, message: str, hint: str = "", level: Level = "error") -> Problem:
-        return Problem(self.where(*path), message, hint, level)
+    def problem(self, *path: str | int, code: Code, message: str, hint: str = "", level: Level = "error") -> Problem:
+        return Problem(self.where(*path), message, hint, level, code=code)
 
 
 def read(path: Path) -> Source:
@@ -77,7 +78,7 @@ def read(path: Path) -> Source:
 
 
 def _refused(path: Path, message: str, hint: str = "") -> Refused:
-    return Refused([Problem(Where(path.name), message, hint)])
+    return Refused([Problem(Where(path.name), message, hint, code=Code.UNREADABLE_FILE)])
 
 
 def parse(text: str, *, name: str) -> Source:
@@ -103,9 +104,13 @@ def parse(text: str, *, name: str) -> Source:
         mark = error.problem_mark or error.context_mark
         where = Where(name, mark.line + 1, mark.column + 1) if mark else Where(name)
         hint = "strings with ':' or '#' need quotes; indent with spaces, not tabs"
-        raise Refused([Problem(where, f"broken YAML: {error.problem or error.context}", hint)]) from None
+        raise Refused(
+            [Problem(where, f"broken YAML: {error.problem or error.context}", hint, code=Code.BROKEN_YAML)]
+        ) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise Refused([Problem(Where(name), f"broken YAML: {str(error).splitlines()[0]}")]) from None
+        raise Refused(
+            [Problem(Where(name), f"broken YAML: {str(error).splitlines()[0]}", code=Code.BROKEN_YAML)]
+        ) from None
     return Source(name, data, marks)
 
 
@@ -131,11 +136,13 @@ def _check_events(text: str, name: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             aliases += 1
         if depth > MAX_DEPTH:
-            raise Refused([Problem(where, f"nested deeper than {MAX_DEPTH} levels")])
+            raise Refused([Problem(where, f"nested deeper than {MAX_DEPTH} levels", code=Code.YAML_LIMITS)])
         if aliases > MAX_ALIASES:
-            raise Refused([Problem(where, f"more than {MAX_ALIASES} aliases")])
+            raise Refused([Problem(where, f"more than {MAX_ALIASES} aliases", code=Code.YAML_LIMITS)])
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
-            raise Refused([Problem(where, f"tags are not allowed: {event.tag}", "write the plain value")])
+            raise Refused(
+                [Problem(where, f"tags are not allowed: {event.tag}", "write the plain value", code=Code.YAML_TAG)]
+            )
 
 
 def _walk(
@@ -146,9 +153,9 @@ def _walk(
     mark = node.start_mark
     here = (mark.line + 1, mark.column + 1)
     if budget[0] < 0:
-        raise Refused([Problem(Where(name, *here), f"expands to more than {MAX_NODES} values")])
+        raise Refused([Problem(Where(name, *here), f"expands to more than {MAX_NODES} values", code=Code.YAML_LIMITS)])
     if len(path) > MAX_DEPTH:  # an alias to its own parent has no end
-        raise Refused([Problem(Where(name, *here), f"nested deeper than {MAX_DEPTH} levels")])
+        raise Refused([Problem(Where(name, *here), f"nested deeper than {MAX_DEPTH} levels", code=Code.YAML_LIMITS)])
     # A value of a mapping has its mark already: messages point at the key, not behind it.
     marks.setdefault(path, here)
     if isinstance(node, yaml.MappingNode):
@@ -161,7 +168,7 @@ def _walk(
         for index, value in enumerate(node.value):
             yield from _walk(value, (*path, index), name=name, marks=marks, budget=budget)
     elif _IN_NO_TEXT.search(node.value):
-        yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT)
+        yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)
 
 
 def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Problem]:
@@ -169,10 +176,19 @@ def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Pro
     where = Where(name, key.start_mark.line + 1, key.start_mark.column + 1, field_name)
     # YAML 1.1 reads the keys `on`, `no`, `1` and `null` as other types; `<<` merges a mapping and is resolved later.
     if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
-        raise Refused([Problem(where, "keys must be text", "YAML reads this key as another type: put it in quotes")])
+        raise Refused(
+            [
+                Problem(
+                    where,
+                    "keys must be text",
+                    "YAML reads this key as another type: put it in quotes",
+                    code=Code.KEY_NOT_TEXT,
+                )
+            ]
+        )
     if _IN_NO_TEXT.search(key.value):
         # Without the field, which would be this key: a message with it could not be printed.
-        raise Refused([Problem(Where(name, where.line, where.column), _NO_TEXT)])
+        raise Refused([Problem(Where(name, where.line, where.column), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)])
     if key.value in keys:
-        yield Problem(where, "this key is given twice", "remove one of the two")
+        yield Problem(where, "this key is given twice", "remove one of the two", code=Code.DUPLICATE_KEY)
     keys.add(key.value)

@@ -7,6 +7,7 @@ import tokenize
 from functools import cache
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -56,11 +57,11 @@ def _decoded(path: str, content: bytes) -> str:
         name = "UTF-8" if encoding.startswith("utf-8") else encoding
         raise _refused(path, f"is not {name} text (byte {error.start})") from None
     except LookupError as error:
-        raise _refused(path, f"is not Python: {error}") from None
+        raise _refused(path, f"is not Python: {error}", Code.NOT_PYTHON) from None
     if flaw:
-        raise _refused(path, flaw)
+        raise _refused(path, flaw, Code.NOT_PYTHON)
     return text
 
 
-def _refused(path: str, message: str) -> Refused:
-    return Refused([Problem(Where(path), message)])
+def _refused(path: str, message: str, code: Code = Code.UNREADABLE_FILE) -> Refused:
+    return Refused([Problem(Where(path), message, code=code)])

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where
 
 _QUOTES = ("'", '"')
@@ -22,7 +23,13 @@ def problems(path: Path) -> Iterator[Problem]:
         if "=" not in line:
             name = line.strip() if line.strip().isidentifier() else "NAME"
             where = Where(path.name, number, 1)
-            yield Problem(where, "sets nothing: there is no `=`", f"write `{name}=value`, or remove it", "warning")
+            yield Problem(
+                where,
+                "sets nothing: there is no `=`",
+                f"write `{name}=value`, or remove it",
+                "warning",
+                code=Code.DOTENV_LINE,
+            )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.fastagent import VARIABLE, Command, Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -47,7 +48,13 @@ def problems(
         elif url is None and name not in config.connected:
             message = f"`{name}` has neither `command` nor `url`: there is nothing to start or to call"
             hint = "write `command: PROGRAM` and `args: [...]`, or `url: http://HOST:PORT/mcp`"
-            yield Problem(replace(config.url_positions[name], field=f"mcp.servers.{name}"), message, hint, level)
+            yield Problem(
+                replace(config.url_positions[name], field=f"mcp.servers.{name}"),
+                message,
+                hint,
+                level,
+                code=Code.SERVER_STARTS_NOTHING,
+            )
 
 
 def scripts(fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions]) -> Iterator[tuple[str, bool]]:
@@ -74,7 +81,9 @@ def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:
         return
     if not os.path.isdir(folder / start):
         hint = "create it beside agents.yaml, or correct `cwd`: the server is started there"
-        yield Problem(command.where, f"its `cwd` {start} is no folder in the project", hint, level)
+        yield Problem(
+            command.where, f"its `cwd` {start} is no folder in the project", hint, level, code=Code.SERVER_FOLDER
+        )
         return
     base = folder / start
     if "/" in command.program and _is_inside(command.program):
@@ -86,16 +95,30 @@ def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:
         message = (
             f"there is no file {_shown(start, path)}, which `{command.program}` is to run: the server never starts"
         )
-        yield Problem(where, message, f"create it beside agents.yaml, or correct the path{_alike(folder, path)}", level)
+        yield Problem(
+            where,
+            message,
+            f"create it beside agents.yaml, or correct the path{_alike(folder, path)}",
+            level,
+            code=Code.SERVER_FILE,
+        )
 
 
 def _missing_program(command: Command, base: Path, level: Level) -> Iterator[Problem]:
     path = base / command.program
     if not os.path.isfile(path):
         message = f"there is no file {_shown(command.folder or '.', command.program)}: the server never starts"
-        yield Problem(command.where, message, "create it beside agents.yaml, or correct the path", level)
+        yield Problem(
+            command.where, message, "create it beside agents.yaml, or correct the path", level, code=Code.SERVER_FILE
+        )
     elif not os.access(path, os.X_OK):
-        yield Problem(command.where, f"{command.program} may not be executed", f"`chmod +x {command.program}`", level)
+        yield Problem(
+            command.where,
+            f"{command.program} may not be executed",
+            f"`chmod +x {command.program}`",
+            level,
+            code=Code.NOT_EXECUTABLE,
+        )
 
 
 def _script(command: Command) -> int | None:

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import get_args
 from urllib.parse import urlsplit
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet.access_model import Access, AgentAccess
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -22,7 +23,12 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     """Yield a problem per rule over `access` that `fleet` breaks."""
     if "access" in tree.data and not (fleet.written.access.tokens or fleet.written.access.jwt):
         hint = "add `tokens: {NAME: {file: secrets/NAME.txt}}` or `jwt: {issuer: ..., jwks_url: ...}`, or remove it"
-        yield tree.problem("access", message="has neither `tokens` nor `jwt`: nobody could be let in", hint=hint)
+        yield tree.problem(
+            "access",
+            message="has neither `tokens` nor `jwt`: nobody could be let in",
+            hint=hint,
+            code=Code.NOBODY_LET_IN,
+        )
     yield from section(("access",), fleet.written.access, tree)
     for name, agent in fleet.written.agents.items():
         yield from section(("agents", name, "access"), agent.access, tree)
@@ -49,7 +55,11 @@ def _audiences(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         inside = url == addresses.mcp_url(fleet, name, "container") and not _this_machine(fleet.host)
         where = "publish the agent (`publish`; `public_url` where it has replicas)" if inside else _PUBLIC
         yield tree.problem(
-            *owner, "jwt", message=message, hint=f"{where}, or set `audience` to a name that no other fleet has"
+            *owner,
+            "jwt",
+            message=message,
+            hint=f"{where}, or set `audience` to a name that no other fleet has",
+            code=Code.NO_AUDIENCE,
         )
 
 
@@ -99,14 +109,21 @@ def not_called(fleet: ResolvedFleet, name: str, config: Config, tree: Source) ->
         path = ("agents", name, "access", "forward", index)
         if server in config.commands and not fleet.is_member(server):
             hint = "remove it here: the program gets no token"
-            yield tree.problem(*path, message=f"`{server}` is started by `{name}` and not called by HTTP", hint=hint)
+            yield tree.problem(
+                *path,
+                message=f"`{server}` is started by `{name}` and not called by HTTP",
+                hint=hint,
+                code=Code.FORWARD_NOT_CALLED,
+            )
         elif server not in peers and (fleet.is_member(server) or server not in config.servers):
             hint = f"name one of its `depends_on`, or of mcp.servers in {config.file}"
             if fleet.is_member(server):
                 hint = f"add `{server}` to agents.{name}.depends_on, or remove it here"
                 if config.servers.get(server):
                     hint += f"; a server outside of the fleet needs another name in {config.file}"
-            yield tree.problem(*path, message=f"`{name}` calls no server `{server}`", hint=hint)
+            yield tree.problem(
+                *path, message=f"`{name}` calls no server `{server}`", hint=hint, code=Code.FORWARD_NOT_CALLED
+            )
 
 
 def _static_tokens(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
@@ -120,7 +137,7 @@ def _static_tokens(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Pr
             )
             hint = "only a token of an issuer (`jwt`) says that it is for that server; without one it is called bare"
             path = ("agents", name, "access", "forward", index)
-            yield tree.problem(*path, message=message, hint=hint, level="warning")
+            yield tree.problem(*path, message=message, hint=hint, level="warning", code=Code.STATIC_TOKEN_STAYS)
 
 
 def section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Problem]:
@@ -128,12 +145,16 @@ def section(path: tuple[str, ...], access: Access, tree: Source) -> Iterator[Pro
     if access.jwt and (access.jwt.jwks_url is None) == (access.jwt.jwks_file is None):
         neither = access.jwt.jwks_url is None
         message = "needs `jwks_url` or `jwks_file`" if neither else "has both `jwks_url` and `jwks_file`"
-        yield tree.problem(*path, "jwt", message=message, hint="one place where the issuer's keys are")
+        yield tree.problem(
+            *path, "jwt", message=message, hint="one place where the issuer's keys are", code=Code.ISSUER_KEYS
+        )
     shared = {file for file, count in Counter(secret.file for secret in access.tokens.values()).items() if count > 1}
     for caller, secret in access.tokens.items():
         if secret.file in shared:
             message = f"{secret.file} is the token of several callers: nobody could tell them apart"
-            yield tree.problem(*path, "tokens", caller, message=message, hint="give each caller its own")
+            yield tree.problem(
+                *path, "tokens", caller, message=message, hint="give each caller its own", code=Code.SAME_TOKEN
+            )
 
 
 def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
@@ -142,16 +163,30 @@ def _agent(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     agent = fleet.agents[name]
     path = ("agents", name, "access")
     if written.anonymous and (written.tokens or written.jwt):
-        yield tree.problem(*path, "anonymous", message="lets everybody in, and there are callers to be checked")
+        yield tree.problem(
+            *path,
+            "anonymous",
+            message="lets everybody in, and there are callers to be checked",
+            code=Code.ANONYMOUS_AND_CALLERS,
+        )
     if written.forward and not credentials.protected(fleet, name):
         hint = "only a token that was checked goes on: add `tokens` or `jwt`"
         yield tree.problem(
-            *path, "forward", message="there is no token to forward: this agent asks for none", hint=hint
+            *path,
+            "forward",
+            message="there is no token to forward: this agent asks for none",
+            hint=hint,
+            code=Code.NOTHING_TO_FORWARD,
         )
     if agent.access.jwt and agent.access.jwt.jwks_url and agent.egress is False:
         hint = "name the keys in `jwks_file`, or remove `egress: false`"
         yield tree.problem(
-            "agents", name, "egress", message="without it the issuer's keys cannot be fetched", hint=hint
+            "agents",
+            name,
+            "egress",
+            message="without it the issuer's keys cannot be fetched",
+            hint=hint,
+            code=Code.KEYS_OUT_OF_REACH,
         )
 
 
@@ -169,12 +204,20 @@ def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
                 f"put one under the name `{name}` into agents.{peer}.access.tokens, or `{peer}` into {_FORWARD % name}"
             )
             yield tree.problem(
-                "agents", name, "depends_on", index if isinstance(listed, list) else peer, message=message, hint=hint
+                "agents",
+                name,
+                "depends_on",
+                index if isinstance(listed, list) else peer,
+                message=message,
+                hint=hint,
+                code=Code.CALL_WITHOUT_TOKEN,
             )
         elif not _same_trust(fleet.agents[name].access, fleet.agents[peer].access):
             message = f"no token that `{name}` takes is one that `{peer}` takes"
             hint = "give both the same issuer, or a caller the same token at both"
-            yield tree.problem("agents", name, "access", "forward", message=message, hint=hint)
+            yield tree.problem(
+                "agents", name, "access", "forward", message=message, hint=hint, code=Code.NO_SHARED_TRUST
+            )
 
 
 _FORWARD = "agents.%s.access.forward"

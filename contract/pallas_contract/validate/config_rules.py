@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet import engine_table
 from pallas_contract.fleet.fastagent import VARIABLE
 from pallas_contract.fleet.source import Path_, Source, is_plain
@@ -77,7 +78,13 @@ class _Checker:
 
     def unknown(self, path: Path_, keys: list[str], hint: str = "") -> Problem:
         hint = hint or self._suggestions.hint(str(path[-1]), keys, "known keys")
-        return self._tree.problem(*path, message="fast-agent ignores this unknown key", hint=hint, level="warning")
+        return self._tree.problem(
+            *path,
+            message="fast-agent ignores this unknown key",
+            hint=hint,
+            level="warning",
+            code=Code.CONFIG_UNKNOWN_KEY,
+        )
 
     def check(self, value: Any, schema: Mapping[str, Any], path: Path_) -> Iterator[Problem]:
         branches = list(_branches(schema))
@@ -94,13 +101,17 @@ class _Checker:
             hint = "put the value in quotes"
         elif isinstance(value, str) and is_plain(value):
             hint = "write it without quotes"
-        return self._tree.problem(*path, message=f"must be {' or '.join(dict.fromkeys(words))}", hint=hint)
+        return self._tree.problem(
+            *path, message=f"must be {' or '.join(dict.fromkeys(words))}", hint=hint, code=Code.CONFIG_SHAPE
+        )
 
     def _inside(self, value: Any, schema: Mapping[str, Any], path: Path_) -> Iterator[Problem]:
         choices = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
         if choices and isinstance(value, str) and value not in choices and not VARIABLE.search(value):
             hint = self._suggestions.hint(value, [str(choice) for choice in choices], "one of")
-            yield self._tree.problem(*path, message="is no value that fast-agent takes here", hint=hint)
+            yield self._tree.problem(
+                *path, message="is no value that fast-agent takes here", hint=hint, code=Code.CONFIG_VALUE
+            )
         if isinstance(value, Mapping):
             yield from self._mapping(value, schema, path)
         elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
@@ -113,7 +124,9 @@ class _Checker:
         for key, entry in value.items():
             if (*path, key) == ("mcp", "targets"):
                 hint = "write each under a name: `servers: {NAME: {target: ...}}`"
-                yield self._tree.problem(*path, key, message="fast-agent no longer takes it", hint=hint)
+                yield self._tree.problem(
+                    *path, key, message="fast-agent no longer takes it", hint=hint, code=Code.CONFIG_GONE
+                )
             elif (*path, key) == ("mcp", "servers") and entry is None:  # nothing below it is as good as no servers
                 continue
             elif key in properties:

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -41,7 +42,7 @@ def without_process(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if service.image and not service.command and not service.url:
             message = "has an image only, and `pallas` starts no containers"
             hint = "add `command: [...]` to start it as a process, or `url: http://...` where one runs"
-            yield tree.problem("services", name, message=message, hint=hint)
+            yield tree.problem("services", name, message=message, hint=hint, code=Code.SERVICE_WITHOUT_PROCESS)
 
 
 _PRIVILEGED = 1024
@@ -59,15 +60,23 @@ def _names(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         label = names.slug(name)
         if not names.is_name(name):
             hint = f"use a-z, 0-9, `_` and `-`, starting with a letter, at most {names.MAX_NAME} characters"
-            yield tree.problem(kind, name, message=f"`{name}` cannot be a host name", hint=hint)
+            yield tree.problem(kind, name, message=f"`{name}` cannot be a host name", hint=hint, code=Code.HOST_NAME)
         elif label in names.RESERVED:
             yield tree.problem(
-                kind, name, message=f"the name `{label}` is reserved for the kit", hint="choose another name"
+                kind,
+                name,
+                message=f"the name `{label}` is reserved for the kit",
+                hint="choose another name",
+                code=Code.RESERVED_NAME,
             )
         elif label in taken:
             other = ".".join(taken[label])
             yield tree.problem(
-                kind, name, message=f"has the same host name `{label}` as {other}", hint="rename one of them"
+                kind,
+                name,
+                message=f"has the same host name `{label}` as {other}",
+                hint="rename one of them",
+                code=Code.SAME_HOST_NAME,
             )
         taken.setdefault(label, (kind, name))
 
@@ -81,10 +90,12 @@ def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         port = (fleet.agents[name] if kind == "agents" else fleet.services[name]).port
         if port in taken:
             message = f"port {port} is already used by {taken[port]}"
-            yield tree.problem(kind, name, "port", message=message, hint="give each its own port")
+            yield tree.problem(kind, name, "port", message=message, hint="give each its own port", code=Code.SAME_PORT)
         elif port < _PRIVILEGED:
             message = f"only root may listen on ports below {_PRIVILEGED}, as `pallas` does with it"
-            yield tree.problem(kind, name, "port", message=message, hint="choose a higher one", level="warning")
+            yield tree.problem(
+                kind, name, "port", message=message, hint="choose a higher one", level="warning", code=Code.LOW_PORT
+            )
         taken.setdefault(port, f"{kind}.{name}")
 
 
@@ -97,14 +108,18 @@ def _edges(fleet: ResolvedFleet, tree: Source, outside: Container[str]) -> Itera
             # Both forms of `depends_on` are a mapping by now; the position needs the one that was written.
             path = ("agents", name, "depends_on", index if isinstance(listed, list) else peer)
             if peer == name:
-                yield tree.problem(*path, message=f"`{name}` depends on itself", hint="remove it")
+                yield tree.problem(
+                    *path, message=f"`{name}` depends on itself", hint="remove it", code=Code.DEPENDS_ON_ITSELF
+                )
             elif not fleet.is_member(peer) and peer in outside:
                 message = f"`{peer}` is a server of fastagent.config.yaml, not of this fleet"
                 hint = "remove it here, and name it among the `servers` of the agent's code"
-                yield tree.problem(*path, message=message, hint=hint)
+                yield tree.problem(*path, message=message, hint=hint, code=Code.DEPENDS_ON_SERVER)
             elif not fleet.is_member(peer):
                 hint = suggestions.hint(peer, members)
-                yield tree.problem(*path, message=f"there is no agent or service `{peer}`", hint=hint)
+                yield tree.problem(
+                    *path, message=f"there is no agent or service `{peer}`", hint=hint, code=Code.NO_SUCH_MEMBER
+                )
 
 
 def _cycles(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -115,21 +130,34 @@ def _cycles(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for cycle in cycles.cycles(waits):
         message = f"agents wait for each other: {' -> '.join([*cycle, cycle[0]])}"
         hint = "make one edge soft: `depends_on: {NAME: {required: false}}`"
-        yield tree.problem("agents", cycle[0], "depends_on", message=message, hint=hint)
+        yield tree.problem("agents", cycle[0], "depends_on", message=message, hint=hint, code=Code.CYCLE)
 
 
 def _agents(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for name, agent in fleet.agents.items():
         if (agent.module is None) == (agent.card is None):
             message = "needs either `module` or `card`" if agent.module is None else "has both `module` and `card`"
-            yield tree.problem("agents", name, message=message, hint="`module: agents.NAME` or `card: agents/NAME.md`")
+            yield tree.problem(
+                "agents",
+                name,
+                message=message,
+                hint="`module: agents.NAME` or `card: agents/NAME.md`",
+                code=Code.MODULE_OR_CARD,
+            )
         if agent.replicas > 1 and agent.instance_scope != "request":
             message = f"{agent.replicas} replicas need `instance_scope: request`"
             hint = "a conversation lives in one replica; `request` keeps nothing between calls"
-            yield tree.problem("agents", name, "replicas", message=message, hint=hint)
+            yield tree.problem("agents", name, "replicas", message=message, hint=hint, code=Code.REPLICAS_AND_SESSIONS)
         if fleet.written.agents[name].keep_conversations and agent.instance_scope == "request":
             message = "an agent with `instance_scope: request` has no conversations"
-            yield tree.problem("agents", name, "keep_conversations", message=message, hint="remove one of the two")
+            yield tree.problem(
+                "agents",
+                name,
+                "keep_conversations",
+                message=message,
+                hint="remove one of the two",
+                code=Code.NOTHING_TO_KEEP,
+            )
 
 
 def _services(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -139,7 +167,9 @@ def _services(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             has = "needs either" if service.module is None else "has both"
             conjunction = "or" if service.module is None else "and"
             hint = f"`module: tools.{name}` for code of yours, `image: NAME:TAG` for a server of somebody else's"
-            yield tree.problem("services", name, message=f"{has} `module` {conjunction} `image`", hint=hint)
+            yield tree.problem(
+                "services", name, message=f"{has} `module` {conjunction} `image`", hint=hint, code=Code.MODULE_OR_IMAGE
+            )
         elif service.module:
             yield from _of_module(name, service, tree)
         else:
@@ -150,19 +180,27 @@ def _of_module(name: str, service: Service, tree: Source) -> Iterator[Problem]:
     for key in _OF_IMAGES:
         if key in service.model_fields_set:
             hint = "remove it, or write `image` instead of `module`"
-            yield tree.problem("services", name, key, message="is for a service with an `image`", hint=hint)
+            yield tree.problem(
+                "services", name, key, message="is for a service with an `image`", hint=hint, code=Code.KEY_OF_IMAGES
+            )
     if service.provides == "other":
         message = "a module is an MCP server (`mcp`) or a model (`openai`)"
-        yield tree.problem("services", name, "provides", message=message, hint="anything else comes as an `image`")
+        yield tree.problem(
+            "services", name, "provides", message=message, hint="anything else comes as an `image`", code=Code.PROVIDES
+        )
 
 
 def _of_image(name: str, service: Service, tree: Source) -> Iterator[Problem]:
     if service.command and service.url:
         hint = "keep `command` to have it started, `url` where it runs already"
-        yield tree.problem("services", name, message="has both `command` and `url`", hint=hint)
+        yield tree.problem(
+            "services", name, message="has both `command` and `url`", hint=hint, code=Code.COMMAND_AND_URL
+        )
     if service.health and bool(service.health.path) == bool(service.health.command):
         hint = "`health: {path: /healthz}`, or `health: {command: [pg_isready]}`"
-        yield tree.problem("services", name, "health", message="needs either `path` or `command`", hint=hint)
+        yield tree.problem(
+            "services", name, "health", message="needs either `path` or `command`", hint=hint, code=Code.HEALTH_CHECK
+        )
 
 
 def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -175,7 +213,9 @@ def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             if match := _VARIABLE.fullmatch(value):
                 hint = f"put {match['name']}=... into .env, or write `secrets: {{{key}: {{file: secrets/{key}.txt}}}}`"
                 message = "`${...}` is not expanded here: these characters are the value"
-                yield tree.problem(*path, "env", key, message=message, hint=hint, level="warning")
+                yield tree.problem(
+                    *path, "env", key, message=message, hint=hint, level="warning", code=Code.LITERAL_VARIABLE
+                )
 
 
 _VARIABLE = re.compile(r"\$\{?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}?")
@@ -189,4 +229,4 @@ def _telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if host in names.RESERVED | {names.slug(name) for _, name in _members(fleet)}:
         message = f"`{host}` is a member of the fleet, not a collector"
         hint = "give the collector another name, and run it beside the fleet"
-        yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint)
+        yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, code=Code.COLLECTOR_IS_MEMBER)

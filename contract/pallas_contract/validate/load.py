@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet import model, source
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import ResolvedFleet, resolve
@@ -71,7 +72,13 @@ def parse(tree: Source) -> ResolvedFleet:
     """
     if not isinstance(tree.data, Mapping):
         hint = "see the README for a fleet file of five lines"
-        raise Refused([tree.problem(message="must be a mapping with the keys `name` and `agents`", hint=hint)])
+        raise Refused(
+            [
+                tree.problem(
+                    message="must be a mapping with the keys `name` and `agents`", hint=hint, code=Code.WRONG_VALUE
+                )
+            ]
+        )
     try:
         return resolve(Fleet.model_validate(tree.data))
     except ValidationError as error:
@@ -93,16 +100,16 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
         hint = habits.unknown(path) if path else ""
         if not hint and keys:
             hint = suggestions.hint(str(path[-1]) if path else "", keys, "known keys")
-        return tree.problem(*path, message="unknown key", hint=hint)
+        return tree.problem(*path, message="unknown key", hint=hint, code=Code.UNKNOWN_KEY)
     if kind == "missing":
-        return tree.problem(*path, message="is required", hint=_REQUIRED.get(str(path[-1]), ""))
+        return tree.problem(*path, message="is required", hint=_REQUIRED.get(str(path[-1]), ""), code=Code.MISSING_KEY)
     hint = habits.no_mapping(path, value) if kind in ("model_type", "dict_type") else habits.path_of(path, value)
     # YAML reads `version: 1.0` as a number, and quoted numbers and truth values as text.
     if kind == "string_type" and isinstance(value, int | float) and not secret_shapes.is_secret_key(str(path[-1])):
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
-    return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint)
+    return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint, code=Code.WRONG_VALUE)
 
 
 def _path(data: Any, location: Sequence[str | int]) -> tuple[str | int, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import providers
 from pallas_contract.fleet.source import Path_, Source
 from pallas_contract.problems import Problem
@@ -57,7 +58,7 @@ def _names(path: Path_) -> list[str]:
 
 
 def _problem(tree: Source, path: Path_, hint: str) -> Problem:
-    return tree.problem(*path, message=_MESSAGE, hint=f"{hint} (or allow it: `{ALLOW}`)")
+    return tree.problem(*path, message=_MESSAGE, hint=f"{hint} (or allow it: `{ALLOW}`)", code=Code.PLAIN_SECRET)
 
 
 def _places(value: Any, path: Path_) -> Iterator[Path_]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.images import ResolvedImages
 from pallas_contract.fleet.model import Images
@@ -51,7 +52,7 @@ class Wanted:
         """
         pattern = os.environ.get(names.ENV_IMAGES)
         if pattern and (flaw := image_names.flaw(pattern)):
-            raise Refused([Problem(Where(f"${names.ENV_IMAGES}"), flaw)])
+            raise Refused([Problem(Where(f"${names.ENV_IMAGES}"), flaw, code=Code.WRONG_VARIABLE)])
         return cls(image_names.resolve(Images(), pattern), again=True)
 
     @classmethod

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where
 from pallas_gen.dependencies import markers
 
@@ -91,7 +92,14 @@ def _exported(tables: Sequence[Mapping[str, Any]]) -> frozenset[str]:
 def _read(text_of: TextOf, path: str, problems: list[Problem]) -> Files:
     text = text_of(path)
     if text is None:
-        problems.append(Problem(Where(path), "no such file", "create it, or take `requirements` out of the fleet file"))
+        problems.append(
+            Problem(
+                Where(path),
+                "no such file",
+                "create it, or take `requirements` out of the fleet file",
+                code=Code.REQUIREMENTS,
+            )
+        )
         return {}
     name = PurePosixPath(path).name
     if name in (PYLOCK, UV_LOCK, PYPROJECT) or name.startswith("pylock."):
@@ -103,7 +111,7 @@ def _toml(text_of: TextOf, path: str, text: str, problems: list[Problem]) -> Fil
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        problems.append(Problem(Where(path), f"{_NO_TOML}: {error}"))
+        problems.append(Problem(Where(path), f"{_NO_TOML}: {error}", code=Code.REQUIREMENTS))
         return {}
     name = PurePosixPath(path).name
     if name == PYPROJECT:
@@ -112,7 +120,9 @@ def _toml(text_of: TextOf, path: str, text: str, problems: list[Problem]) -> Fil
         beside = str(PurePosixPath(path).with_name(PYPROJECT))
         project = text_of(beside)
         if project is None:
-            problems.append(Problem(Where(path), f"has no {PYPROJECT} beside it, which it locks"))
+            problems.append(
+                Problem(Where(path), f"has no {PYPROJECT} beside it, which it locks", code=Code.REQUIREMENTS)
+            )
             return {}
         wanted = _toml(text_of, beside, project, problems)
         return {PYPROJECT: project, UV_LOCK: text} if wanted else {}
@@ -123,11 +133,15 @@ def _pyproject(path: str, data: Mapping[str, Any], problems: list[Problem]) -> l
     project = data.get("project", {})
     listed = project.get("dependencies", []) if isinstance(project, Mapping) else None
     if not isinstance(listed, list) or not all(isinstance(line, str) for line in listed):
-        problems.append(Problem(Where(path), "`project.dependencies` must be a list of requirements"))
+        problems.append(
+            Problem(Where(path), "`project.dependencies` must be a list of requirements", code=Code.REQUIREMENTS)
+        )
         return []
     if "dependencies" in _list(project, "dynamic"):
         hint = f"write them into {REQUIREMENTS}, or lock them: uv lock"
-        problems.append(Problem(Where(path), "its dependencies are dynamic and cannot be read", hint))
+        problems.append(
+            Problem(Where(path), "its dependencies are dynamic and cannot be read", hint, code=Code.REQUIREMENTS)
+        )
     return [line for line in listed if _plain(line) not in _PRESENT]
 
 
@@ -140,7 +154,7 @@ def _pylock(path: str, data: Mapping[str, Any], problems: list[Problem]) -> list
         hashes = sorted({str(each["sha256"]) for each in digests if isinstance(each, Mapping) and "sha256" in each})
         if not hashes or "version" not in package:
             message = f"`{package.get('name')}` has no version with hashes and cannot be installed from an index"
-            problems.append(Problem(Where(path), message))
+            problems.append(Problem(Where(path), message, code=Code.REQUIREMENTS))
             continue
         if _plain(package["name"]) not in _PRESENT:
             marker = f" ; {package['marker']}" if "marker" in package else ""
@@ -158,17 +172,19 @@ def _lines(text_of: TextOf, paths: Sequence[str], text: str, problems: list[Prob
             other = str(PurePosixPath(path).parent / include[2])
             included = text_of(other)
             if other in paths:
-                problems.append(Problem(where, f"names `{other}`, by which it is named itself"))
+                problems.append(Problem(where, f"names `{other}`, by which it is named itself", code=Code.REQUIREMENTS))
             elif included is None:
-                problems.append(Problem(where, f"there is no file `{other}` in the project"))
+                problems.append(Problem(where, f"there is no file `{other}` in the project", code=Code.REQUIREMENTS))
             elif include[1] in ("-r", "--requirement"):
                 yield from _lines(text_of, [*paths, other], included, problems)
         elif _LOCAL.match(line):
             hint = "name a package of an index, or build an image of your own: `image`"
-            problems.append(Problem(where, "a package of this machine reaches no image", hint))
+            problems.append(Problem(where, "a package of this machine reaches no image", hint, code=Code.REQUIREMENTS))
         elif CREDENTIALS.search(line):
             hint = "put the address into pip's own settings, which go into the build as a secret"
-            problems.append(Problem(where, "a password stands in a URL, and would be copied", hint))
+            problems.append(
+                Problem(where, "a password stands in a URL, and would be copied", hint, code=Code.PLAIN_SECRET)
+            )
         elif _plain(line) not in _PRESENT:
             yield line
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet.fastagent import Command
 from pallas_contract.problems import Problem, Where
 from pallas_gen.dependencies import recipe
@@ -40,7 +41,7 @@ def parse(text: str, problems: list[Problem]) -> Locks:
     entries = data.get("servers") if isinstance(data, dict) and data.get("version") == _VERSION else None
     if not isinstance(entries, dict) or not all(_is_entry(key, entry) for key, entry in entries.items()):
         message = "is no lock of servers that this version of the kit reads"
-        problems.append(Problem(Where(FILE), message, f"write it anew: {COMMAND}"))
+        problems.append(Problem(Where(FILE), message, f"write it anew: {COMMAND}", code=Code.SERVER_LOCK))
         return {}
     return {key: _compact(entry) for key, entry in entries.items()}
 
@@ -62,7 +63,12 @@ def missing(locks: Locks, commands: Mapping[str, Command]) -> Iterator[Problem]:
         package = recipe.package_of(command)
         if package and package.key not in locks:
             message = f"{FILE} has no `{package.specifier}`, which this server starts: the lock is out of date"
-            yield Problem(command.where, message, f"{COMMAND} writes it anew; without that file nothing is locked")
+            yield Problem(
+                command.where,
+                message,
+                f"{COMMAND} writes it anew; without that file nothing is locked",
+                code=Code.SERVER_LOCK,
+            )
 
 
 def _is_entry(key: str, entry: Any) -> bool:

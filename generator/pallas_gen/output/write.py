@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.output import yaml as yaml_out
 
@@ -65,7 +66,7 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
     if blocked:
         hint = "move it away, write elsewhere with `-o DIR`, or overwrite it with `--force`"
         message = "exists and is not as pallas-gen left it"
-        raise Refused(Problem(Where(str(folder / name)), message, hint) for name in blocked)
+        raise Refused(Problem(Where(str(folder / name)), message, hint, code=Code.FILE_IN_THE_WAY) for name in blocked)
     folder.mkdir(parents=True, exist_ok=True)
     stale = _stale(files, folder)
     # a file that is as it should be keeps its inode and its time

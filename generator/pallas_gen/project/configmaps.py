@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.plan import Plan
 from pallas_gen.project import contents
@@ -47,7 +48,9 @@ def read(folder: Path, plan: Plan) -> Delivery:
         try:
             texts[name] = path.read_text("utf-8")
         except UnicodeDecodeError:
-            problems.append(Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE))
+            problems.append(
+                Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE, code=Code.CONFIGMAP)
+            )
     if problems:
         raise Refused(problems)
     return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
@@ -65,10 +68,10 @@ def _names(files: dict[str, Path], hint: str) -> Iterator[Problem]:
         other = names.setdefault(key(name), name)
         if not _FIT.fullmatch(name):
             message = "cannot be delivered in a ConfigMap: letters, digits, `.`, `_` and `-` are all a name may have"
-            yield Problem(Where(name), message, hint)
+            yield Problem(Where(name), message, hint, code=Code.CONFIGMAP)
         elif other != name:
             message = f"cannot be told from {other} in a ConfigMap, whose keys have `.` for `/`"
-            yield Problem(Where(name), message, hint)
+            yield Problem(Where(name), message, hint, code=Code.CONFIGMAP)
 
 
 def _size(code: dict[str, Path]) -> Iterator[Problem]:
@@ -76,4 +79,4 @@ def _size(code: dict[str, Path]) -> Iterator[Problem]:
     if total > LIMIT:
         largest = max(code, key=lambda name: code[name].stat().st_size)
         message = f"{total // 1024} KiB of files are too many for a ConfigMap (largest: {largest}); {LIMIT // 1024} fit"
-        yield Problem(Where("."), message, _BAKE)
+        yield Problem(Where("."), message, _BAKE, code=Code.CONFIGMAP)

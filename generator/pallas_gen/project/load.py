@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.definitions.read import TextOf
 from pallas_contract.fleet import fastagent_files, images
@@ -127,7 +128,7 @@ def _with_images(fleet: ResolvedFleet, environ: Mapping[str, str], problems: lis
     if not pattern:
         return fleet
     if flaw := images.flaw(pattern):
-        problems.append(Problem(Where(f"${names.ENV_IMAGES}"), flaw))
+        problems.append(Problem(Where(f"${names.ENV_IMAGES}"), flaw, code=Code.WRONG_VARIABLE))
         return fleet
     return replace(fleet, image=images.resolve(fleet.written.image, pattern))
 

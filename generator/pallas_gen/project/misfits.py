@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import providers
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -31,7 +32,12 @@ def secrets_in_code(
         )
         if top:
             message = f"{file} lies in `{top}`, which a container gets as a whole"
-            yield Problem(where, message, "move it into a folder of its own, for example secrets/")
+            yield Problem(
+                where,
+                message,
+                "move it into a folder of its own, for example secrets/",
+                code=Code.SECRET_IN_CODE_FOLDER,
+            )
 
 
 def links(folder: Path, delivered: Sequence[str], needs: Mapping[str, Needs]) -> Iterator[Problem]:
@@ -39,7 +45,7 @@ def links(folder: Path, delivered: Sequence[str], needs: Mapping[str, Needs]) ->
     links = {path: target for need in needs.values() for path, target in need.links.items()}
     for path, target in sorted((links | dict(mounts.links_outside(folder, delivered))).items()):
         hint = "put a copy into the project folder, or what is needed into an image: `pallas-gen image`"
-        yield Problem(Where(path), f"is a link out of the project folder, to {target}", hint)
+        yield Problem(Where(path), f"is a link out of the project folder, to {target}", hint, code=Code.LINK_OUTSIDE)
 
 
 def missed(needs: Mapping[str, Needs]) -> Iterator[Problem]:
@@ -48,7 +54,7 @@ def missed(needs: Mapping[str, Needs]) -> Iterator[Problem]:
         for folder, path in need.missed.items():
             message = f"names the folder {folder}, which the container of `{name}` does not get"
             hint = f"write `files: [{folder}/]` for `{name}` in agents.yaml, if its code reads what is in it"
-            yield Problem(Where(path), message, hint, "warning")
+            yield Problem(Where(path), message, hint, "warning", code=Code.FOLDER_NOT_DELIVERED)
 
 
 def unmatched(fleet: ResolvedFleet, tree: Source, needs: Mapping[str, Needs]) -> Iterator[Problem]:
@@ -61,7 +67,7 @@ def unmatched(fleet: ResolvedFleet, tree: Source, needs: Mapping[str, Needs]) ->
                 path = ("defaults", "files", "")
             message = f"there is no file {pattern} that a container may get"
             hint = "correct the pattern, which is relative to agents.yaml; secrets go into `secrets`"
-            yield tree.problem(*filter(None, path), message=message, hint=hint)
+            yield tree.problem(*filter(None, path), message=message, hint=hint, code=Code.UNMATCHED_FILES)
 
 
 def unreadable(folder: Path, delivered: Sequence[str]) -> Iterator[Problem]:
@@ -73,14 +79,26 @@ def unreadable(folder: Path, delivered: Sequence[str]) -> Iterator[Problem]:
         if path.exists() and path.stat().st_mode & needed_bits != needed_bits:
             name = str(path.relative_to(folder)) if path != folder else str(folder)
             hint = f"`chmod o+r{'x' if path.is_dir() else ''} {name}`"
-            yield Problem(Where(name), f"cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
+            yield Problem(
+                Where(name),
+                f"cannot be read by the containers' user {CONTAINER_UID}",
+                hint,
+                "warning",
+                code=Code.UNREADABLE_IN_CONTAINER,
+            )
 
 
 def missing_secrets(folder: Path, locations: Mapping[str, Where]) -> Iterator[Problem]:
     """Yield a warning per secret file that is not there yet."""
     for file, where in locations.items():
         if not os.path.isfile(folder / file):  # unlike Path.is_file, it never raises
-            yield Problem(where, f"there is no file {file} yet", "create it before the fleet starts", "warning")
+            yield Problem(
+                where,
+                f"there is no file {file} yet",
+                "create it before the fleet starts",
+                "warning",
+                code=Code.NO_SECRET_FILE,
+            )
 
 
 def closed_secrets(folder: Path, locations: Mapping[str, Where]) -> Iterator[Problem]:
@@ -89,7 +107,13 @@ def closed_secrets(folder: Path, locations: Mapping[str, Where]) -> Iterator[Pro
         path = folder / file
         if os.path.isfile(path) and not path.stat().st_mode & 0o004:
             hint = f"`chown {CONTAINER_UID} {file}`, or `chmod o+r {file}` where others may read it"
-            yield Problem(where, f"{file} cannot be read by the containers' user {CONTAINER_UID}", hint, "warning")
+            yield Problem(
+                where,
+                f"{file} cannot be read by the containers' user {CONTAINER_UID}",
+                hint,
+                "warning",
+                code=Code.UNREADABLE_IN_CONTAINER,
+            )
 
 
 def servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
@@ -101,10 +125,18 @@ def servers(fleet: ResolvedFleet, config: Config) -> Iterator[Problem]:
         where = config.url_positions[name]
         if name in members:
             hint = "the fleet computes the URL of its own members; this line can go"
-            yield Problem(where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning")
+            yield Problem(
+                where, f"this URL is not used: `{name}` is part of the fleet", hint, "warning", code=Code.URL_NOT_USED
+            )
         elif urlsplit(url).hostname in names.LOCAL_HOSTS:
             hint = "use a host name, or bring the server along under `services`"
-            yield Problem(where, "in a container localhost is the container itself", hint, "warning")
+            yield Problem(
+                where,
+                "in a container localhost is the container itself",
+                hint,
+                "warning",
+                code=Code.LOCALHOST_IN_CONTAINER,
+            )
 
 
 def registering(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -112,7 +144,9 @@ def registering(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.registry.registration and fleet.registry.publish is False:
         message = "only containers of this fleet reach the registry: it is not published"
         hint = "remove `publish: false`, or set it to the address to listen on"
-        yield tree.problem("registry", "registration", message=message, hint=hint, level="warning")
+        yield tree.problem(
+            "registry", "registration", message=message, hint=hint, level="warning", code=Code.REGISTRATION_OUT_OF_REACH
+        )
 
 
 def telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -120,7 +154,9 @@ def telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if fleet.telemetry and urlsplit(fleet.telemetry.otlp_endpoint).hostname in names.LOCAL_HOSTS:
         hint = "name a collector that the containers reach; processes read $OTEL_EXPORTER_OTLP_ENDPOINT first"
         message = "in a container localhost is the container itself"
-        yield tree.problem("telemetry", "otlp_endpoint", message=message, hint=hint, level="warning")
+        yield tree.problem(
+            "telemetry", "otlp_endpoint", message=message, hint=hint, level="warning", code=Code.LOCALHOST_IN_CONTAINER
+        )
 
 
 def publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
@@ -129,7 +165,13 @@ def publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         if agent.replicas > 1 and agent.publish:
             message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
             path = ("agents", name, "replicas")
-            yield tree.problem(*path, message=message, hint="set `publish: false` to agree", level="warning")
+            yield tree.problem(
+                *path,
+                message=message,
+                hint="set `publish: false` to agree",
+                level="warning",
+                code=Code.REPLICAS_NOT_PUBLISHED,
+            )
     yield from publish_rules.unreachable(fleet, tree)
 
 
@@ -142,4 +184,4 @@ def variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: R
     for variable, where in config.variables.items():
         if variable not in available and variable not in defaulted:
             hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
-            yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning")
+            yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning", code=Code.VARIABLE_NOT_SET)

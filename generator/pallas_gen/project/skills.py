@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import skills
 from pallas_contract.fleet.fastagent import Config
@@ -24,10 +25,18 @@ def problems(fleet: ResolvedFleet, config: Config, folder: Path, names: frozense
     inside = mounts.inside(folder, names)
     for name in sorted(names - inside.keys()):
         hint = "put it into the project folder"
-        yield Problem(Where(config.file, field="skills"), f"{name} is outside: no container gets it", hint, "warning")
+        yield Problem(
+            Where(config.file, field="skills"),
+            f"{name} is outside: no container gets it",
+            hint,
+            "warning",
+            code=Code.SKILLS_OUTSIDE,
+        )
     if all(agent.skills is not None for agent in fleet.agents.values()):
         return
     for name in skills.SEARCHED:
         if name not in inside.values() and any((folder / name).glob("*/SKILL.md")):
             hint = f"`defaults: {{skills: [{name}]}}` has them read; `skills: []` agrees"
-            yield Problem(Where(name), "nobody names these skills: no agent reads them", hint, "warning")
+            yield Problem(
+                Where(name), "nobody names these skills: no agent reads them", hint, "warning", code=Code.SKILLS_UNUSED
+            )

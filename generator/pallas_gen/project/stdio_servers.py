@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet.fastagent import Command
 from pallas_contract.problems import Problem
 from pallas_gen.dependencies import launch, recipe
@@ -26,7 +27,13 @@ def missing(commands: Mapping[str, Command], find: Callable[[str], str | None] =
         known = program in IMAGE_COMMANDS or program in launch.KINDS or program == "node"
         if message := recipe.command_problem(command):
             hint = "write it as `uvx PACKAGE ...` or `npx -y PACKAGE ...`, with the version after `@`"
-            yield Problem(command.where, f"{message}: in a container this server never starts", hint, "warning")
+            yield Problem(
+                command.where,
+                f"{message}: in a container this server never starts",
+                hint,
+                "warning",
+                code=Code.SERVER_NOT_IN_IMAGE,
+            )
         elif program and "/" not in program and not known:
             message = f"the agent image has no `{program}`: in a container this server never starts"
             hint = (
@@ -35,4 +42,4 @@ def missing(commands: Mapping[str, Command], find: Callable[[str], str | None] =
             if not command.own_path and not find(program):
                 message = f"there is no program `{program}`, neither here nor in the agent image: it never starts"
                 hint = f"correct the name or install it; for containers {hint}"
-            yield Problem(command.where, message, hint, "warning")
+            yield Problem(command.where, message, hint, "warning", code=Code.SERVER_NOT_IN_IMAGE)

@@ -17,6 +17,7 @@ from pallas_agent_runtime import prepare, serve
 from pallas_agent_runtime.local import ports, supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
@@ -49,7 +50,9 @@ def agent(path: Path, name: str) -> list[Problem]:
     hint = f"add them to `depends_on` of `{name}`, or to `mcp: {{servers: ...}}` in fastagent.config.yaml"
     absent = ", ".join(f"`{server}`" for server in sorted(loaded.servers - configured))
     message = f"uses MCP servers that there are not: {absent}"
-    refuse_errors([prepared.settings.tree.problem(*keys, message=message, hint=hint)] if absent else [])
+    refuse_errors(
+        [prepared.settings.tree.problem(*keys, message=message, hint=hint, code=Code.UNKNOWN_SERVER)] if absent else []
+    )
     return [*prepared.warnings, *_absent_programs(prepared, loaded.servers)]
 
 
@@ -64,7 +67,7 @@ def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iter
             where = Where(file, field=f"mcp.servers.{name}.command")
             message = f"there is no program `{command}` here: as a process the agent is without this server"
             hint = "install it (`uvx` comes with uv, `npx` with Node), or give the server's URL"
-            yield Problem(where, message, hint, "warning")
+            yield Problem(where, message, hint, "warning", code=Code.NO_PROGRAM)
 
 
 def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> int:

@@ -32,6 +32,7 @@ from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.documents.health import Health
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import deferred_models
@@ -138,7 +139,13 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 )
     except fast.EngineFailed as failure:
         path = ("agents", settings.name, "module" if settings.agent.module else "card")
-        raise Refused([settings.tree.problem(*path, message=f"fast-agent cannot start it: {failure}")]) from None
+        raise Refused(
+            [
+                settings.tree.problem(
+                    *path, message=f"fast-agent cannot start it: {failure}", code=Code.FAST_AGENT_REFUSES
+                )
+            ]
+        ) from None
     log.info("stopped")
 
 
@@ -162,7 +169,9 @@ def _store[M: Message](
         try:
             file_store = stack.enter_context(sqlite.opened(settings.conversations, settings.name, dump, parse))
         except CannotStore as failure:
-            raise Refused([Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure))]) from None
+            raise Refused(
+                [Problem(Where(f"${names.ENV_CONVERSATIONS}"), str(failure), code=Code.WRONG_VARIABLE)]
+            ) from None
         yield file_store
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 
 
@@ -25,12 +26,21 @@ def read(path: Path) -> str:
     except OSError as error:
         message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
         hint = "make it readable for that user: `chmod o+r`, or change its owner"
-        raise Refused([Problem(Where(str(path)), message, hint)]) from None
+        raise Refused([Problem(Where(str(path)), message, hint, code=Code.SECRET_FILE)]) from None
     except UnicodeDecodeError as error:
-        raise Refused([Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})")]) from None
+        raise Refused(
+            [Problem(Where(str(path)), f"is not UTF-8 text (byte {error.start})", code=Code.SECRET_FILE)]
+        ) from None
     if "\0" in text:  # no environment can hold it
         raise Refused(
-            [Problem(Where(str(path)), f"has a NUL in it (byte {text.encode().index(0)})", "save it as UTF-8")]
+            [
+                Problem(
+                    Where(str(path)),
+                    f"has a NUL in it (byte {text.encode().index(0)})",
+                    "save it as UTF-8",
+                    code=Code.SECRET_FILE,
+                )
+            ]
         )
     return text
 

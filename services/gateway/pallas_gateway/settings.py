@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -55,7 +56,7 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
     fleet, tree, warnings = load.load(path)
     if fleet.gateway is None:
         hint = "add `gateway: {agents: [NAME]}`, with the agents that it leads to"
-        raise Refused([tree.problem(message="has no `gateway`", hint=hint)])
+        raise Refused([tree.problem(message="has no `gateway`", hint=hint, code=Code.NO_GATEWAY)])
     env = {**program.gateway(fleet, fleet.gateway, "local").env, **environ}
     problems: list[Problem] = []
     host, port = _bind(env[names.ENV_BIND], problems)
@@ -105,7 +106,11 @@ def _routes(
             secret = written[names.call_token(agent)]
             token, wrong = token_files.from_file(secret_text.locate(secret.target, secret.file, project, secrets))
             if wrong:
-                problems.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
+                problems.append(
+                    tree.problem(
+                        *secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1], code=Code.SECRET_FILE
+                    )
+                )
         routes[names.slug(agent)] = Route(addresses.mcp_url(fleet, agent, placement), token)
     refuse_errors(problems)
     return routes
@@ -125,7 +130,9 @@ def _apart(
         caller = next((name for name in tokens if names.token_file(name) == secret.target), "")
         if caller and tokens[caller] in own:
             message = f"{secret.file} has the token that the gateway shows to `{own[tokens[caller]]}`"
-            problems.append(tree.problem(*secret.path, message=message, hint="give each its own token"))
+            problems.append(
+                tree.problem(*secret.path, message=message, hint="give each its own token", code=Code.SAME_TOKEN)
+            )
     refuse_errors(problems)
 
 
@@ -159,4 +166,4 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _problem(variable: str, message: str) -> Problem:
-    return Problem(Where(f"${variable}"), message)
+    return Problem(Where(f"${variable}"), message, code=Code.WRONG_VARIABLE)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent, fastagent_files
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -98,7 +99,9 @@ def _replicas(path: Path) -> Mapping[str, int] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError):
-        raise Refused([Problem(Where(path.name), 'must be a JSON object of agents: {"name": replicas}')]) from None
+        raise Refused(
+            [Problem(Where(path.name), 'must be a JSON object of agents: {"name": replicas}', code=Code.REPLICAS_FILE)]
+        ) from None
 
 
 def _written(*paths: Path) -> datetime | None:
@@ -152,7 +155,7 @@ class FleetWatcher:
             # A file mounted alone stays the one it was when another takes its name on the host.
             hint = "`docker compose restart registry`; an editor that writes in place needs none"
             message = "was replaced on the host, and this container still has the old one"
-            raise Refused([Problem(Where(self._path.name), message, hint)])
+            raise Refused([Problem(Where(self._path.name), message, hint, code=Code.FILE_REPLACED)])
         try:
             loaded = self._read(self._path)
         except Refused:
@@ -160,7 +163,7 @@ class FleetWatcher:
         except Exception as error:  # a defect of ours must not end a registry that has a fleet to go on with
             message = f"cannot be checked: {type(error).__name__}: {error}"
             hint = "this is a defect of pallas-kit, please report it; undoing the last change of the file helps"
-            raise Refused([Problem(Where(self._path.name), message, hint)]) from error
+            raise Refused([Problem(Where(self._path.name), message, hint, code=Code.DEFECT)]) from error
         self.ok = True
         # the reading says which token files there are, and only then can they be watched
         if self._tokens != loaded.token_files:

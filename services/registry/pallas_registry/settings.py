@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.launch import addresses as launch_addresses
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.problems import Problem, Refused, Where
@@ -106,4 +107,4 @@ def _addresses(text: str, problems: list[Problem]) -> Mapping[str, str] | None:
 
 
 def _problem(variable: str, message: str) -> Problem:
-    return Problem(Where(variable), message)
+    return Problem(Where(variable), message, code=Code.WRONG_VARIABLE)

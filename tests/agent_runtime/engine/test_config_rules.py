@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from pallas_contract.fleet import source
 from pallas_contract.validate import config_rules
+from tests.problem_lines import without_codes
 
 REFUSED = {
     "mcp: {servers: {a: {transport: htp}}}": "mcp.servers.a.transport: is no value that fast-agent takes here",
@@ -51,7 +52,9 @@ TAKEN = (
 
 def said(text: str) -> list[str]:
     tree = source.parse(text, name="fastagent.config.yaml")
-    return [str(problem).removeprefix("fastagent.config.yaml:1:") for problem in config_rules.problems(tree)]
+    return [
+        without_codes(str(problem)).removeprefix("fastagent.config.yaml:1:") for problem in config_rules.problems(tree)
+    ]
 
 
 def settings(text: str) -> Any:

@@ -23,6 +23,7 @@ from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.providers import IN_EXTRAS, OFFLINE, PREFIXES
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load as validate_load
+from tests.problem_lines import without_codes
 
 HEAD = "from fast_agent import FastAgent\nfast = FastAgent('X')\n"
 AGENT = "@fast.agent(name='{}', instruction='x', servers={}, default={})\nasync def {}(): ...\n"
@@ -157,7 +158,7 @@ def test_a_module_that_is_of_no_use_is_refused(toolkit: Any, tmp_path: Path, cod
     with pytest.raises(Refused) as refused:
         load(own(tmp_path, module="made_bad"))
     where = "agents.yaml:1:54 agents.jarvis.module: "
-    assert str(refused.value).startswith(where + message.format(folder=tmp_path))
+    assert without_codes(str(refused.value)).startswith(where + message.format(folder=tmp_path))
     assert "sk-never-shown" not in str(refused.value)
 
 
@@ -252,7 +253,7 @@ def test_a_model_whose_client_is_not_installed_is_refused_with_what_to_install(
     with pytest.raises(Refused) as refused:
         check_models(load(resolved), resolved, default, references)
     (problem,) = refused.value.problems
-    assert "agents.jarvis.card: models of `bedrock` need what is not installed: boto3\n" in str(problem)
+    assert "agents.jarvis.card: models of `bedrock` need what is not installed: boto3 [PAL213]\n" in str(problem)
     assert problem.hint == "pip install 'fast-agent-mcp[bedrock]'; for containers write boto3 into requirements.txt"
     absent.clear()
     check_models(load(resolved), resolved, default, references)
@@ -287,7 +288,7 @@ def test_an_agent_that_nothing_gives_a_model_is_refused(
         check_models(loaded, resolved, model, None)
         return
     with pytest.raises(
-        Refused, match="names no model, and there is no default_model: it will not start\n    write `defa"
+        Refused, match=r"names no model, and there is no default_model: it will not start \[PAL217\]\n    write `defa"
     ):
         check_models(loaded, resolved, model, None)
 

@@ -9,6 +9,7 @@ from fast_agent.llm.model_factory import ModelFactory
 from pallas_contract.problems import Where
 from pallas_contract.validate.code import models
 from pallas_contract.validate.suggestions import Suggestions
+from tests.problem_lines import without_codes
 
 KNOWN = ("sonnet", "gpt-4o", "gpt-4.1?temperature=1", "openai.anything", "generic.llama3:latest", "openrouter/x/y")
 KNOWN_TOO = ("hf.x/y:z", "passthrough", "gemini25", "claude-sonnet-4-5", "anthropic.new", "deepseek")
@@ -24,7 +25,7 @@ UNKNOWN = {
 
 
 def said(model: str) -> list[str]:
-    return [str(problem) for problem in models.problems(model, Where("x"), Suggestions())]
+    return [without_codes(str(problem)) for problem in models.problems(model, Where("x"), Suggestions())]
 
 
 @pytest.mark.parametrize("model", [*KNOWN, *KNOWN_TOO])

@@ -15,6 +15,7 @@ from pallas_agent_runtime.local.programs import Member
 from pallas_contract.fleet import source
 from pallas_contract.fleet.source import Source
 from pallas_service.http import sockets
+from tests.problem_lines import without_codes
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_every_port_in_use_is_a_problem_that_names_who_has_it(at, tree: Source, 
         for one in taken:
             one.close()
     in_use = "address already in use"
-    assert [str(problem) for problem in problems] == [
+    assert [without_codes(str(problem)) for problem in problems] == [
         f"agents.yaml:3:14 agents.research.port: research cannot listen on 127.0.0.1:{first}: {in_use} "
         "by nginx (pid 12)\n    stop it, or change the port",
         f"agents.yaml:4:10 agents.tech.port: tech cannot listen on 127.0.0.1:{second}: {in_use}\n"

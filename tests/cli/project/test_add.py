@@ -13,6 +13,7 @@ from pallas_cli import main as command
 from pallas_cli.project import add, init
 from pallas_gen.project import load
 from tests.cli.project.test_init import written
+from tests.problem_lines import without_codes
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_service_is_one_that_listens_where_it_is_told(project: Path) -> None:
 
 def test_a_service_of_other_people_is_an_image(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["add", "service", "search", "--image", "ghcr.io/example/search:1"]) == 2
-    assert capsys.readouterr().err == "--image: needs --port: where it listens in its container\n"
+    assert without_codes(capsys.readouterr().err) == "--image: needs --port: where it listens in its container\n"
     assert command.main(["add", "service", "search", "--image", "ghcr.io/example/search:1", "--port", "8000"]) == 0
     services = yaml.safe_load((project / "agents.yaml").read_text())["services"]
     assert services["search"] == {"image": "ghcr.io/example/search:1", "port": 8000}
@@ -108,7 +109,7 @@ def test_what_is_not_right_changes_nothing(
     (project / "agents" / "taken.py").write_text("mine")
     before = written(project.parent)
     assert command.main(["add", *arguments]) == 2
-    assert line in capsys.readouterr().err
+    assert line in without_codes(capsys.readouterr().err)
     assert written(project.parent) == before
 
 
@@ -117,7 +118,9 @@ def test_a_server_that_is_there_is_refused_at_its_place(project: Path, capsys: p
     assert command.main(arguments) == 0
     before = written(project)
     assert command.main(arguments) == 2
-    assert capsys.readouterr().err.startswith("fastagent.config.yaml:9:5 mcp.servers.search: is there already\n")
+    assert without_codes(capsys.readouterr().err).startswith(
+        "fastagent.config.yaml:9:5 mcp.servers.search: is there already\n"
+    )
     assert written(project) == before
 
 
@@ -134,7 +137,7 @@ def test_a_configuration_of_another_shape_is_refused(
 ) -> None:
     (project / "fastagent.config.yaml").write_text(text)
     assert command.main(["add", "server", "search", "--url", "https://search.example/mcp"]) == 2
-    assert capsys.readouterr().err.startswith(f"{place}: must be a mapping\n")
+    assert without_codes(capsys.readouterr().err).startswith(f"{place}: must be a mapping\n")
     assert (project / "fastagent.config.yaml").read_text() == text
 
 

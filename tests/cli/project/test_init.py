@@ -17,6 +17,7 @@ from pallas_gen.project import load
 from pallas_service import extras
 from pallas_testing.model.reader import read as read_script
 from tests.conftest import ROOT
+from tests.problem_lines import without_codes
 
 
 def written(folder: Path) -> dict[str, str]:
@@ -65,7 +66,7 @@ def test_nothing_is_written_where_a_file_of_the_project_is(tmp_path: Path, capsy
     (tmp_path / "agents.yaml").symlink_to(tmp_path / "nowhere")
     assert command.main(["init", str(tmp_path)]) == 2
     assert written(tmp_path) == {"agents/desk.py": "mine"}
-    error = capsys.readouterr().err
+    error = without_codes(capsys.readouterr().err)
     assert f"{tmp_path}/agents.yaml: is there already\n    nothing was written" in error
     assert f"{tmp_path}/agents/desk.py: is there already\n" in error
 

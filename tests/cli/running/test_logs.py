@@ -11,6 +11,7 @@ from pallas_agent_runtime.local import record
 from pallas_cli import main as command
 from pallas_cli.running import logs
 from pallas_contract.launch import run_files
+from tests.problem_lines import without_codes
 
 Calls = Callable[[], list[str]]
 
@@ -41,7 +42,7 @@ def test_the_lines_of_one_member(name: str, log: Path, capsys: pytest.CaptureFix
 
 def test_a_member_that_has_printed_nothing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["logs", "des"]) == 2
-    error = capsys.readouterr().err
+    error = without_codes(capsys.readouterr().err)
     assert error.startswith("des: has printed nothing, or there is no such member\n")
     assert error.endswith("agents.log has lines of desk, tech_research\n")
 

@@ -10,6 +10,7 @@ from pallas_cli import main as command
 from pallas_cli.arguments import parse
 from pallas_cli.running import kubernetes
 from pallas_cli.talk import agent
+from tests.problem_lines import without_codes
 
 
 def test_a_url_is_asked_as_it_is() -> None:
@@ -20,7 +21,9 @@ def test_a_url_is_asked_as_it_is() -> None:
 @pytest.mark.parametrize("url", ["http://[::1/mcp", "http://a:99999/mcp", "https://"])
 def test_a_url_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["call", url, "hi"]) == 2
-    assert capsys.readouterr().err.startswith(f"AGENT: {url!r} is no http(s) URL\n    write it as http://")
+    assert without_codes(capsys.readouterr().err).startswith(
+        f"AGENT: {url!r} is no http(s) URL\n    write it as http://"
+    )
 
 
 def test_in_a_cluster_it_is_the_service_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pallas_cli import main as command
 from pallas_cli.talk import client
 from tests.cli.conftest import TOKEN, Stand
+from tests.problem_lines import without_codes
 
 
 def test_the_answer_is_on_stdout_and_the_progress_on_stderr(
@@ -81,9 +82,9 @@ def test_a_name_that_is_none_is_refused_with_one_that_is(
     assert command.main(["call", "tech_reserch", "hi"]) == 2
     registry = f"http://127.0.0.1:{stand.url.rpartition(':')[2]}"
     line = f"tech_reserch: the registry at {registry} has no agent of this name\n"
-    assert capsys.readouterr().err == f"{line}    did you mean `tech-research`?\n"
+    assert without_codes(capsys.readouterr().err) == f"{line}    did you mean `tech-research`?\n"
     assert command.main(["call", "xyz", "hi"]) == 2
-    assert "    the registry has desk, tech-research\n" in capsys.readouterr().err
+    assert "    the registry has desk, tech-research\n" in without_codes(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("verb", [["call", "desk", "hi"], ["chat", "desk"]])
@@ -97,7 +98,7 @@ def test_an_agent_without_an_address_is_refused_and_its_inner_one_not_asked(
     monkeypatch.setattr(client, "ask", ask)
     monkeypatch.setattr("sys.stdin", io.StringIO("hi\n"))
     assert command.main(verb) == 2
-    line, _, remedy = capsys.readouterr().err.partition("\n")
+    line, _, remedy = without_codes(capsys.readouterr().err).partition("\n")
     assert line == "desk: publishes no address"
     assert remedy.startswith("    publish it (`publish: true` in agents.yaml")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.fleet.resolved import ResolvedAgent
 from pallas_contract.problems import Problem, Refused, Where
@@ -58,6 +59,6 @@ def test_code_that_cannot_be_read_is_a_reason_and_no_error(
 
 def test_a_file_that_cannot_be_opened_is_a_reason_too() -> None:
     def refuse(path: str) -> str | None:
-        raise Refused([Problem(Where(path), "cannot be read")])
+        raise Refused([Problem(Where(path), "cannot be read", code=Code.UNREADABLE_FILE)])
 
     assert [problem.message for problem in read.definitions(agent(module="a"), refuse).unclear] == ["cannot be read"]

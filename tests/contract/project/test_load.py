@@ -105,8 +105,8 @@ LARGE = b"#" * ((1 << 20) + 1)
     ("scripts", "expected"),
     [
         ({"srv/notes.py": "# coding: latin-1\nname = 'caf\xe9'\n".encode("latin-1")}, []),
-        ({"srv/notes.py": b"name = '\xe9'\n"}, ["warning: srv/notes.py: is not UTF-8 text (byte 8)"]),
-        ({"srv/notes.py": LARGE}, ["warning: srv/notes.py: is larger than 1 MiB"]),
+        ({"srv/notes.py": b"name = '\xe9'\n"}, ["warning: srv/notes.py: is not UTF-8 text (byte 8) [PAL001]"]),
+        ({"srv/notes.py": LARGE}, ["warning: srv/notes.py: is larger than 1 MiB [PAL001]"]),
         ({"srv/notes.py": b"import beside\nimport top\n", "srv/beside.py": LARGE, "top.py": b"\xff"}, []),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from pallas_contract.fleet import fastagent
 from pallas_contract.project import code, programs
 from pallas_contract.validate import load
+from tests.problem_lines import without_codes
 
 FLEET = "name: x\nagents:\n  scout: {card: scout.md, port: 8101%s}\n"
 
@@ -24,7 +25,7 @@ def found(folder: Path, entry: str, *, servers: str = "notes", keys: str = "", t
     fleet, _, _ = load.load(folder / "agents.yaml")
     config, _ = fastagent.load(folder)
     definitions = code.definitions(fleet, code.reader(folder))
-    return [str(problem) for problem in programs.problems(fleet, config, definitions, folder)]
+    return [without_codes(str(problem)) for problem in programs.problems(fleet, config, definitions, folder)]
 
 
 @pytest.mark.parametrize(

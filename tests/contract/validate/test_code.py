@@ -9,6 +9,7 @@ from pallas_contract.fleet.fastagent import Config
 from pallas_contract.validate import load
 from pallas_contract.validate.code import rules
 from pallas_contract.validate.code.rules import Surroundings
+from tests.problem_lines import without_codes
 
 FLEET = """\
 name: trip
@@ -29,7 +30,9 @@ CARD = "card: planner.md"
 def said(what: str, files: dict[str, str], config: Config | None = None, **around) -> list[str]:
     tree = source.parse(FLEET % what, name="agents.yaml")
     surroundings = Surroundings(config or Config(default_model="passthrough"), {**PLAIN, **files}.get, **around)
-    return [str(problem) for problem in sorted(set(rules.problems(load.parse(tree), tree, surroundings)))]
+    return [
+        without_codes(str(problem)) for problem in sorted(set(rules.problems(load.parse(tree), tree, surroundings)))
+    ]
 
 
 def in_module(text: str) -> list[str]:

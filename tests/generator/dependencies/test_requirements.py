@@ -9,6 +9,7 @@ from uv import find_uv_bin
 
 from pallas_contract.problems import Problem
 from pallas_gen.dependencies import bake, requirements
+from tests.problem_lines import without_codes
 
 PYPROJECT = '[project]\nname = "x"\nversion = "1"\ndependencies = [%s]\n'
 PYLOCK = """\
@@ -32,7 +33,7 @@ hashes = {sha256 = "cc"}
 def found(path: str | None = None, **files: str) -> tuple[requirements.Files, list[str]]:
     problems: list[Problem] = []
     texts = {name.replace("__", "."): text for name, text in files.items()}
-    return requirements.find(texts.get, path, problems), [str(problem) for problem in problems]
+    return requirements.find(texts.get, path, problems), [without_codes(str(problem)) for problem in problems]
 
 
 def test_nothing_is_needed_where_there_is_no_file() -> None:

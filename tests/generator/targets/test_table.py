@@ -10,6 +10,7 @@ from click.testing import Result
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen import cli
 from pallas_gen.commands.targets import add_commands
@@ -26,7 +27,11 @@ TOY = Target(
     render=lambda context: {
         PurePosixPath("toy.txt"): f"{context.plan.name} {context.project} {sorted(context.options)}\n"
     },
-    problems=lambda plan: [Problem(Where(plan.source), "toys break", level="warning" if plan.isolated else "error")],
+    problems=lambda plan: [
+        Problem(
+            Where(plan.source), "toys break", level="warning" if plan.isolated else "error", code=Code.PROCESS_LIMIT
+        )
+    ],
     folder="toys",
     options={"with-wheels": "Four of them."},
     next_steps=lambda context: [f"play in {context.output.name} of {context.loaded.folder.name}"],
@@ -51,7 +56,7 @@ def test_a_row_is_a_verb(toy, tmp_path: Path) -> None:
     assert (tmp_path / "toys" / "toy.txt").read_text() == "x .. []\n"
     assert done.stdout.splitlines()[0].startswith("wrote ")
     assert done.stdout.splitlines()[1] == f"play in toys of {tmp_path.name}"
-    assert done.stderr == "warning: agents.yaml: toys break\n"
+    assert done.stderr == "warning: agents.yaml: toys break [PAL518]\n"
 
 
 def test_it_has_the_options_of_all(toy, tmp_path: Path) -> None:

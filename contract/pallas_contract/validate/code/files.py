@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -25,11 +26,20 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
         )  # unlike Path's, they never raise
         if not there and not elsewhere(module):
             hint = f"create {relative}.py beside {tree.name}, or name an `image` that holds the module"
-            yield tree.problem(kind, name, "module", message=f"there is no module `{module}` in the project", hint=hint)
+            yield tree.problem(
+                kind,
+                name,
+                "module",
+                message=f"there is no module `{module}` in the project",
+                hint=hint,
+                code=Code.NO_MODULE,
+            )
     for name, agent in fleet.agents.items():
         if agent.card and not os.path.isfile(folder / agent.card):
             hint = f"write `{agent.card.replace('\\', '/')}`" if "\\" in agent.card else "create it"
-            yield tree.problem("agents", name, "card", message=f"there is no file {agent.card}", hint=hint)
+            yield tree.problem(
+                "agents", name, "card", message=f"there is no file {agent.card}", hint=hint, code=Code.NO_CARD
+            )
     yield from _skills(fleet, tree, folder)
 
 
@@ -39,4 +49,6 @@ def _skills(fleet: ResolvedFleet, tree: Source, folder: Path) -> Iterator[Proble
         for index, path in enumerate(skills or ()):
             if not os.path.isdir(folder / path):
                 hint = "create it, or correct the path"
-                yield tree.problem(*owner, "skills", index, message=f"there is no folder {path}", hint=hint)
+                yield tree.problem(
+                    *owner, "skills", index, message=f"there is no folder {path}", hint=hint, code=Code.NO_SKILLS_FOLDER
+                )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.definitions.module import Module
 from pallas_contract.definitions.read import TextOf
@@ -57,7 +58,9 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
             hint = (
                 "write `from mcp.server import MCPServer`, as docs/services.md does, or run it from an image of its own"
             )
-            yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
+            yield Problem(
+                Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning", code=Code.OLD_FASTMCP
+            )
         if top in sys.stdlib_module_names or top in _image() or _local(name, text_of):
             continue
         if not is_brought(top, distributions):
@@ -65,7 +68,13 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
             message = f"imports `{top}`, which the agent image does not have"
             name_it = f"name `{package}` in requirements.txt beside agents.yaml (with a uv.lock: `uv add {package}`)"
             hint = f"{name_it}, or set `image.agent`"
-            yield Problem(Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning")
+            yield Problem(
+                Where(module.name, node.lineno, node.col_offset + 1),
+                message,
+                hint,
+                "warning",
+                code=Code.MISSING_PACKAGE,
+            )
 
 
 def is_brought(module: str, distributions: Collection[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.definitions.read import TextOf
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -27,4 +28,6 @@ def problems(fleet: ResolvedFleet, tree: Source, text_of: TextOf) -> Iterator[Pr
         if paths and not any(sign in (text_of(path) or "") for path in paths for sign in _SIGNS):
             message = f"`{service.module}` never reads {names.ENV_BIND}: nobody will listen where it is called"
             hint = f"listen on the `address:port` in {names.ENV_BIND}: see docs/services.md"
-            yield tree.problem("services", name, "module", message=message, hint=hint, level="warning")
+            yield tree.problem(
+                "services", name, "module", message=message, hint=hint, level="warning", code=Code.LISTENS_ELSEWHERE
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Set
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet import engine_table, providers
 from pallas_contract.fleet.fastagent import VARIABLE, Config
@@ -34,13 +35,15 @@ def problems(model: str, where: Where, suggestions: Suggestions) -> Iterator[Pro
     prefix, rest = providers.split(written)
     if effort:
         hint = f"write `{effort['model']}?reasoning={effort['effort']}`"
-        yield Problem(where, "fast-agent reads no effort behind a dot", hint)
+        yield Problem(where, "fast-agent reads no effort behind a dot", hint, code=Code.UNKNOWN_MODEL)
     elif prefix in providers.OFFLINE or (prefix and rest) or _known(written):
         return
     elif prefix:
-        yield Problem(where, f"names the provider `{prefix}` and no model", f"write `{prefix}.MODEL`")
+        yield Problem(
+            where, f"names the provider `{prefix}` and no model", f"write `{prefix}.MODEL`", code=Code.UNKNOWN_MODEL
+        )
     else:
-        yield Problem(where, *_unknown(written, suggestions))
+        yield Problem(where, *_unknown(written, suggestions), code=Code.UNKNOWN_MODEL)
 
 
 def _known(written: str) -> bool:
@@ -79,7 +82,7 @@ def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Coll
     key = provider.key_variable
     hint = f"write `defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}` in agents.yaml, or {key}=... in .env"
     message = f"nothing gives the key of `{provider.name}` ({key}) to `{name}`"
-    yield Problem(config.model_position, message, hint, "warning")
+    yield Problem(config.model_position, message, hint, "warning", code=Code.MODEL_WITHOUT_KEY)
 
 
 def without_model(definition: Definition, config: Config, given: Set[str]) -> Iterator[Problem]:
@@ -89,7 +92,7 @@ def without_model(definition: Definition, config: Config, given: Set[str]) -> It
     """
     named = config.default_model or definition.model != "" or VARIABLES & given
     if not named and definition.kind in _WITH_A_MODEL:
-        yield Problem(definition.where, *no_model(config.file))
+        yield Problem(definition.where, *no_model(config.file), code=Code.NO_MODEL)
 
 
 def no_model(file: str) -> tuple[str, str]:

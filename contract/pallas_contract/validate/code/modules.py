@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Collection, Iterator, Mapping
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.module import Module
 from pallas_contract.problems import Problem, Where
@@ -24,19 +25,21 @@ def problems(name: str, files: Mapping[str, Module]) -> Iterator[Problem]:
         if not any(_may_have_one(entry, files) for entry in files.values()):
             hint = 'define it: fast = FastAgent("name")'
             message = "has no FastAgent" if module.tree.body else f"is empty: there is no agent `{name}` in it"
-            yield Problem(Where(module.name), message, hint)
+            yield Problem(Where(module.name), message, hint, code=Code.NO_FASTAGENT)
         return
     definitions = list(served(files))
     if not definitions:
         if module.applications and not _calls_more(module):
             where = next(iter(module.applications.values()))
-            yield Problem(where, "defines no agent", "decorate a function with @fast.agent(...)")
+            yield Problem(
+                where, "defines no agent", "decorate a function with @fast.agent(...)", code=Code.AGENT_NOT_DEFINED
+            )
         return
     if not module.unclear and not _found(name, definitions):
         written = [definition.name or "" for definition in definitions]
         message = f"defines {', '.join(sorted(written))}, but not `{name}`"
         hint = f"rename one of them to `{name}`, or mark one with default=True"
-        yield Problem(definitions[0].where_of("name"), message, hint)
+        yield Problem(definitions[0].where_of("name"), message, hint, code=Code.AGENT_NOT_DEFINED)
 
 
 def served(files: Mapping[str, Module]) -> Iterator[Definition]:

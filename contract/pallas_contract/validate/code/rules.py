@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions import module as python_module
 from pallas_contract.definitions import read
 from pallas_contract.definitions.definition import Definition
@@ -167,4 +168,9 @@ def _plain(path: str, text: str) -> Iterator[Problem]:
         line = text.count("\n", 0, match.start()) + 1
         column = match.start() - text.rfind("\n", 0, match.start())
         hint = "read it from a variable (`os.environ`), and give that under `secrets` in agents.yaml"
-        yield Problem(Where(path, line, column), "a key in plain text, which every image and container holds", hint)
+        yield Problem(
+            Where(path, line, column),
+            "a key in plain text, which every image and container holds",
+            hint,
+            code=Code.PLAIN_SECRET,
+        )

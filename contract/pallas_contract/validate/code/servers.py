@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -33,7 +34,7 @@ class Servers:
                 continue
             message, hint = self._reason(name, server)
             where = definition.positions.get(f"servers.{index}", definition.where_of("servers"))
-            yield Problem(where, message, hint)
+            yield Problem(where, message, hint, code=Code.UNKNOWN_SERVER)
 
     def _reason(self, name: str, server: str) -> tuple[str, str]:
         fleet = self._fleet

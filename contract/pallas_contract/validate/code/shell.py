@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem
@@ -16,4 +17,10 @@ def withheld(fleet: ResolvedFleet, definitions: Mapping[str, Definitions]) -> It
             if definition.shell and not fleet.agents[name].shell:
                 hint = f"set agents.{name}.shell to true, if its callers may have programs run; or remove it here"
                 where = definition.where_of("shell")
-                yield Problem(where, "it runs without a shell: agents.yaml does not let it have one", hint, "warning")
+                yield Problem(
+                    where,
+                    "it runs without a shell: agents.yaml does not let it have one",
+                    hint,
+                    "warning",
+                    code=Code.SHELL_WITHHELD,
+                )

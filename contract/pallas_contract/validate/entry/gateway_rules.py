@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import get_args
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -28,7 +29,9 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if names.GATEWAY in written.tokens:
         message = "is the name under which the gateway itself calls agents, and no caller's"
         hint = "its token belongs into `access.tokens` of the fleet or of the agents; give this caller another name"
-        yield tree.problem(_AT, "access", "tokens", names.GATEWAY, message=message, hint=hint)
+        yield tree.problem(
+            _AT, "access", "tokens", names.GATEWAY, message=message, hint=hint, code=Code.GATEWAY_AS_CALLER
+        )
     yield from _tokens(fleet, gateway, tree)
     yield from _port(fleet, gateway, tree)
     yield from _agents(fleet, gateway, tree)
@@ -39,7 +42,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if beyond and not _asks(gateway):
         message = f"on {address} everybody could call the agents: the gateway asks for no token"
         hint = "add `access` with `tokens` or `jwt`, or `publish: true` for this machine only"
-        yield tree.problem(_AT, "publish", message=message, hint=hint)
+        yield tree.problem(_AT, "publish", message=message, hint=hint, code=Code.OPEN_GATEWAY)
     jwt = gateway.access.jwt
     if jwt and jwt.audience is None:
         urls = [credentials.gateway_resource(fleet, placement) for placement in get_args(addresses.Placement)]
@@ -47,7 +50,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             owner = (_AT, "access") if written.jwt else ("access",)
             message = f"without `audience` a token for the gateway is for {shared[0]}, which is the same in every fleet"
             hint = "set `public_url`, or `host`, to where clients reach the fleet, or set `audience`"
-            yield tree.problem(*owner, "jwt", message=message, hint=hint)
+            yield tree.problem(*owner, "jwt", message=message, hint=hint, code=Code.NO_AUDIENCE)
 
 
 def _host(url: str) -> str:
@@ -71,7 +74,9 @@ def _tokens(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pr
         if owner == credentials.token_owner(fleet, agent, names.GATEWAY):
             continue  # two callers with one token, which the rules of that section say
         message = f"{secret.file} is what the gateway shows to `{agent}`: `{caller}` could call it as any caller"
-        yield tree.problem(*owner, "tokens", caller, message=message, hint="give each its own token")
+        yield tree.problem(
+            *owner, "tokens", caller, message=message, hint="give each its own token", code=Code.SAME_TOKEN
+        )
 
 
 def _port(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
@@ -81,7 +86,7 @@ def _port(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Prob
     taken |= {fleet.services[name].port: f"services.{name}" for name in started}
     if gateway.port in taken:
         message = f"port {gateway.port} is already used by {taken[gateway.port]}"
-        yield tree.problem(_AT, "port", message=message, hint="give each its own port")
+        yield tree.problem(_AT, "port", message=message, hint="give each its own port", code=Code.SAME_PORT)
 
 
 def _tenants(gateway: Gateway, tree: Source) -> Iterator[Problem]:
@@ -92,28 +97,38 @@ def _tenants(gateway: Gateway, tree: Source) -> Iterator[Problem]:
         path = (_AT, "tenants", name)
         if _asks(gateway) and not (tenant.callers or tenant.subjects):
             hint = "add `callers`, with names of `access.tokens`, or `subjects`, with the `sub` of their tokens"
-            yield tree.problem(*path, message="has no callers: nobody's requests would be counted", hint=hint)
+            yield tree.problem(
+                *path, message="has no callers: nobody's requests would be counted", hint=hint, code=Code.EMPTY_TENANT
+            )
         for index, caller in enumerate(tenant.callers):
             if caller not in access.tokens:
                 hint = Suggestions().hint(caller, sorted(access.tokens))
                 message = f"there is no token for a caller `{caller}`"
-                yield tree.problem(*path, "callers", index, message=message, hint=hint)
+                yield tree.problem(*path, "callers", index, message=message, hint=hint, code=Code.TENANT_MEMBER)
         if tenant.subjects and access.jwt is None:
             message = "nobody has a `sub`: the gateway takes no JWT"
-            yield tree.problem(*path, "subjects", message=message, hint="add `jwt` to `access`, or name `callers`")
+            yield tree.problem(
+                *path,
+                "subjects",
+                message=message,
+                hint="add `jwt` to `access`, or name `callers`",
+                code=Code.TENANT_MEMBER,
+            )
         for key, members in (("callers", tenant.callers), ("subjects", tenant.subjects)):
             for index, member in enumerate(members):
                 other = owners.setdefault((key, member), name)
                 if other != name or members.index(member) != index:
                     message = f"`{member}` is in tenant `{other}` already"
-                    yield tree.problem(*path, key, index, message=message, hint="a caller has one tenant")
+                    yield tree.problem(
+                        *path, key, index, message=message, hint="a caller has one tenant", code=Code.TWO_TENANTS
+                    )
 
 
 def _tools(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
     """Yield a problem per tool that no MCP service of the fleet can have, and one where there is no `/mcp` for them."""
     if gateway.tools and not gateway.tenants:
         hint = "add `tenants: {NAME: {}}`: each call of these tools names one"
-        yield tree.problem(_AT, "tools", message="needs `tenants`", hint=hint)
+        yield tree.problem(_AT, "tools", message="needs `tenants`", hint=hint, code=Code.TOOLS_WITHOUT_TENANTS)
     servers = sorted(name for name, service in fleet.services.items() if service.provides == "mcp")
     for tool, name in gateway.tools.items():
         if name in servers:
@@ -124,7 +139,7 @@ def _tools(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pro
             message = f"`{name}` is no MCP server: it has `provides: {fleet.services[name].provides}`"
         elif name in fleet.agents:
             message = f"`{name}` is an agent, and tools of the gateway are those of services"
-        yield tree.problem(_AT, "tools", tool, message=message, hint=hint)
+        yield tree.problem(_AT, "tools", tool, message=message, hint=hint, code=Code.NO_TOOL_SERVICE)
 
 
 def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
@@ -135,9 +150,11 @@ def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pr
         path = (_AT, "agents", index)
         if name not in fleet.agents:
             hint = suggestions.hint(name, sorted(fleet.agents))
-            yield tree.problem(*path, message=f"there is no agent `{name}`", hint=hint)
+            yield tree.problem(*path, message=f"there is no agent `{name}`", hint=hint, code=Code.NO_SUCH_MEMBER)
         elif name in gateway.agents[:index]:
-            yield tree.problem(*path, message=f"`{name}` is there twice", hint="remove one of them")
+            yield tree.problem(
+                *path, message=f"`{name}` is there twice", hint="remove one of them", code=Code.AGENT_TWICE
+            )
         elif _asks(gateway) and name not in presented:
             asks = credentials.protected(fleet, name)
             what = "asks for a token, and the gateway has none for it" if asks else "asks nobody for a token"
@@ -145,7 +162,9 @@ def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pr
             hint = f"add `{names.GATEWAY}: {{file: secrets/gateway.txt}}` to `access.tokens`, or to that of `{name}`"
             if fleet.agents[name].access.anonymous:
                 hint = f"remove `anonymous` from agents.{name}.access, or `{name}` here"
-            yield tree.problem(*path, message=message, hint=hint)
+            yield tree.problem(*path, message=message, hint=hint, code=Code.GATEWAY_TOKEN)
         elif not _asks(gateway) and credentials.protected(fleet, name):
             message = f"`{name}` asks for a token, and the gateway would let everybody in to it"
-            yield tree.problem(*path, message=message, hint="add `access` to `gateway`, with `tokens` or `jwt`")
+            yield tree.problem(
+                *path, message=message, hint="add `access` to `gateway`, with `tokens` or `jwt`", code=Code.OPEN_GATEWAY
+            )

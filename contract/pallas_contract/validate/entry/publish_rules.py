@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -22,4 +23,4 @@ def unreachable(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     if any(value is True or (isinstance(value, str) and ip_address(value).is_loopback) for value in published):
         message = f"clients are told to call {fleet.host}, but ports are published on 127.0.0.1 only"
         hint = "set `defaults.publish` and `registry.publish` to the address to listen on, for example 0.0.0.0"
-        yield tree.problem("host", message=message, hint=hint, level="warning")
+        yield tree.problem("host", message=message, hint=hint, level="warning", code=Code.UNREACHABLE_HOST)

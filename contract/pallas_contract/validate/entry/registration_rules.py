@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -22,10 +23,20 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
         other = files.setdefault(token.file, name)
         if other != name:
             message = f"is the same file as that of `{other}`"
-            yield tree.problem(*_AT, name, "file", message=message, hint="give each token a file of its own")
+            yield tree.problem(
+                *_AT, name, "file", message=message, hint="give each token a file of its own", code=Code.SAME_TOKEN
+            )
         for index, agent in enumerate(token.agents):
             if reason := taken(fleet, agent):
-                yield tree.problem(*_AT, name, "agents", index, message=reason, hint="name an agent outside this file")
+                yield tree.problem(
+                    *_AT,
+                    name,
+                    "agents",
+                    index,
+                    message=reason,
+                    hint="name an agent outside this file",
+                    code=Code.REGISTRATION_NAME,
+                )
 
 
 def taken(fleet: ResolvedFleet, agent: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.targets.base import RenderContext, Target
 from pallas_gen.targets.compose import FILE
@@ -26,12 +27,14 @@ def _render(context: RenderContext) -> Files:
     except subnets.PoolExhausted:
         where = Where(plan.source, field="networks.pool")
         hint = "set `networks: {pool: 10.64.0.0/12}` or another larger private range"
-        raise Refused([Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint)]) from None
+        raise Refused(
+            [Problem(where, f"the address pool {plan.pool} is too small for this fleet", hint, code=Code.ADDRESS_POOL)]
+        ) from None
     except render.NoProjectName:
         where = Where(plan.source, field="name")
         message = f"no compose project can be called `{plan.name}`: it has no letter from a to z and no digit"
         hint = "write `name` in Latin letters; `title` and `description` of an agent may be in any script"
-        raise Refused([Problem(where, message, hint)]) from None
+        raise Refused([Problem(where, message, hint, code=Code.COMPOSE_NAME)]) from None
 
 
 def _read_back(context: RenderContext) -> dict[str, ObservedWorkload]:

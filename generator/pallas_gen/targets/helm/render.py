@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.base import Resources as Limits
 from pallas_contract.problems import Problem, Where
 from pallas_gen.output import yaml as yaml_out
@@ -67,16 +68,23 @@ def problems(plan: Plan) -> Iterator[Problem]:
         sections = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}
         section = sections.get(workload.kind, workload.kind)
         if workload.host in _TAKEN or workload.host.startswith(names.PODS_PREFIX):
-            yield Problem(Where(plan.source, field=section), f"the chart has a {workload.host} of its own", "rename it")
+            yield Problem(
+                Where(plan.source, field=section),
+                f"the chart has a {workload.host} of its own",
+                "rename it",
+                code=Code.RESERVED_NAME,
+            )
         for key, value in workload.labels.items():
             if not _LABEL_KEY.fullmatch(key) or not _LABEL.fullmatch(value) or key.startswith(_OURS):
                 where = Where(plan.source, field=f"{section}.labels.{key}")
                 hint = "63 letters, digits, `.`, `_` or `-`; app.kubernetes.io/ is taken by the chart"
-                yield Problem(where, f"{key}={value!r} cannot be a Kubernetes label", hint)
+                yield Problem(where, f"{key}={value!r} cannot be a Kubernetes label", hint, code=Code.KUBERNETES_LABEL)
         if "pids" in workload.resources.model_fields_set:
             where = Where(plan.source, field=f"{section}.resources.pids")
             hint = "set podPidsLimit in the kubelet's configuration"
-            yield Problem(where, "a pod has no limit of its own for processes", hint, "warning")
+            yield Problem(
+                where, "a pod has no limit of its own for processes", hint, "warning", code=Code.PROCESS_LIMIT
+            )
 
 
 def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str]:

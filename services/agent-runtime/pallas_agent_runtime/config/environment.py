@@ -13,6 +13,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import program
@@ -96,6 +97,8 @@ def _referenced(
             values[secret.target] = secret_text.value(secret_text.read(path))
         else:
             hint = f"create it, or set the environment variable {secret.target}"
-            problems.append(tree.problem(*secret.path, message=f"no such file: {secret.file}", hint=hint))
+            problems.append(
+                tree.problem(*secret.path, message=f"no such file: {secret.file}", hint=hint, code=Code.SECRET_FILE)
+            )
     refuse_errors(problems)
     return values

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pallas_agent_runtime.config import interpolation
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent, providers
 from pallas_contract.fleet.providers import ModelProvider
 from pallas_contract.fleet.source import Source
@@ -105,7 +106,7 @@ def _addresses(
             ((tree, name) for tree, name in candidates if setting(tree.data, (name,), "base_url")), (None, "")
         )
         where = tree.where(name, "base_url") if tree else Where(f"${provider.url_variable}")
-        yield Problem(where, flaw, hint)
+        yield Problem(where, flaw, hint, code=Code.WRONG_URL)
 
 
 def setting(data: Mapping[str, Any], sections: Iterable[str], key: str) -> str:

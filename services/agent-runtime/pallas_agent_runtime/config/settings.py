@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.documents import server_json
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -95,7 +96,7 @@ def check_name(fleet: ResolvedFleet, tree: Source, name: str) -> None:
     if name in fleet.agents:
         return
     hint = Suggestions().hint(name, sorted(fleet.agents))
-    raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint)])
+    raise Refused([tree.problem("agents", message=f"there is no agent `{name}`", hint=hint, code=Code.NO_SUCH_MEMBER)])
 
 
 def resolve(fleet: ResolvedFleet, tree: Source, name: str, project: Path, *, environ: Mapping[str, str]) -> Settings:
@@ -176,4 +177,4 @@ def _peers(text: str) -> Mapping[str, str]:
 
 
 def _refused(key: str, message: str) -> Refused:
-    return Refused([Problem(Where(f"${key}"), message)])
+    return Refused([Problem(Where(f"${key}"), message, code=Code.WRONG_VARIABLE)])

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import tool_policy, user_code
 from pallas_agent_runtime.engine.patches import kit_configured
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
@@ -91,7 +92,7 @@ def load(settings: Settings) -> Loaded:
         app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
     except FastAgentError as error:
         message = f"fast-agent refuses it: {said(error)}"
-        raise Refused([settings.tree.problem(*keys, message=message)]) from None
+        raise Refused([settings.tree.problem(*keys, message=message, code=Code.FAST_AGENT_REFUSES)]) from None
     tool_policy.one_tool_each((data["config"] for data in app.agents.values()), settings.subagents)
     return Loaded(app, _target(app, settings, keys))
 
@@ -109,7 +110,10 @@ def _check_configuration(project: Path) -> None:
         file = fastagent_files.config(project) or Path(fastagent_files.CONFIG[0])
         reasons = [(Where(file.name, field=".".join(map(str, entry["loc"]))), entry["msg"]) for entry in details]
         hint = "it stands there or in the secrets file"
-        raise Refused(Problem(where, f"fast-agent refuses it: {message}", hint) for where, message in reasons) from None
+        raise Refused(
+            Problem(where, f"fast-agent refuses it: {message}", hint, code=Code.FAST_AGENT_REFUSES)
+            for where, message in reasons
+        ) from None
 
 
 def _from_module(settings: Settings, name: str) -> FastAgent:
@@ -130,7 +134,9 @@ def _from_module(settings: Settings, name: str) -> FastAgent:
         hint = "call the one that is served `fast`"
     else:
         message = f"`{name}` has no FastAgent"
-    raise Refused([settings.tree.problem("agents", settings.name, "module", message=message, hint=hint)])
+    raise Refused(
+        [settings.tree.problem("agents", settings.name, "module", message=message, hint=hint, code=Code.NO_FASTAGENT)]
+    )
 
 
 def _from_card(settings: Settings, card: str) -> FastAgent:
@@ -138,7 +144,7 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
     path = settings.project / card
     if not path.is_file():
         hint = f"create it in {settings.project}, or correct the path"
-        raise Refused([settings.tree.problem(*keys, message=f"no such file: {card}", hint=hint)])
+        raise Refused([settings.tree.problem(*keys, message=f"no such file: {card}", hint=hint, code=Code.NO_CARD)])
     with user_code.importable(settings.project):
         app = FastAgent(settings.name, parse_cli_args=False, quiet=True)
         try:
@@ -147,7 +153,7 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
             message = f"{card} cannot be read: {user_code.reason(error)}"
-            raise Refused([settings.tree.problem(*keys, message=message)]) from None
+            raise Refused([settings.tree.problem(*keys, message=message, code=Code.NOT_A_CARD)]) from None
     return app
 
 
@@ -169,7 +175,7 @@ def _target(app: FastAgent, settings: Settings, keys: tuple[str, ...]) -> str:
     else:
         message = f"defines {', '.join(sorted(defined))}, but not `{settings.name}`"
         hint = "name the agent in agents.yaml after the one to serve, in lower case, or mark that with default=True"
-    raise Refused([settings.tree.problem(*keys, message=message, hint=hint)])
+    raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=Code.AGENT_NOT_DEFINED)])
 
 
 def _folded(name: str) -> str:
@@ -216,13 +222,13 @@ def check_models(
         file = fastagent_files.config(settings.project) or Path(fastagent_files.CONFIG[0])
         message, hint = models.no_model(file.name)
         names = ", ".join(sorted(f"`{data['config'].name}`" for data in modelless))
-        problems.append(settings.tree.problem(*keys, message=f"{names} {message}", hint=hint))
+        problems.append(settings.tree.problem(*keys, message=f"{names} {message}", hint=hint, code=Code.NO_MODEL))
     for prefix in sorted(prefixes(loaded, default_model, references) & providers.IN_EXTRAS):
         if packages := extras.missing(prefix, distribution=DISTRIBUTION):
             names = ", ".join(packages)
             message = f"models of `{prefix}` need what is not installed: {names}"
             hint = f"pip install '{DISTRIBUTION}[{prefix}]'; for containers write {names} into requirements.txt"
-            problems.append(settings.tree.problem(*keys, message=message, hint=hint))
+            problems.append(settings.tree.problem(*keys, message=message, hint=hint, code=Code.MISSING_PACKAGE))
     if problems:
         raise Refused(problems)
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
+from pallas_contract.codes import Code
 from pallas_contract.problems import Refused
 from pallas_contract.validate.code import imports
 
@@ -35,10 +36,12 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         # The module, or a package on the path to it; any other name is an import in the user's code.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             hint = f"create {name.replace('.', '/')}.py in {settings.project}, or correct the name"
-            raise Refused([settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint)]) from None
+            raise Refused(
+                [settings.tree.problem(*keys, message=f"there is no module `{name}`", hint=hint, code=Code.NO_MODULE)]
+            ) from None
         hint = f"{_installing(error.name or '', settings)}, or remove the import{_undelivered(settings)}"
         message = f"`{name}` cannot be imported: {error}{_origin(error, settings.project)}"
-        raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
+        raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=Code.CODE_FAILS)]) from None
     # A script that calls sys.exit() when imported must not end the agent without a message.
     except (Exception, SystemExit) as error:
         message = f"`{name}` cannot be imported: {reason(error)}{_origin(error, settings.project)}"
@@ -46,7 +49,7 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         hint = f"try it alone: python -c '{statement}'"
         if isinstance(error, FileNotFoundError):
             hint += _undelivered(settings)
-        raise Refused([settings.tree.problem(*keys, message=message, hint=hint)]) from None
+        raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=Code.CODE_FAILS)]) from None
 
 
 def reason(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from pallas_agent_runtime.local import guardian, listeners
 from pallas_agent_runtime.local.listeners import Listener
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
 from pallas_service.http import sockets
@@ -126,7 +127,7 @@ def _problem(member: Member, tree: Source, refusal: sockets.CannotListen, find: 
     _, port = address(member)
     holders = find(port)
     message = f"{member.name} {refusal}{f' by {", ".join(map(str, holders))}' if holders else ''}"
-    return tree.problem(*member.place, message=message, hint=_hint(port, holders))
+    return tree.problem(*member.place, message=message, hint=_hint(port, holders), code=Code.PORT_TAKEN)
 
 
 def _hint(port: int, holders: Sequence[Listener]) -> str:

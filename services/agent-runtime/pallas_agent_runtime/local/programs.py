@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pallas_agent_runtime.local import guardian
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, secret_files, start_order
@@ -118,7 +119,7 @@ def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str
             message = f"secret file {secret.file} cannot be read: {reason}"
             value = f" with the value of {secret.target}" if is_variable else ""
             hint = f"create it{value}, readable for you only"
-            problems.append(tree.problem(*secret.path, message=message, hint=hint))
+            problems.append(tree.problem(*secret.path, message=message, hint=hint, code=Code.SECRET_FILE))
         else:
             if is_variable:  # a token that is only compared is none: the agent reads it by itself
                 values.setdefault(name, {})[secret.target] = text.removesuffix("\n")

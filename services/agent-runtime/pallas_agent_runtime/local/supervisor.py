@@ -32,6 +32,7 @@ from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
 from pallas_contract.__main__ import check as answers
+from pallas_contract.codes import Code
 from pallas_contract.documents.reason import OK, SEPARATOR, Reason
 from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -134,7 +135,7 @@ def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for name, agent in fleet.agents.items():
         if agent.replicas > 1:
             message = f"{agent.replicas} replicas share one port: as processes one of them runs"
-            yield tree.problem("agents", name, "replicas", message=message, level="warning")
+            yield tree.problem("agents", name, "replicas", message=message, level="warning", code=Code.ONE_REPLICA)
 
 
 def _complain(problems: Iterable[Problem]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch.secret_files import Secret
 from pallas_contract.problems import Problem, refuse_errors
@@ -36,7 +37,9 @@ def read(
         if not wrong and token in tokens.values():
             wrong = "is also the token of another caller", "give each caller its own"
         if wrong:
-            problems.append(tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1]))
+            problems.append(
+                tree.problem(*secret.path, message=f"{secret.file} {wrong[0]}", hint=wrong[1], code=Code.SECRET_FILE)
+            )
         tokens[caller] = token
     refuse_errors(problems)
     return tokens

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service.access.static_tokens import SHORTEST, StaticTokens
@@ -67,16 +68,18 @@ def read(registration: Registration, files: Mapping[str, Path], agents_file: str
         except OSError as error:
             reason = f"{file} cannot be read: {(error.strerror or 'failed').lower()}"
             hint = "create it for the registry to read, for example `openssl rand -hex 32`"
-            problems.append(Problem(where, reason, hint))
+            problems.append(Problem(where, reason, hint, code=Code.SECRET_FILE))
             continue
         except UnicodeDecodeError:
             token = ""
         # what is in the file is in no message: it may be most of a secret
         if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
             reason = f"{file} holds no token: {SHORTEST} or more characters in one line, without spaces"
-            problems.append(Problem(where, reason, "`openssl rand -hex 32` makes one"))
+            problems.append(Problem(where, reason, "`openssl rand -hex 32` makes one", code=Code.SECRET_FILE))
         elif token in tokens.values():
-            problems.append(Problem(where, "is the same token as another one's", "give each its own"))
+            problems.append(
+                Problem(where, "is the same token as another one's", "give each its own", code=Code.SAME_TOKEN)
+            )
         tokens[name] = token
     if problems:
         raise Refused(problems)
