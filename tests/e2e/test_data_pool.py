@@ -23,6 +23,17 @@ pytestmark = pytest.mark.docker
 
 ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "news-fetcher"), "ok")
 
+CONNECT = """
+import socket
+for host in {hosts}:
+    try:
+        socket.create_connection((host, 8080), timeout=5).close()
+        print("connected")
+    except OSError:
+        print("refused")
+"""
+"""`refused`: there is no such name, or no way there."""
+
 REPLICAS = 3
 """Of market_data, whose replicas answer for each other."""
 
@@ -123,9 +134,21 @@ async def test_the_report_can_do_without_news(up):
     await scenario.until_states(up.url("registry"), ALL_OK, within=60)
 
 
-def test_only_the_orchestrator_can_be_reached_from_outside(up):
+def test_only_the_orchestrator_and_the_gateway_can_be_reached_from_outside(up):
     published = {name for name, item in up.containers().items() if any(item.ports.values())}
-    assert published == {"orchestrator", "registry"}
+    assert published == {"orchestrator", "gateway", "registry"}
+
+
+def test_the_gateway_reaches_whom_it_names_alone_and_no_agent_calls_it(up):
+    reached = connections(up, "gateway", "orchestrator", "newswire", "market-data", "exchange")
+    assert reached == ["connected", "connected", "refused", "refused"]
+    assert connections(up, "orchestrator", "feature-extractor", "gateway") == ["connected", "refused"]
+    assert connections(up, "feature_extractor", "gateway") == ["refused"]
+
+
+def connections(stack: Stack, caller: str, *hosts: str) -> list[str]:
+    """What becomes of connections from a container to other hosts, in their order."""
+    return stack.python(caller, CONNECT.format(hosts=hosts)).split()
 
 
 globals().update(copied_from("03-data-pool"))

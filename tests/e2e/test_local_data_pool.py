@@ -30,6 +30,6 @@ globals().update(copied_from("03-data-pool"))
 def test_nothing_outlives_a_killed_supervisor(running_fleet: Running) -> None:
     fleet = local.Local(running_fleet)
     children = local.children(fleet.supervisor)
-    assert len(children) == 9, "seven members, the guardian, and the process that agents are forked from"
+    assert len(children) == 10, "eight members, the guardian, and the process that agents are forked from"
     os.kill(fleet.supervisor, signal.SIGKILL)
     assert local.all_gone(children)

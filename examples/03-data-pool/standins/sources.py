@@ -1,4 +1,4 @@
-"""Stand-in data sources: `python -m standins.sources NAME` serves the tool of one of them on PALLAS_BIND."""
+"""Stand-in data sources: `python -m standins.sources NAME` serves the tools of one of them on PALLAS_BIND."""
 
 from __future__ import annotations
 
@@ -22,13 +22,23 @@ def headlines(symbol: str) -> str:
     return json.dumps([f"{symbol} opens a second data centre", f"Analysts agree about {symbol}"])
 
 
-TOOLS = {"exchange": candles, "newswire": headlines}
+def search_knowledge_base(query: str, tenant_id: str, limit: int) -> str:
+    """Articles about a symbol, best first; the gateway has checked the arguments."""
+    results = [
+        {"content": headline, "score": 0.9 - number / 10, "source": f"resource://articles/{number}"}
+        for number, headline in enumerate(json.loads(headlines(query)))
+    ]
+    return json.dumps({"results": results[:limit]})
+
+
+TOOLS = {"exchange": [candles], "newswire": [headlines, search_knowledge_base]}
 
 
 def main() -> None:
     name = sys.argv[1]
     server = MCPServer(name, version="1.0.0", log_level="WARNING")
-    server.tool(structured_output=False)(TOOLS[name])
+    for tool in TOOLS[name]:
+        server.tool(structured_output=False)(tool)
     hosts = os.environ["PALLAS_ALLOWED_HOSTS"].split(",")
     security = TransportSecuritySettings(allowed_hosts=hosts)
     app = server.streamable_http_app(stateless_http=True, transport_security=security)
