@@ -83,6 +83,10 @@ class Tenants:
         """Return the allowance of a tenant that a client names itself: for where nobody is verified."""
         return self._by_name.get(tenant)
 
+    def only(self) -> Allowance | None:
+        """Return the allowance of the one tenant there is: for where nobody is verified, nor names one."""
+        return next(iter(self._by_name.values())) if len(self._by_name) == 1 else None
+
     def of(self, caller: Caller | None) -> Allowance | None:
         """Return the allowance of a verified caller; None where nobody is verified, or in no tenant."""
         if caller is None:

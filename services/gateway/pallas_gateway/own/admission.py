@@ -46,6 +46,11 @@ class Admission:
             raise Failed("unknown_tenant", f"Tenant not found: {tenant}")
         return allowance
 
+    def tenant(self, verified: Caller | None) -> str:
+        """Return the tenant of a request that names none; empty where it cannot be known."""
+        allowance = self._tenants.of(verified) if verified else self._tenants.only()
+        return allowance.name if allowance else ""
+
     async def counted[T](
         self,
         ctx: Context,

@@ -47,8 +47,6 @@ class Agentlets:
         """
         if uri == SYSTEM:
             return json.dumps(list(self._schemas.values()))
-        if uri == MINE:
-            return "[]"  # nobody can make one yet
         if not uri.startswith(SCHEME):
             raise KeyError(uri)
         return json.dumps(self._schemas[self.find(uri)])

@@ -62,10 +62,11 @@ class LookupEntity(_Strict):
 
 Arguments = AskAgent | SearchKnowledgeBase | CreateAgent | LookupEntity
 ASK = "ask_agent"
+CREATE = "create_agent"
 MODELS: Mapping[str, type[Arguments]] = {
     ASK: AskAgent,
     "search_knowledge_base": SearchKnowledgeBase,
-    "create_agent": CreateAgent,
+    CREATE: CreateAgent,
     "lookup_entity": LookupEntity,
 }
 """By the names of the tools."""

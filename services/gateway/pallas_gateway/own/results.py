@@ -20,8 +20,8 @@ _DEEPEST = 100
 def of_agent(answer: Answer, trace: str) -> t.CallToolResult:
     """Return the result of `ask_agent`; an answer that is a JSON object is the `response` as it is."""
     status = "error" if answer.failed else "success"
-    parsed = _parsed(answer.text)
-    response = {"answer": answer.text} if parsed is None else parsed
+    body = structured(answer)
+    response = {"answer": answer.text} if body is None else body
     return _result({"status": status, "response": response, "trace_id": trace, "model": None}, failed=answer.failed)
 
 
@@ -33,7 +33,7 @@ def of_service(answer: Answer, arguments: Arguments, peer: Peer) -> t.CallToolRe
     """
     if answer.failed:
         return _result({"status": "error", "message": answer.text}, failed=True)
-    body = _structured(answer)
+    body = structured(answer)
     if body is None:
         raise Failed("failed", f"{peer} answers no JSON object")
     if isinstance(arguments, SearchKnowledgeBase) and body.get("status", "success") == "success":
@@ -50,7 +50,7 @@ def _result(body: dict[str, Any], *, failed: bool) -> t.CallToolResult:
     return t.CallToolResult(content=[content], structured_content=body, is_error=failed)
 
 
-def _structured(answer: Answer) -> dict[str, Any] | None:
+def structured(answer: Answer) -> dict[str, Any] | None:
     """Return the object of an answer: what stands alone under `result` is a value that servers of the SDK wrap."""
     body = answer.structured
     if body is not None and body.keys() != {"result"}:

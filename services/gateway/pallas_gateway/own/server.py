@@ -18,13 +18,14 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway.data_plane.plane import Route, digest
-from pallas_gateway.own import agentlets, arguments, peer, prompts, results
+from pallas_gateway.own import agentlets, peer, prompts, results, user_agents
 from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agentlets import Agentlets
-from pallas_gateway.own.arguments import ASK, Arguments, AskAgent, CreateAgent, Tools
+from pallas_gateway.own.arguments import ASK, CREATE, Arguments, AskAgent, CreateAgent, Tools, check_schema
 from pallas_gateway.own.entrance import MAX_BODY
 from pallas_gateway.own.failures import invalid
 from pallas_gateway.own.peer import Peer, ToolCall
+from pallas_gateway.own.user_agents import UserAgents
 from pallas_gateway.tenants import Allowance
 from pallas_service.access.caller import caller
 
@@ -54,6 +55,7 @@ class OwnTools:
         self._client = client
         self._admission = admission
         self._agentlets = Agentlets(fleet, routes)
+        self._users = UserAgents(client, self._services.get(CREATE))
         self._tools = Tools((ASK, *sorted(self._services)))
         self._trace_id = trace_id
 
@@ -113,15 +115,28 @@ class OwnTools:
         return await self._admission.counted(ctx, "prompts/get", params.name, got)
 
     async def _read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+        uri = params.uri
+        users = uri == agentlets.MINE or (uri.startswith(agentlets.SCHEME) and user_agents.is_users(uri))
+        tenant = self._admission.tenant(caller(ctx.request)) if users else ""
+
         async def read() -> t.ReadResourceResult:
-            try:
-                text = self._agentlets.read(params.uri)
-            except KeyError:
-                raise invalid("uri", "Unknown resource") from None
+            text = await self._read_users(ctx, uri, tenant) if users else self._read_systems(uri)
             contents = t.TextResourceContents(uri=params.uri, mime_type=_JSON, text=text)
             return t.ReadResourceResult(contents=[contents])
 
-        return await self._admission.counted(ctx, "resources/read", params.uri, read)
+        agent = self._users.host if users else names.GATEWAY
+        return await self._admission.counted(ctx, "resources/read", uri, read, tenant=tenant, agent=agent)
+
+    def _read_systems(self, uri: str) -> str:
+        try:
+            return self._agentlets.read(uri)
+        except KeyError:
+            raise invalid("uri", "Unknown resource") from None
+
+    async def _read_users(self, ctx: Context, uri: str, tenant: str) -> str:
+        seconds = self._admission.seconds(self._admission.allowance(caller(ctx.request), tenant)) if tenant else 0.0
+        traceparent = self._traceparent(self._trace(ctx))
+        return await self._users.read(uri, tenant, seconds=seconds, traceparent=traceparent)
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         read = self._tools.read(params.name, params.arguments or {})
@@ -140,27 +155,29 @@ class OwnTools:
         """Return the host name of what a call is about, where it is one: what becomes of the call is said of it."""
         if not isinstance(read, AskAgent):
             return self._services[tool].host
+        if user_agents.is_users(read.agent_uri):
+            return self._users.host
         host = names.slug(read.agent_uri.removeprefix(agentlets.SCHEME))
         return host if host in self._agents else names.GATEWAY
 
     async def _ask(self, ctx: Context, read: AskAgent, allowance: Allowance) -> t.CallToolResult:
-        agent = self._agents[self._agentlets.find(read.agent_uri)]
         trace = self._trace(ctx)
-        handle = {"session_id": _handle(allowance.name, read)} if read.session_id else {}
-        call = ToolCall(
-            "send_message",
-            {"message": read.prompt} | handle,
-            self._admission.seconds(allowance),
-            self._traceparent(trace),
-            caller=digest(caller(ctx.request)),
-        )
+        traceparent = self._traceparent(trace)
+        handle = _handle(allowance.name, read) if read.session_id else ""
+        seconds = self._admission.seconds(allowance)
+        if user_agents.is_users(read.agent_uri):
+            answer = await self._users.ask(read, handle, seconds=seconds, traceparent=traceparent)
+            return results.of_agent(answer, trace)
+        agent = self._agents[self._agentlets.find(read.agent_uri)]
+        arguments = {"message": read.prompt} | ({"session_id": handle} if handle else {})
+        call = ToolCall("send_message", arguments, seconds, traceparent, caller=digest(caller(ctx.request)))
         return results.of_agent(await peer.ask(self._client, agent, call), trace)
 
     async def _pass_on(self, ctx: Context, tool: str, read: Arguments, allowance: Allowance) -> t.CallToolResult:
         """Return the result of a tool that a service has; it gets the arguments as they were checked."""
         service = self._services[tool]
         if isinstance(read, CreateAgent):
-            await asyncio.to_thread(arguments.check_schema, read.output_schema)
+            await asyncio.to_thread(check_schema, read.output_schema)
         call = ToolCall(
             tool,
             read.model_dump(exclude_none=True),
