@@ -167,6 +167,7 @@ class Code(StrEnum):
     FILE_REPLACED = "PAL803"
     DEFECT = "PAL804"
     REPLICAS_FILE = "PAL805"
+    SAME_COMPOSE_PROJECT = "PAL806"
 
     @property
     def label(self) -> str:

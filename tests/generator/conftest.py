@@ -10,6 +10,7 @@ import pytest
 from pallas_gen import cli
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import load
+from pallas_gen.targets.compose import running
 from tests.problem_lines import without_codes
 
 Make = Callable[..., Path]
@@ -33,6 +34,14 @@ def make(tmp_path: Path) -> Make:
         return path
 
     return write
+
+
+@pytest.fixture(autouse=True)
+def containers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The containers that docker lists for any project, as lines; none to begin with, whatever runs on this machine."""
+    lines: list[str] = []
+    monkeypatch.setattr(running, "listed", lambda project: "\n".join(lines))
+    return lines
 
 
 @pytest.fixture

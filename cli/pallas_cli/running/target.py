@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from pallas_cli.trouble import Trouble
-from pallas_contract.launch import run_files
+from pallas_contract.launch import compose_containers, run_files
 
 COMPOSE_FILE = "compose.yaml"
+_CLEAR_LINE = b"\x1b[2K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ def find(config: Path, *, ended: bool = False) -> Running | None:
     With `ended` containers that no longer run count too, where no run of processes has left its log.
 
     Raises:
-        Trouble: docker fails, and the fleet has not run as processes here.
+        Trouble: docker fails, or the containers are those of a fleet of the same name in another folder; unless the
+            fleet has run as processes here.
     """
     files = run_files.of(config)
     pid = run_files.holder(files.lock)
@@ -41,13 +43,14 @@ def find(config: Path, *, ended: bool = False) -> Running | None:
         return None
     has_log = files.log.is_file()
     try:
-        has_containers = _has_containers(compose, ended=ended and not has_log)
+        containers = _containers(compose, ended=ended and not has_log)
+        _refuse_others(containers, compose)
     except Trouble as trouble:
         if not has_log:
             raise
         sys.stderr.write(f"{trouble}\n    its containers, if there are any, are left alone\n")
         return None
-    return Running("compose", compose=compose) if has_containers else None
+    return Running("compose", compose=compose) if containers else None
 
 
 def compose_command(file: Path, *words: str) -> list[str]:
@@ -67,12 +70,53 @@ def tool(command: list[str], cwd: Path | None = None) -> int:
         raise Trouble(f"{command[0]} is not here, and this target needs it") from None
 
 
-def _has_containers(file: Path, *, ended: bool) -> bool:
+def tool_lines(command: list[str], cwd: Path) -> int:
+    """Run a command whose output is lines for the user, and return as `tool` does.
+
+    Where they go to a file or a pipe, none begins with the code by which docker compose 2 clears the line of a terminal.
+
+    Raises:
+        Trouble: it is not here.
+    """
+    if sys.stdout.isatty():
+        return tool(command, cwd)
+    try:
+        process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE)  # noqa: S603
+    except FileNotFoundError:
+        raise Trouble(f"{command[0]} is not here, and this target needs it") from None
+    with process:
+        try:
+            for line in process.stdout or ():
+                sys.stdout.buffer.write(line.removeprefix(_CLEAR_LINE))
+                sys.stdout.buffer.flush()
+        except BaseException:  # the reader has gone, and the next line may never come
+            process.terminate()
+            raise
+    return 1 if process.returncode else 0
+
+
+def _containers(file: Path, *, ended: bool) -> list[str]:
+    """Return the ids of the containers of a compose file's project; none where docker is not here."""
     command = compose_command(file, "ps", "--quiet", *(["--all"] if ended else []))
     try:
         done = subprocess.run(command, check=False, cwd=file.parent, capture_output=True, text=True)  # noqa: S603
     except FileNotFoundError:
-        return False
+        return []
     if done.returncode:
         raise Trouble(f"`{' '.join(command)}` fails: {done.stderr.strip()}")
-    return bool(done.stdout.strip())
+    return done.stdout.split()
+
+
+def _refuse_others(containers: list[str], file: Path) -> None:
+    """Let nobody read or stop the containers of another fleet, which compose knows by the same name.
+
+    Raises:
+        Trouble: another compose file made them.
+    """
+    if not containers:
+        return
+    command = compose_containers.listing(*(f"id={container}" for container in containers))
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    if other := compose_containers.other_file(done.stdout, file):
+        hint = "look after them there, or give this fleet another `name` in agents.yaml"
+        raise Trouble(f"the containers of the compose project of {file} are those of {other}\n    {hint}")

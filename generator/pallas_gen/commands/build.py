@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets
+from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, report
 from pallas_gen.images.docker import Cluster
 
 _PRINTED = "pallas-images"
@@ -63,3 +63,4 @@ def _build(
     else:
         with tempfile.TemporaryDirectory() as scratch:
             build_images.run(wanted, Path(scratch), push=push, cluster=load)
+        report(wanted.conflicts())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -24,7 +25,8 @@ from pallas_gen.dependencies import server_locks
 from pallas_gen.images import build_log, docker, sources, steps
 from pallas_gen.images.docker import Build, Cluster
 from pallas_gen.plan import Plan
-from pallas_gen.targets import image
+from pallas_gen.targets import compose, image
+from pallas_gen.targets.compose import render, running
 
 _IN_SCRATCH = (
     "to look into it by hand: `pallas-gen build --print` has the commands, the first writes what they build from"
@@ -77,6 +79,13 @@ class Wanted:
             if unlocked and item.image in names_of_images:
                 without = f"no {server_locks.FILE}, so its MCP servers get the newest packages of today"
                 yield f"{item.image}: {without}; {server_locks.COMMAND} pins them"
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield warnings about what `docker compose up`, where it comes next, would change."""
+        file = self.folder / compose.FILE
+        if self.plan and file.is_file():
+            with contextlib.suppress(render.NoProjectName):
+                yield from running.problems(render.project_name(self.plan.name), file)
 
     def builds(self, context: str) -> list[Build]:
         """Return what is built in the folder `context`, each image after the one it is made from."""

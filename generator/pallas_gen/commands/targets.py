@@ -45,6 +45,7 @@ def _command(target: Target) -> Callable[..., None]:
         if _deliver(files, folder, **flags):
             for line in target.next_steps(context):
                 typer.echo(line)
+            report(target.conflicts(context))
 
     # typer makes the options from the signature
     command.__signature__ = inspect.Signature(list(_parameters(target)))  # type: ignore[attr-defined]

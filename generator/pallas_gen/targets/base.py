@@ -50,6 +50,11 @@ def no_problems(plan: Plan) -> Iterator[Problem]:
     yield from ()
 
 
+def no_conflicts(context: RenderContext) -> Iterator[Problem]:
+    """Find nothing."""
+    yield from ()
+
+
 def no_next_steps(context: RenderContext) -> Iterator[str]:
     """Advise nothing."""
     yield from ()
@@ -99,5 +104,7 @@ class Target:
     """Which of them the files in an output folder were written with."""
     beside: Callable[[RenderContext], Files] = no_files
     """Files for the user, written with the others and run by nobody: neither printed nor verified."""
+    conflicts: Callable[[RenderContext], Iterable[Problem]] = no_conflicts
+    """Warnings about what runs on this machine and the next steps would change, asked after the files were written."""
     next_steps: Callable[[RenderContext], Iterable[str]] = no_next_steps
     """Lines to print after the files were written."""

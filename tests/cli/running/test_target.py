@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_cli import main as command
 from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
 from pallas_contract.launch import run_files
@@ -45,6 +46,27 @@ def test_a_relative_folder_is_that_of_the_containers_too(
     monkeypatch.chdir(tmp_path)
     assert target.find(Path("sub/agents.yaml")) == target.Running("compose", compose=tmp_path / "sub/compose.yaml")
     assert calls() == [f"docker compose --project-directory {tmp_path}/sub ps --quiet"]
+
+
+@pytest.mark.parametrize("verb", ["logs", "stop"])
+def test_containers_of_another_folder_are_left_alone(
+    verb: str, tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compose knows both by the name of the project."""
+    first, copy = tmp_path / "first" / "compose.yaml", tmp_path / "copy" / "compose.yaml"
+    for file in (first, copy):
+        file.parent.mkdir()
+        file.touch()
+    monkeypatch.setenv("MADE_BY", f"agent\t{first}\nregistry\t{first}\n")
+    monkeypatch.chdir(copy.parent)
+    assert command.main([verb]) == 1
+    trouble = f"the containers of the compose project of {copy} are those of {first}\n"
+    hint = "    look after them there, or give this fleet another `name` in agents.yaml\n"
+    assert capsys.readouterr().err == f"pallas {verb}: {trouble}{hint}"
+    assert [line.partition(f"{copy.parent} ")[2].split()[0] for line in calls()] == ["ps"]
+    monkeypatch.chdir(first.parent)
+    assert command.main([verb]) == 0
+    assert calls()[-1].split()[4] == verb
 
 
 def test_docker_that_fails_is_trouble(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:

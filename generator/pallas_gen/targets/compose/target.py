@@ -52,6 +52,12 @@ def _stale(context: RenderContext) -> dict[str, str]:
     return contents.changes(recorded, current) if recorded else {}
 
 
+def _conflicts(context: RenderContext) -> Iterator[Problem]:
+    from pallas_gen.targets.compose import render, running
+
+    return running.problems(render.project_name(context.plan.name), context.output / FILE)
+
+
 def _next_steps(context: RenderContext) -> Iterator[str]:
     from pallas_gen.targets.compose import render
 
@@ -79,5 +85,6 @@ TARGET = Target(
     read_back=_read_back,
     stale=_stale,
     beside=_beside,
+    conflicts=_conflicts,
     next_steps=_next_steps,
 )
