@@ -32,7 +32,7 @@ def run(options: Namespace) -> int:
     running = target.find(options.file, ended=True)
     if running and running.compose:
         words = [*(["--follow"] if options.follow else []), *([names.slug(options.name)] if options.name else [])]
-        return target.tool(target.compose_command(running.compose, "logs", *words), running.compose.parent)
+        return target.tool_lines(target.compose_command(running.compose, "logs", *words), running.compose.parent)
     files = run_files.of(options.file)
     if not files.log.is_file():
         hint = "start it with `pallas up`, or name where it runs: -n NAMESPACE"

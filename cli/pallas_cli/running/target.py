@@ -73,7 +73,7 @@ def tool(command: list[str], cwd: Path | None = None) -> int:
 def tool_lines(command: list[str], cwd: Path) -> int:
     """Run a command whose output is lines for the user, and return as `tool` does.
 
-    Where they go to a file or a pipe, none begins with the code by which docker compose 2 clears the line of a terminal.
+    Where they go to a file or a pipe, none begins with the code by which compose 2 clears a terminal's line.
 
     Raises:
         Trouble: it is not here.

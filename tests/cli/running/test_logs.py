@@ -91,6 +91,19 @@ def test_a_run_that_has_ended_needs_no_docker(
     assert [call.split()[4] for call in calls()] == ["ps", "ps"]
 
 
+def test_lines_of_containers_are_text_in_a_pipe_and_docker_s_own_on_a_terminal(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "compose.yaml").write_text("")
+    lines = b"\x1b[2Kdesk-1  | one\n\x1b[2Kdesk-1  | \x1b[2Kits own\n"
+    monkeypatch.setenv("LINES_OF_LOGS", lines.decode())
+    assert command.main(["logs", "--file", str(tmp_path)]) == 0
+    assert capfdbinary.readouterr().out == b"desk-1  | one\ndesk-1  | \x1b[2Kits own\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert command.main(["logs", "--file", str(tmp_path)]) == 0
+    assert capfdbinary.readouterr().out == lines
+
+
 def test_containers_that_have_ended_are_asked_too(tmp_path: Path, calls: Calls) -> None:
     (tmp_path / "compose.yaml").write_text("")
     assert command.main(["logs", "--file", str(tmp_path)]) == 0
