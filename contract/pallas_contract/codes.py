@@ -160,6 +160,7 @@ class Code(StrEnum):
     NOT_AN_IMAGE = "PAL711"
     UNREADABLE_INPUT = "PAL712"
     NO_TOKEN = "PAL713"
+    LINK_TO_FLEET_FILE = "PAL714"
 
     # a fleet that starts or runs
     PORT_TAKEN = "PAL801"
