@@ -15,8 +15,6 @@ from pallas_contract.probe import http_client
 Kind = Literal["agent", "service"]
 _PATIENCE = 10.0
 """Seconds for both documents; a registry answers in milliseconds."""
-_LIMIT = 16 * 1024 * 1024
-"""Most bytes of a document; the catalogue of 10,000 agents has 4.6 million (docs/scale-registry.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ async def _read(url: str) -> list[Member]:
 
 
 async def _get(url: str) -> Any:
-    response = await http_client.request("GET", url, limit=_LIMIT)
+    response = await http_client.request("GET", url, limit=server_json.LARGEST)
     if response.status != 200:
         raise ValueError(f"HTTP {response.status}")
     return json.loads(response.body)

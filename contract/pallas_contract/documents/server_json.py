@@ -22,6 +22,10 @@ REGISTRATION_META = "io.pallas-kit/registration"
 HEALTH_META = "io.pallas-kit/health"
 """Our own `_meta` key: the state the registry last found, and why: `status`, `message`, and `reason`, a code."""
 
+LARGEST = 16 * 1024 * 1024
+"""Most bytes that a reader of a registry's documents takes; those of 10,000 agents are 4.6 million
+(docs/scale-registry.md)."""
+
 
 def registry_name(fleet: ResolvedFleet, agent: str) -> str:
     """Return `{namespace}/{slug}` (seed 001, Registry Name Construction).

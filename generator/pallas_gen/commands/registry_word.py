@@ -26,7 +26,9 @@ async def registry_word(url: str, file: Path) -> str:
         fleet = load.parse(source.read(file))
         registry = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
         async with asyncio.timeout(probe.TIMEOUT):
-            response = await http_client.request("GET", f"{registry}{names.SERVER_JSON_PATH}")
+            response = await http_client.request(
+                "GET", f"{registry}{names.SERVER_JSON_PATH}", limit=server_json.LARGEST
+            )
         entries = json.loads(response.body)["servers"]
         return next((word for entry in entries if (word := _word(entry, url))), "")
     except (Refused, OSError, TimeoutError, http_client.Unreachable, ValueError, KeyError, TypeError, AttributeError):

@@ -69,6 +69,16 @@ def test_of_an_agent_that_refused_its_input_it_says_why(fleet, run) -> None:
     assert "the registry says" not in other
 
 
+def test_a_large_fleet_is_no_reason_to_say_nothing(make, run) -> None:
+    port = free_port()
+    others = "".join(f"  agent-{n}: {{module: agents.scout, port: {n}}}\n" for n in range(1, 401) if n != port)
+    text = f"name: x\nregistry_port: {free_port()}\nagents:\n  scout: {{module: agents.scout, port: {port}}}\n{others}"
+    path = make(text)
+    with registry(path, REFUSAL):
+        out = run("probe", "-f", str(path), f"http://127.0.0.1:{port}/mcp")[1]
+    assert out.rstrip().endswith(f"the registry says: {REFUSAL.message}")
+
+
 @pytest.mark.parametrize("reason", ["ConnectionRefused", "Unreachable"])
 def test_what_the_registry_found_itself_is_no_news(fleet, run, reason: Code) -> None:
     path, url = fleet
