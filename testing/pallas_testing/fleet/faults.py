@@ -139,7 +139,7 @@ class Faults:
         """Inject a fault; one that fails half way has undone itself, and its members are waited for all the same."""
         try:
             undo = inject()
-        except Exception as error:
+        except BaseException as error:
             if any(note.startswith(HALF_WAY) for note in getattr(error, "__notes__", ())):
                 self.done.append(f"{fault} (failed half way)")
                 self.members |= dict.fromkeys(members)

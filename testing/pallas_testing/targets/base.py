@@ -43,10 +43,13 @@ HALF_WAY = "this fault failed half way: "
 
 @contextmanager
 def undone(undo: Undo) -> Iterator[None]:
-    """Undo a fault that fails half way, as nobody else will: its verb raises instead of returning what undoes it."""
+    """Undo a fault that fails half way, as nobody else will: its verb raises instead of returning what undoes it.
+
+    So does one in whose middle somebody presses Ctrl-C.
+    """
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         try:
             undo()
         except Exception as second:  # the first one says more, and the second must not hide it

@@ -171,14 +171,19 @@ def test_processes_refuse_what_they_have_not_by_name(tmp_path: Path, verb: str, 
     assert not faults.members
 
 
-def test_who_had_a_fault_that_failed_half_way_is_waited_for(target: Able, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [CannotDisturb("no way"), KeyboardInterrupt()])
+def test_who_had_a_fault_that_failed_half_way_is_waited_for(
+    error: BaseException, target: Able, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ctrl-C too."""
+
     def partition(one: str, other: str) -> Undo:
         with undone(target._note("partition", one, other)):
-            raise CannotDisturb("no way")
+            raise error
 
     monkeypatch.setattr(target, "partition", partition)
     faults = Faults(target)
-    with pytest.raises(CannotDisturb, match="no way"):
+    with pytest.raises(type(error)):
         faults.partition("harper", "research")
     assert target.done == ["partition harper research", "undo partition"]
     assert faults.done == ["partition harper, research (failed half way)"]
