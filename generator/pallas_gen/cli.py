@@ -96,7 +96,7 @@ def _summary(result: Report, count: int) -> Iterator[str]:
     if others:
         yield f"{_are(others)} as pallas-gen writes {'it' if len(others) == 1 else 'them'}"
     for row in result.absent:
-        yield f"{row.noun} was not written (`pallas-gen {row.name}`), and so not compared"
+        yield f"not here, and so not compared: {row.noun} (`pallas-gen {row.name}` writes it)"
 
 
 def _are(nouns: list[str]) -> str:

@@ -29,7 +29,7 @@ agents:
   scout: {module: agents.scout, port: 8101, depends_on: [other], secrets: {KEY: {file: keys/one}}}
   other: {module: agents.other, port: 8102, publish: false, env: {COST: "$5 $$ ${X}"}}
 """
-NO_CHART = "chart was not written (`pallas-gen helm`), and so not compared\n"
+NO_CHART = "not here, and so not compared: chart (`pallas-gen helm` writes it)\n"
 
 
 @pytest.fixture
