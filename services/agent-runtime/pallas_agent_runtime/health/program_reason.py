@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pallas_agent_runtime.health import cause
 from pallas_agent_runtime.health.last_words import LastWords
 from pallas_contract.documents.reason import SEPARATOR
 from pallas_contract.fleet import fastagent_files
@@ -14,7 +15,7 @@ from pallas_contract.problems import Where
 from pallas_contract.validate import masking
 
 LONGEST = 200
-"""Characters of the server's last line in a reason; the log has all of them."""
+"""Characters of a server's output in a reason; the log has all of its last lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ class ProgramReasons:
             fallback = "did not answer, and was ended"
             how = ""
         lines = self.output(words) if words and not self.secretive else []
-        last = f": {masking.shortened(lines[-1], LONGEST)}" if lines else ""
+        reason = cause.line(lines)
+        last = f": {masking.shortened(reason, LONGEST)}" if reason else ""
         # What comes from elsewhere makes no part of a message of health.
         return f"{program} {fallback}{how}{last}".replace(SEPARATOR, ", ")
 
