@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pallas_gen.targets.observed import ObservedWorkload
 
 
+DOCKERFILE = "Dockerfile.fleet"
+"""The file that bakes a project's code into an image of the user's, in the project's folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class RenderContext:
     """Everything a target may look at while it renders."""
@@ -43,6 +47,13 @@ class RenderContext:
         """Return the command that builds the fleet's images, for the shell."""
         file = os.path.relpath(self.loaded.folder / self.plan.source)
         return shlex.join(["pallas-gen", "build", *(["-f", file] if file != names.AGENTS_FILE else [])])
+
+    @property
+    def builds(self) -> bool:
+        """Return whether there is an image to build: a program runs one of those that `pallas-gen build` makes."""
+        image = self.loaded.fleet.image
+        baked = image.code == "baked" and (self.loaded.folder / DOCKERFILE).is_file()
+        return baked or any(workload.image in self.plan.own_images for workload in self.plan.workloads)
 
 
 def no_problems(plan: Plan) -> Iterator[Problem]:

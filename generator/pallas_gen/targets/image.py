@@ -11,13 +11,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pallas_contract import names
-from pallas_gen.targets.base import RenderContext, Target
+from pallas_gen.targets.base import DOCKERFILE, RenderContext, Target
 
 if TYPE_CHECKING:
     from pallas_gen.dependencies.recipe import Recipe
     from pallas_gen.plan import Plan
 
-FILE = PurePosixPath("Dockerfile.fleet")
+FILE = PurePosixPath(DOCKERFILE)
 
 _SETTINGS = (
     "type=secret,id=pip,target=/etc/pip.conf",

@@ -66,7 +66,8 @@ def _next_steps(context: RenderContext) -> Iterator[str]:
         yield f"the compose project is `{project}`: `{context.plan.name}` cannot be the name of one"
     file = os.path.relpath(context.output / FILE)
     option = ["-f", file] if file != str(FILE) else []
-    yield f"next: {context.build} && {shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"
+    build = f"{context.build} && " if context.builds else ""
+    yield f"next: {build}{shlex.join(['docker', 'compose', *option, 'up', '--wait'])}"
 
 
 def _beside(context: RenderContext) -> Files:

@@ -88,8 +88,12 @@ def problems(plan: Plan) -> Iterator[Problem]:
 
 
 def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str]:
-    """Yield the command that brings the images to the nodes, and the lines of the one that installs the chart."""
-    yield f"next: {build} --push    # or --load kind, minikube, k3d: the nodes need the images; then"
+    """Yield the command that brings the images to the nodes, and the lines of the one that installs the chart.
+
+    `build` is the command that builds the fleet's images, empty where it has none to build.
+    """
+    if build:
+        yield f"next: {build} --push    # or --load kind, minikube, k3d: the nodes need the images; then"
     # a release has at most 53 characters
     name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-")
     name = name or f"fleet-{hashlib.sha256(plan.name.encode()).hexdigest()[:6]}"
@@ -97,7 +101,7 @@ def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str
     for file, secret in secret_names(plan).items():
         path = file if file.startswith("/") or project == "." else f"{project}/{file}"
         lines.append(f"--set-file secrets.{secret}.content={path}")
-    yield " \\\n  ".join(lines)
+    yield f"{'' if build else 'next: '}{' \\\n  '.join(lines)}"
 
 
 def values(plan: Plan, delivery: Delivery) -> Values:

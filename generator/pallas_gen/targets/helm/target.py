@@ -66,7 +66,8 @@ def _next_steps(context: RenderContext) -> Iterator[str]:
     from pallas_gen.targets.helm import render
 
     chart_folder = os.path.relpath(context.output)
-    return render.next_steps(context.plan, chart_folder, os.path.relpath(context.loaded.folder), context.build)
+    build = context.build if context.builds else ""
+    return render.next_steps(context.plan, chart_folder, os.path.relpath(context.loaded.folder), build)
 
 
 TARGET = Target(
