@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from pallas_agent_runtime import cli
+from pallas_contract import names
 
 
 def fleet(words: Sequence[str], verbs: str) -> int:
@@ -15,4 +16,5 @@ def fleet(words: Sequence[str], verbs: str) -> int:
 
 def run(options: Namespace) -> int:
     """Run `pallas up`; returns the exit code."""
-    return cli.main(["--config", str(options.file), *(["--watch"] if options.watch else [])])
+    flags = {"--watch": options.watch, names.ALLOW_PLAIN_SECRETS: options.allow_plain_secrets}
+    return cli.main(["--config", str(options.file), *(flag for flag, given in flags.items() if given)])

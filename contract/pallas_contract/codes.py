@@ -78,6 +78,7 @@ class Code(StrEnum):
     FILE_NOT_IN_PROJECT = "PAL222"
     CODE_FAILS = "PAL223"
     FAST_AGENT_REFUSES = "PAL224"
+    FUNCTION_TOOL = "PAL225"
 
     # fast-agent's configuration
     CONFIG_SHAPE = "PAL301"

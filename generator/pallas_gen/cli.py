@@ -47,7 +47,8 @@ add_lock(app)
 @app.command()
 def validate(file: AgentsFile = DEFAULT_FILE, allow_plain_secrets: AllowPlainSecrets = False) -> None:
     """Check the fleet file and the files beside it; show every problem."""
-    _, plan = read_plan(file, allow_plain_secrets=allow_plain_secrets)
+    loaded, plan = read_plan(file, allow_plain_secrets=allow_plain_secrets)
+    report(loaded.absent_here)
     agents = sum(workload.kind == "agent" for workload in plan.workloads)
     typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime import check, cli
+from pallas_agent_runtime.local import ports
 from pallas_agent_runtime.local.programs import Member
-from pallas_contract.problems import Refused
+from pallas_contract.codes import Code
+from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.console import read_plan
 from tests.generator import test_mistakes as newcomers
 
@@ -84,14 +85,17 @@ def test_a_program_that_is_not_on_this_machine_is_a_warning(project: Path) -> No
     (project / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp:\n  servers:\n{text}")
     code, _, err = run("--agent", "other")
     warning, _ = err.split("\n    ")
-    expected = "mcp.servers.absent.command: there is no program `no-such-uvx` here: as a process the agent is without"
-    assert (code, warning.startswith(f"warning: fastagent.config.yaml {expected}")) == (0, True)
+    expected = (
+        ":4:14 mcp.servers.absent.command: there is no program `no-such-uvx` here: as a process the agent is without"
+    )
+    assert (code, warning.startswith(f"warning: fastagent.config.yaml{expected}")) == (0, True)
 
 
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have fast-agent find nothing wrong with any agent."""
+    """Have fast-agent find nothing wrong with any agent, and nobody have their ports."""
     monkeypatch.setattr(check, "_checked", lambda member: (0, ""))
+    monkeypatch.setattr(ports, "taken", lambda members, tree, fleet: [])
 
 
 HERE = {
@@ -156,15 +160,18 @@ def test_the_project_is_the_folder_of_a_link_as_at_the_start(project: Path, tmp_
 
 
 @pytest.mark.usefixtures("unloaded")
-def test_a_port_in_use_is_named_and_refuses_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fleet that runs has its ports."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        (project / "agents.yaml").write_text(FLEET.replace("8201", str(port)))
-        assert check.fleet(Path("agents.yaml"), {}) == 0
-    out, err = capsys.readouterr()
-    assert f"warning: agents.yaml:4:35 agents.jarvis.port: jarvis cannot listen on 127.0.0.1:{port}: address" in err
-    assert out == "agents.yaml: 2 agents can start, once the ports are free\n"
+def test_a_port_of_somebody_else_ends_it_as_it_would_end_the_start(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = Problem(
+        Where("agents.yaml", 4, 35, "agents.jarvis.port"), "jarvis cannot listen", "stop it", code=Code.SAME_PORT
+    )
+    monkeypatch.setattr(ports, "taken", lambda members, tree, fleet: [busy])
+    assert check.fleet(Path("agents.yaml"), {}) == 1
+    assert capsys.readouterr() == ("", f"{busy}\n")
+    (project / "other.md").write_text("none\n")
+    assert check.fleet(Path("agents.yaml"), {}) == 2
+    assert "other.md:1:1: has no frontmatter" in capsys.readouterr().err
 
 
 def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

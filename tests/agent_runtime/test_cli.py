@@ -111,7 +111,8 @@ def test_what_the_generator_refuses_about_access_is_refused_here_in_the_same_wor
     errors = re.findall(r"^agents.yaml:.*\n    .*\n", (folder / "expected.txt").read_text(), re.MULTILINE)
     assert cli.main([*arguments, "--config", str(folder / "agents.yaml")]) == 2
     assert len(errors) >= 2
-    assert capsys.readouterr().err == "".join(errors)
+    said = capsys.readouterr().err
+    assert re.findall(r"^agents.yaml:(?!.*there is no file).*\n    .*\n", said, re.MULTILINE) == errors
 
 
 def test_an_address_in_use_is_found_before_fast_agent_is_imported(
@@ -190,7 +191,7 @@ def test_without_an_agent_the_fleet_runs(tmp_path: Path, monkeypatch: pytest.Mon
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415
 
     seen: list[Path] = []
-    monkeypatch.setattr(supervisor, "main", lambda path: seen.append(path) or 7)
+    monkeypatch.setattr(supervisor, "main", lambda path, **_: seen.append(path) or 7)
     assert cli.main(["--config", "x.yaml"]) == 7
     assert seen == [Path("x.yaml")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,16 +14,20 @@ from pallas_service import extras
 
 
 def test_up_runs_the_fleet_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Path] = []
+    seen: list[object] = []
     monkeypatch.setattr(extras, "missing", lambda *_: [])
-    monkeypatch.setattr(supervisor, "main", lambda path: seen.append(path) or 3)
+    monkeypatch.setattr(supervisor, "main", lambda path, **flags: seen.append((path, flags)) or 3)
     assert command.main(["up", "-f", str(tmp_path)]) == 3
-    assert seen == [tmp_path / "agents.yaml"]
+    assert command.main(["up", "-f", str(tmp_path), "--allow-plain-secrets"]) == 3
+    path = tmp_path / "agents.yaml"
+    assert seen == [(path, {"allow_plain_secrets": False}), (path, {"allow_plain_secrets": True})]
 
 
 def test_with_watch_its_files_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
+    seen: list[Any] = []
     monkeypatch.setattr(extras, "missing", lambda *_: [])
-    monkeypatch.setattr(supervisor, "main", lambda path, following: seen.append(following) or 0)
-    assert command.main(["up", "--watch", "-f", str(tmp_path)]) == 0
-    assert seen == [follow.following]
+    monkeypatch.setattr(supervisor, "main", lambda path, following, **_: seen.append(following) or 0)
+    assert command.main(["up", "--watch", "-f", str(tmp_path), "--allow-plain-secrets"]) == 0
+    assert [(following.func, following.keywords) for following in seen] == [
+        (follow.following, {"allow_plain_secrets": True})
+    ]

@@ -8,7 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pallas_contract.codes import Code
-from pallas_contract.definitions.definition import Definition
+from pallas_contract.definitions import named_files
+from pallas_contract.definitions.definition import Definition, FunctionTool
+from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import VARIABLE
 from pallas_contract.fleet.source import Source
@@ -41,7 +43,9 @@ def parse(text: str, *, name: str) -> Card:
         raise Refused(
             [keys.problem(message="must be a mapping with keys such as `type` and `servers`", code=Code.NOT_A_CARD)]
         )
-    return Card(keys, body, _agent(keys, path))
+    first_line = 1 + len(text.splitlines()) - len(body.splitlines())
+    files = (*named_files.included_in_body(body, name, first_line), *_files(keys, path))
+    return Card(keys, body, _agent(keys, path, files))
 
 
 def _split(text: str, name: str) -> tuple[str, str]:
@@ -56,7 +60,7 @@ def _split(text: str, name: str) -> tuple[str, str]:
     raise Refused([Problem(Where(name, 1, 1), "has no frontmatter", hint, code=Code.NOT_A_CARD)])
 
 
-def _agent(keys: Source, path: PurePosixPath) -> Definition:
+def _agent(keys: Source, path: PurePosixPath, files: tuple[NamedFile, ...]) -> Definition:
     data = keys.data
     name = data.get("name")
     servers = data.get("servers")
@@ -72,6 +76,8 @@ def _agent(keys: Source, path: PurePosixPath) -> Definition:
         shell=data.get("shell") is True,
         skills=() if skills is None else _literals(skills if isinstance(skills, list) else [skills]),
         urls=tuple(_urls(data)),
+        function_tools=tuple(_function_tools(keys, path)),
+        files=files,
         positions=positions,
     )
 
@@ -84,6 +90,27 @@ def _literal(value: Any) -> str | None:
 def _literals(value: Any) -> tuple[str, ...] | None:
     texts = [_literal(entry) for entry in value] if isinstance(value, list) else [None]
     return None if None in texts else tuple(text for text in texts if text is not None)
+
+
+def _function_tools(keys: Source, path: PurePosixPath) -> Iterator[FunctionTool]:
+    """Yield the tools that are functions in files; fast-agent takes a text, a list, and mappings in it."""
+    written = keys.data.get("function_tools")
+    for index, entry in enumerate(written if isinstance(written, list) else [written]):
+        text = entry.get("entrypoint") if isinstance(entry, Mapping) else entry
+        where = keys.where("function_tools", index) if isinstance(written, list) else keys.where("function_tools")
+        if isinstance(text, str) and not VARIABLE.search(text):
+            yield FunctionTool(text.strip(), where, str(path.parent))
+
+
+def _files(keys: Source, path: PurePosixPath) -> Iterator[NamedFile]:
+    """Yield the files that `instruction` includes, and those of `messages`."""
+    instruction = keys.data.get("instruction")
+    if isinstance(instruction, str):
+        yield from named_files.included(instruction, keys.where("instruction"))
+    written = keys.data.get("messages")
+    for entry in written if isinstance(written, list) else [written]:
+        if isinstance(entry, str) and not VARIABLE.search(entry):
+            yield named_files.history(entry, str(path), keys.where("messages"))
 
 
 def _urls(data: Mapping[str, Any]) -> Iterator[str]:

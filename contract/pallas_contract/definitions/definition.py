@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.problems import Problem, Where
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A tool that is a function in a file, as `FILE.py:FUNCTION`."""
+
+    entry: str
+    """As it is written."""
+    where: Where
+    folder: str = ""
+    """The folder in the project that FILE starts from: of a card its own, else that of agents.yaml."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +38,10 @@ class Definition:
     """Whether it asks for fast-agent's shell."""
     urls: tuple[str, ...] = ()
     """Servers that a card names by URL itself: `mcp_connect`, and the agent behind a card of type `a2a`."""
+    function_tools: tuple[FunctionTool, ...] = ()
+    """Those of its tools that it names by a file; functions of its own module are there with that."""
+    files: tuple[NamedFile, ...] = ()
+    """Files that it is made from, as far as literals name them."""
     positions: Mapping[str, Where] = field(default_factory=dict)
     """Each argument or key that is written, by name; of a list of servers each entry, as `servers.0`."""
 

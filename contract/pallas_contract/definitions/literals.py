@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 
@@ -61,6 +63,43 @@ def value(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 8) -> Any:
                 entries.append(entry)
         return entries
     return None
+
+
+def path(node: ast.expr, names: Mapping[str, ast.expr], file: str, depth: int = 8) -> str | None:
+    """Return the path that `node` makes with pathlib, None where it makes none or running the code decides.
+
+    It starts from the project folder, where agents run; `file` is the module's own. Text alone makes no path.
+    """
+    if depth == 0:
+        return None
+    below = partial(path, names=names, file=file, depth=depth - 1)
+    parts: list[str | None] = [None]
+    match node:
+        case ast.Name(id=name) if name in names:
+            parts = [below(names[name])]
+        case ast.Attribute(value=base, attr="parent"):
+            parts = [below(base), ".."]
+        case ast.BinOp(left=base, op=ast.Div(), right=right):
+            parts = [below(base), _text(right, names)]
+        case ast.Call(func=ast.Name(id="Path") | ast.Attribute(attr="Path"), args=args, keywords=[]):
+            parts = [file if _is_own(entry) else _text(entry, names) for entry in args]
+        case ast.Call(func=ast.Attribute(value=base, attr=method), args=args, keywords=[]) if method in _METHODS:
+            parts = [below(base), *_METHODS[method], *(_text(entry, names) for entry in args)]
+    texts = [part for part in parts if part is not None]
+    return os.path.normpath(os.path.join("", *texts)) if len(texts) == len(parts) else None
+
+
+_METHODS: Mapping[str, tuple[str, ...]] = {"absolute": (), "joinpath": (), "resolve": (), "with_name": ("..",)}
+"""Methods of a path that make another one, each with what stands before its arguments."""
+
+
+def _is_own(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "__file__"
+
+
+def _text(node: ast.expr, names: Mapping[str, ast.expr]) -> str | None:
+    text = value(node, names)
+    return text if isinstance(text, str) else None
 
 
 def _sum(left: Any, right: Any) -> Any:

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from pallas_contract.codes import Code
-from pallas_contract.definitions import literals
-from pallas_contract.definitions.definition import Definition
+from pallas_contract.definitions import literals, named_files
+from pallas_contract.definitions.definition import Definition, FunctionTool
+from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.problems import Problem, Refused, Where
 
 DECORATORS = frozenset(
@@ -133,8 +134,28 @@ class _Reader:
             model=model if isinstance(model, str) else None,
             shell=self._value(arguments.get("shell"), missing=False) is True,
             skills=literals.texts([skills] if isinstance(skills, str) else skills),
+            function_tools=tuple(self._function_tools(arguments.get("function_tools"))),
+            files=tuple(self._files(arguments.get("instruction"))),
             positions=positions,
         )
+
+    def _function_tools(self, node: ast.expr | None) -> Iterator[FunctionTool]:
+        """Yield the tools that a list, or a variable with one, names by their files."""
+        listed = self._constants.get(node.id) if isinstance(node, ast.Name) else node
+        for entry in listed.elts if isinstance(listed, ast.List | ast.Tuple) else ():
+            text = literals.value(entry, self._constants)
+            if isinstance(text, str):
+                yield FunctionTool(text, self.where(entry))
+
+    def _files(self, node: ast.expr | None) -> Iterator[NamedFile]:
+        """Yield the files that an instruction is read from."""
+        if node is None:
+            return
+        path = literals.path(node, self._constants, self._name)
+        if path is not None:
+            yield named_files.instruction(path, self.where(node))
+        elif isinstance(text := literals.value(node, self._constants), str):
+            yield from named_files.included(text, self.where(node))
 
     def _value(self, node: ast.expr | None, missing: Any) -> Any:
         """Return a literal, `missing` where there is no such argument or it is None, and None for anything else."""
@@ -147,6 +168,32 @@ class _Reader:
         for call, method in self._calls(LOADERS):
             message = f"`{method}` adds agents from elsewhere"
             yield Problem(self.where(call), message, level="warning", code=Code.AGENTS_FROM_ELSEWHERE)
+
+
+def names(tree: ast.Module) -> Mapping[str, ast.AST] | None:
+    """Return what a module has once it was imported, each name with the node that binds it last.
+
+    None where only running the code tells: `from a import *`, a `__getattr__`, or names that are made by hand.
+    """
+    bound: dict[str, ast.AST] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            bound |= dict.fromkeys(node.names, node)
+        elif isinstance(node, ast.Call) and _called(node) in ("exec", "globals", "setattr", "vars", "locals"):
+            return None
+    pending: list[ast.AST] = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound[node.name] = node
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {alias.asname or alias.name.partition(".")[0]: node for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound[node.id] = node
+        elif not isinstance(node, ast.Lambda):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+    return None if bound.keys() & {"*", "__getattr__"} else bound
 
 
 def _called(node: ast.expr | None) -> str:

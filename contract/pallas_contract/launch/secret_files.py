@@ -26,6 +26,11 @@ class Secret:
         """True when it becomes an environment variable; a token that is only compared has no name for one."""
         return self.target.isidentifier()
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Return the keys that messages point to: of a variable or a registration its own, else that of the file."""
+        return self.path[:-1] if self.path[-3:-2] == ("secrets",) or self.path[:1] == ("registry",) else self.path
+
 
 def of_fleet(fleet: ResolvedFleet) -> Iterator[Secret]:
     """Yield every secret that agents.yaml names, also those in `defaults` that no agent takes from there."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import tokenize
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +38,11 @@ def reader(folder: Path) -> read.TextOf:
             raise _refused(path, f"cannot be read: {error.strerror}") from None
 
     return text_of
+
+
+def files(folder: Path) -> Callable[[str], bool]:
+    """Return whether there is a file at a path from `folder`, also behind a link out of it."""
+    return lambda path: os.path.isfile(folder / path)  # unlike Path's, it never raises
 
 
 def _decoded(path: str, content: bytes) -> str:

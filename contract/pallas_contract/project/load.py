@@ -14,7 +14,7 @@ from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused
-from pallas_contract.project import code, dotenv_file, programs
+from pallas_contract.project import availability, code, dotenv_file, programs
 from pallas_contract.validate import access_rules, config_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import files, rules, shell
@@ -97,6 +97,7 @@ def problems_of_code(
     surroundings = rules.Surroundings(
         config=written.readable,
         text_of=written.text_of,
+        is_file=code.files(folder),
         variables=written.environ.keys() | in_dotenv,
         delivered=None if processes else in_dotenv,
         distributions=distributions,
@@ -109,6 +110,10 @@ def problems_of_code(
     for path, certain in programs.scripts(fleet, written.config, definitions):
         for problem in rules.script(path, surroundings):
             yield problem if certain else replace(problem, level="warning")
+    for module, where in programs.modules(fleet, written.config, definitions, folder):
+        yield from rules.server_module(module, where, surroundings)
+    if processes:
+        yield from availability.problems(fleet, written.config, definitions, folder)
     for name in fleet.agents:
         yield from access_rules.not_called(fleet, name, written.config, tree)
 
@@ -119,8 +124,8 @@ def check(
     *,
     allow_plain_secrets: bool = False,
     elsewhere: Callable[[str], bool] | None = None,
-) -> tuple[ResolvedFleet, list[Problem]]:
-    """Return the fleet and every problem that processes have as well as containers; nothing of the user's is imported.
+) -> tuple[Written, list[Problem]]:
+    """Return both files and every problem that processes have as well as containers; nothing of the user's is imported.
 
     The project is the folder of `path`, of a link too: there `pallas` looks for all else. `elsewhere` is as in
     `problems_of_code`.
@@ -133,7 +138,7 @@ def check(
     written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets, folder=path.parent)
     definitions = code.definitions(written.fleet, written.text_of)
     of_code = problems_of_code(written, definitions, None, elsewhere=elsewhere, processes=True)
-    return written.fleet, [*problems, *of_code]
+    return written, [*problems, *of_code]
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

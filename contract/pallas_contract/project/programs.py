@@ -11,7 +11,7 @@ from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet.fastagent import VARIABLE, Command, Config
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.problems import Level, Problem
+from pallas_contract.problems import Level, Problem, Where
 
 _SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "python": (".py", ".pyz", ".pyc"),
@@ -63,9 +63,42 @@ def scripts(fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Defi
     for name, command in config.commands.items():
         index = _script(command)
         start = command.folder or "."
-        plain = start == "." or _is_inside(start)
+        plain = start == "." or is_inside(start)
         if index is not None and plain and command.program != "uv" and command.arguments[index].endswith(".py"):
             yield _shown(start, command.arguments[index]), name in certain
+
+
+def modules(
+    fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions], folder: Path
+) -> Iterator[tuple[str, Where]]:
+    """Yield the modules that servers are run from (`python -m`) and that are not in the project, with their places."""
+    used = {server for entry in definitions.values() for server in entry.servers}
+    for name, command in config.commands.items():
+        found = module(command) if name in used and not fleet.is_member(name) else ""
+        if found and not is_local(found, command, folder):
+            yield found, _position(command, command.arguments.index(found))
+
+
+def module(command: Command) -> str:
+    """Return the module that a server is run from by `python -m`; empty where it is run from something else."""
+    if PurePosixPath(command.program).name.rstrip("0123456789.") != "python":
+        return ""
+    words = [word for word in command.arguments if word not in _PLAIN_OPTIONS]
+    name = words[1] if words[:1] == ["-m"] and len(words) > 1 else ""
+    return name if name.replace(".", "").isidentifier() else ""
+
+
+def is_local(name: str, command: Command, folder: Path) -> bool:
+    """Return whether a module, or the package it is in, lies where the server is started, or whether nobody knows."""
+    start = command.folder or "."
+    top = name.partition(".")[0]
+    if start != "." and not is_inside(start):
+        return True
+    return os.path.isfile(folder / start / f"{top}.py") or os.path.isdir(folder / start / top)
+
+
+def _position(command: Command, index: int) -> Where:
+    return command.positions[index] if command.positions else command.where
 
 
 def _certain(fleet: ResolvedFleet, definitions: Mapping[str, Definitions]) -> set[str]:
@@ -77,7 +110,7 @@ def _certain(fleet: ResolvedFleet, definitions: Mapping[str, Definitions]) -> se
 
 def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:
     start = command.folder or "."
-    if not _is_inside(start) and start != ".":
+    if not is_inside(start) and start != ".":
         return
     if not os.path.isdir(folder / start):
         hint = "create it beside agents.yaml, or correct `cwd`: the server is started there"
@@ -86,12 +119,12 @@ def _missing(command: Command, folder: Path, level: Level) -> Iterator[Problem]:
         )
         return
     base = folder / start
-    if "/" in command.program and _is_inside(command.program):
+    if "/" in command.program and is_inside(command.program):
         yield from _missing_program(command, base, level)
     script = _script(command)
     if script is not None and not os.path.isfile(base / command.arguments[script]):
         path = command.arguments[script]
-        where = command.positions[script] if command.positions else command.where
+        where = _position(command, script)
         message = (
             f"there is no file {_shown(start, path)}, which `{command.program}` is to run: the server never starts"
         )
@@ -135,11 +168,11 @@ def _script(command: Command) -> int | None:
         word = words[index]
         if word in _PLAIN_OPTIONS or (interpreter == "uv" and word in ("python", "python3")):
             continue
-        return index if word.endswith(suffixes) and _is_inside(word) else None
+        return index if word.endswith(suffixes) and is_inside(word) else None
     return None
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
     """Return whether a path is a plain one, relative, that leads nowhere outside of where it starts."""
     plain = not VARIABLE.search(path) and not path.startswith(("/", "~", "-")) and "\\" not in path
     return plain and not os.path.normpath(path).startswith("..")

@@ -39,9 +39,5 @@ def _references(fleet: ResolvedFleet, config: Config) -> Iterator[tuple[str, str
         if name not in given:
             yield name, f"{where.field} in {where.file}"
     provider = models.provider_of(config.default_model)
-    if (
-        provider
-        and config.model_position
-        and any(any(models.without_key(fleet, name, config, ())) for name in fleet.agents)
-    ):
+    if provider and config.model_position and any(models.without_key(fleet, config, ())):
         yield provider.key_variable, f"the key of {provider.name}, for default_model in {config.model_position.file}"

@@ -16,7 +16,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem, Where, refuse_errors
-from pallas_contract.project import code
+from pallas_contract.project import availability, code
 from pallas_contract.project import load as common
 from pallas_contract.project.load import Written
 from pallas_gen.dependencies import requirements, server_locks
@@ -39,6 +39,8 @@ class Loaded:
     folder: Path
     warnings: list[Problem]
     unreadable: list[Problem]
+    absent_here: list[Problem]
+    """Warnings of what processes on this machine are without, and no container."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
             *misfits.unreadable(folder, delivery.delivered),
             *misfits.closed_secrets(folder, delivery.mounted),
         ],
+        absent_here=_absent_here(written, delivery.definitions, problems),
     )
 
 
@@ -173,12 +176,19 @@ def _of_code(written: Written, project: Project) -> list[Problem]:
     return list(common.problems_of_code(written, project.definitions, distributions))
 
 
+def _absent_here(written: Written, definitions: Mapping[str, Definitions], problems: list[Problem]) -> list[Problem]:
+    """Return what servers lack on this machine, where `problems` do not say already that they never start."""
+    stated = {problem.where for problem in problems}
+    here = availability.problems(written.fleet, written.config, definitions, written.folder)
+    return [problem for problem in here if problem.where not in stated]
+
+
 def _of_members(written: Written, delivery: _Delivery) -> list[Problem]:
     """Return what does not fit between the members, their servers and what publishes them."""
     fleet, tree, folder, config = written.fleet, written.tree, written.folder, written.config
     return [
         *misfits.servers(fleet, config),
-        *(() if written.custom_image else stdio_servers.missing(config.commands)),
+        *(() if written.custom_image else stdio_servers.missing(config.commands, folder)),
         *skills.problems(fleet, config, folder, frozenset().union(*delivery.skill_folders.values())),
         *misfits.registering(fleet, tree),
         *misfits.publishing(fleet, tree),
@@ -208,8 +218,4 @@ def _server_locks(folder: Path, config: Config, problems: list[Problem], *, relo
 
 def _secret_locations(fleet: ResolvedFleet, tree: Source) -> dict[str, Where]:
     """Return every secret file as written, with the place that names it: a variable's key, a token's `file`."""
-    locations = {}
-    for secret in secret_files.of_fleet(fleet):
-        named_by_key = secret.path[-3] == "secrets" or secret.path[0] == "registry"
-        locations[secret.file] = tree.where(*(secret.path[:-1] if named_by_key else secret.path))
-    return locations
+    return {secret.file: tree.where(*secret.place) for secret in secret_files.of_fleet(fleet)}

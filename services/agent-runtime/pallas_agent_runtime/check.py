@@ -6,7 +6,6 @@ Each agent is loaded in a process of its own, as it would be served: its module 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -20,8 +19,8 @@ from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.problems import Problem, Refused, Where, refuse_errors
-from pallas_contract.project import load
+from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.project import availability
 
 OK = 0
 WORLD = 1
@@ -45,6 +44,7 @@ def agent(path: Path, name: str) -> list[Problem]:
         loaded = fast.load(prepared.settings)
         references = prepared.config.data.get("model_references")
         fast.check_models(loaded, prepared.settings, prepared.default_model, references)
+        fast.check_files(loaded, prepared.settings)
     configured = prepared.config.data["mcp"]["servers"].keys()
     keys = ("agents", name, "module" if prepared.settings.agent.module else "card")
     hint = f"add them to `depends_on` of `{name}`, or to `mcp: {{servers: ...}}` in fastagent.config.yaml"
@@ -57,17 +57,10 @@ def agent(path: Path, name: str) -> list[Problem]:
 
 
 def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iterator[Problem]:
-    """Yield a warning per server on stdio whose program is not here; the working directory is the project."""
-    configured = prepared.config.data["mcp"]["servers"]
-    file = (fastagent_files.config(prepared.settings.project) or Path(fastagent_files.CONFIG[0])).name
-    for name in sorted(set(servers) & configured.keys()):
-        command = configured[name].get("command")
-        elsewhere = "cwd" in configured[name] or "PATH" in (configured[name].get("env") or {})
-        if command and not elsewhere and not shutil.which(command):
-            where = Where(file, field=f"mcp.servers.{name}.command")
-            message = f"there is no program `{command}` here: as a process the agent is without this server"
-            hint = "install it (`uvx` comes with uv, `npx` with Node), or give the server's URL"
-            yield Problem(where, message, hint, "warning", code=Code.NO_PROGRAM)
+    """Yield a warning per server on stdio whose program is not here."""
+    commands = prepared.reasons.commands
+    for name in sorted(set(servers) & commands.keys()):
+        yield from availability.problem(commands[name], prepared.settings.project)
 
 
 def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> int:
@@ -75,28 +68,25 @@ def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool =
 
     What `pallas-gen validate` refuses of a project is refused here by the same rules, but what only containers have.
     """
-    problems: list[Problem] = []
     try:
-        resolved, problems = load.check(
-            path.absolute(), environ, allow_plain_secrets=allow_plain_secrets, elsewhere=supervisor.installed
-        )
-        members, tree, more = supervisor.read(path.absolute(), environ)
+        examined = supervisor.examine(path.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
     except Refused as refused:
-        _print(map(str, sorted({*problems, *refused.problems})))
+        _print(map(str, refused.problems))
         return INPUT
-    # A warning: it is free again once whoever has it has ended.
-    busy = ports.taken(members, tree, str(path.absolute()))
-    problems = sorted({*problems, *more, *busy})
-    refused_files = {problem.where.file for problem in problems if problem.level == "error"}
-    agents = _loadable(resolved, path.name, refused_files)
+    busy = ports.taken(examined.members, examined.tree, str(path.absolute()))
+    refused_files = {problem.where.file for problem in examined.problems if problem.level == "error"}
+    agents = _loadable(examined.fleet, path.name, refused_files)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
-        results = list(pool.map(_checked, (member for member in members if member.name in agents)))
-    blocks = [*map(str, problems), *(block for _, text in results for block in _blocks(text))]
+        results = list(pool.map(_checked, (member for member in examined.members if member.name in agents)))
+    blocks = [
+        *map(str, sorted([*examined.problems, *busy])),
+        *(block for _, text in results for block in _blocks(text)),
+    ]
     _print(dict.fromkeys(blocks))
-    code = max([INPUT if refused_files else OK, *(code for code, _ in results)])
+    # as the start would end: a port is no matter of the files
+    code = max([INPUT if refused_files else WORLD if busy else OK, *(code for code, _ in results)])
     if code == OK:
-        once = ", once the ports are free" if busy else ""
-        sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start{once}\n")
+        sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start\n")
     return code
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pallas_contract import __version__, names
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
             return _check(path, options.agent, allow_plain_secrets=options.allow_plain_secrets)
         if options.agent is not None:
             return _agent(path, options.agent, settle)
-        return _fleet(path, watch=options.watch)
+        return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets)
     except Refused as refused:
         _print(refused.problems)
         if options.agent is not None and not options.check:
@@ -49,14 +50,15 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
         return 0
 
 
-def _fleet(path: Path, *, watch: bool) -> int:
+def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool) -> int:
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
     if not watch:
-        return int(supervisor.main(path))
+        return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets))
     from pallas_agent_runtime.local.watching import follow  # noqa: PLC0415 - only where it is wanted
 
-    return int(supervisor.main(path, follow.following))
+    following = partial(follow.following, allow_plain_secrets=allow_plain_secrets)
+    return int(supervisor.main(path, following, allow_plain_secrets=allow_plain_secrets))
 
 
 def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
@@ -140,7 +142,7 @@ def parser(verbs: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--watch", action="store_true", help="follow the files: what an edit concerns restarts alone")
     parser.add_argument("--check", action="store_true", help="start nothing; say what would stop the start")
     parser.add_argument(
-        names.ALLOW_PLAIN_SECRETS, action="store_true", help="with --check: warn of secrets in plain text"
+        names.ALLOW_PLAIN_SECRETS, action="store_true", help="warn of secrets in plain text instead of refusing them"
     )
     parser.add_argument("--version", action="version", version=f"pallas {__version__}")
     return parser

@@ -138,14 +138,12 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                     stop=stop,
                 )
     except fast.EngineFailed as failure:
+        fast.check_files(loaded, settings)  # says the same better, where it knows
         path = ("agents", settings.name, "module" if settings.agent.module else "card")
-        raise Refused(
-            [
-                settings.tree.problem(
-                    *path, message=f"fast-agent cannot start it: {failure}", code=Code.FAST_AGENT_REFUSES
-                )
-            ]
-        ) from None
+        hint = "correct its code or its configuration there"
+        message = f"fast-agent cannot start it: {failure}"
+        code = Code.FAST_AGENT_REFUSES
+        raise Refused([settings.tree.problem(*path, message=message, hint=hint, code=code)]) from None
     log.info("stopped")
 
 

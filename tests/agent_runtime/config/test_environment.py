@@ -79,8 +79,7 @@ def test_a_missing_secret_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         fill(tmp_path, {}, {"secrets": {"TOKEN": {"file": "keys/token"}}})
     assert without_codes(str(refused.value)).endswith(
-        "agents.jarvis.secrets.TOKEN.file: no such file: keys/token\n"
-        "    create it, or set the environment variable TOKEN"
+        "agents.jarvis.secrets.TOKEN: there is no file keys/token\n    create it, or set the environment variable TOKEN"
     )
 
 

@@ -118,13 +118,13 @@ def test_every_port_in_use_is_a_problem_that_names_who_has_it(at, tree: Source, 
     sockets.reserve("127.0.0.1", third).close()
 
 
-def test_a_port_in_use_is_a_warning_unless_the_fleet_itself_has_it(at, tree: Source, ports: list[int]) -> None:
+def test_a_port_in_use_is_a_problem_unless_the_fleet_itself_has_it(at, tree: Source, ports: list[int]) -> None:
     first, second, third = ports
     members = [at("research", first), at("tech", second), at("registry", third, "registry")]
     holders = {first: [Listener(12, "python3", "ab/research", "/x/agents.yaml")], second: [Listener(13, "nginx")]}
     with socket.create_server(("127.0.0.1", first)), socket.create_server(("127.0.0.1", second)):
         (problem,) = taken(members, tree, "/x/agents.yaml", lambda port: holders.get(port, []))
-        place = "warning: agents.yaml:4:10 agents.tech.port: "
+        place = "agents.yaml:4:10 agents.tech.port: "
         assert str(problem).startswith(f"{place}tech cannot listen on 127.0.0.1:{second}")
         assert len(taken(members, tree, "/y/agents.yaml", lambda port: holders.get(port, []))) == 2
     assert taken(members, tree, "/x/agents.yaml", lambda _: []) == []

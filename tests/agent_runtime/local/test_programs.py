@@ -27,6 +27,8 @@ services:
   model: {module: standins.model, port: 9010, provides: openai, args: [fast], secrets: {TOKEN: {file: token.txt}}}
 """
 
+AGENT = "from fast_agent import FastAgent\nfast = FastAgent('x')\n@fast.agent(name='x')\ndef x(): ...\n"
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -107,9 +109,8 @@ def test_every_missing_secret_file_is_a_problem_at_its_place(compiled, project):
     with pytest.raises(Refused) as refused:
         compiled()
     assert [without_codes(str(problem)).partition("\n")[0] for problem in refused.value.problems] == [
-        "agents.yaml:7:61 agents.loner.secrets.KEY.file: secret file key.txt cannot be read: No such file or directory",
-        "agents.yaml:9:97 services.model.secrets.TOKEN.file: "
-        "secret file token.txt cannot be read: No such file or directory",
+        "agents.yaml:7:55 agents.loner.secrets.KEY: there is no file key.txt",
+        "agents.yaml:9:89 services.model.secrets.TOKEN: there is no file token.txt",
     ]
 
 
@@ -121,7 +122,7 @@ def test_a_secret_that_no_environment_can_hold_is_a_problem_at_its_place(compile
         compiled()
     (problem,) = refused.value.problems
     assert str(problem).startswith(
-        "agents.yaml:7:61 agents.loner.secrets.KEY.file: "
+        "agents.yaml:7:55 agents.loner.secrets.KEY: "
         "secret file key.txt cannot be read: is not UTF-8 text, or has a NUL in it"
     )
 
@@ -141,7 +142,8 @@ def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
         (project / "agents.yaml").write_text(fleet + "host: puck.example.com\n")
         for module in ("agents/harper", "agents/research", "agents/tech", "agents/loner", "standins/model"):
             (project / f"{module}.py").parent.mkdir(exist_ok=True)
-            (project / f"{module}.py").touch()
+            (project / f"{module}.py").write_text("" if "model" in module else AGENT)
+        (project / "fastagent.config.yaml").write_text("default_model: passthrough\n")
         assert main(project / "agents.yaml") == 1
     problems = capsys.readouterr().err
     assert f"harper cannot listen on 127.0.0.1:{port}: address already in use by " in problems

@@ -62,3 +62,21 @@ def test_what_is_no_card(text: str, message: str) -> None:
     with pytest.raises(Refused) as caught:
         card.parse(text, name="a.md")
     assert str(caught.value).startswith(message)
+
+
+def test_function_tools_start_from_the_card_and_inclusions_from_the_project() -> None:
+    tools = "function_tools:\n  - tools.py:add\n  - {entrypoint: ../t.py:b}\n  - 7\n"
+    text = f"---\n{tools}messages: old.json\n---\n{{{{file:p.md}}}}\n"
+    agent = card.parse(text, name="agents/scout.md").agent
+    assert [(tool.entry, str(tool.where), tool.folder) for tool in agent.function_tools] == [
+        ("tools.py:add", "agents/scout.md:3:5 function_tools.0", "agents"),
+        ("../t.py:b", "agents/scout.md:4:5 function_tools.1", "agents"),
+    ]
+    assert [(file.path, str(file.where)) for file in agent.files] == [
+        ("p.md", "agents/scout.md:8:1"),
+        ("agents/old.json", "agents/scout.md:6:1 messages"),
+    ]
+    one = card.parse("function_tools: a.py:f\ninstruction: '{{file:i.md}}'\n", name="scout.yaml").agent
+    assert [(tool.entry, tool.folder) for tool in one.function_tools] == [("a.py:f", ".")]
+    assert [file.path for file in one.files] == ["i.md"]
+    assert card.parse("function_tools: ['${TOOL}']\n", name="a.yaml").agent.function_tools == ()

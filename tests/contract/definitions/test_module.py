@@ -126,3 +126,37 @@ def test_a_module_that_is_not_python_with_the_line() -> None:
         parse("a = '\0'\n")
     with pytest.raises(Refused, match="is not Python"):
         parse("(" * 5000)
+
+
+def test_function_tools_by_their_files_and_what_the_instruction_is_read_from() -> None:
+    body = (
+        "TOOLS = [add, 'tools.py:sub']\n"
+        "@fast.agent('a', Path('a.md'), function_tools=['tools.py:add', add])\ndef a(): ...\n"
+        "@fast.agent('b', instruction='Read {{file:b.md}}', function_tools=TOOLS)\ndef b(): ...\n"
+        "@fast.agent('c', instruction=make(), function_tools=tools())\ndef c(): ...\n"
+    )
+    first, second, third = parse(body).agents
+    assert [(tool.entry, str(tool.where), tool.folder) for tool in first.function_tools] == [
+        ("tools.py:add", "agents/scout.py:4:48", "")
+    ]
+    assert [(file.path, str(file.where)) for file in first.files] == [("a.md", "agents/scout.py:4:18")]
+    assert [tool.entry for tool in second.function_tools] == ["tools.py:sub"]
+    assert [file.path for file in second.files] == ["b.md"]
+    assert (third.function_tools, third.files) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import a.b, c as d\nfrom e import f, g as h\n", {"a", "d", "f", "h"}),
+        ("def a():\n    b = 1\nclass C:\n    d = 1\n", {"a", "C"}),
+        ("if x:\n    a = b = 1\ntry:\n    c: int = 2\nexcept E:\n    d = lambda e: e\n", {"a", "b", "c", "d"}),
+        ("def make():\n    global late\n    late = 1\n", {"make", "late"}),
+        ("from a import *\n", None),
+        ("def __getattr__(name): ...\n", None),
+        ("globals()['a'] = 1\n", None),
+    ],
+)
+def test_what_a_module_has_once_it_was_imported(text: str, expected: set[str] | None) -> None:
+    names = module.names(module.parse(text, name="a.py").tree)
+    assert (None if names is None else set(names)) == expected

@@ -27,8 +27,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_one_run_names_the_problems_of_all_files(project: Path) -> None:
-    fleet, problems = load.check(project, {})
-    assert list(fleet.agents) == ["scout"]
+    written, problems = load.check(project, {})
+    assert list(written.fleet.agents) == ["scout"]
     assert [(str(problem.where), problem.level) for problem in problems] == [
         ("fastagent.config.yaml:3:56 mcp.servers.weather.transport", "error"),
         ("fastagent.config.yaml:2:10 openai.api_key", "error"),

@@ -30,7 +30,7 @@ FILES = {
     "agents/helper.py": "from . import deep\nTABLE = 'data/table.csv'\n",
     "agents/deep.py": "",
     "agents/other.md": "---\nfunction_tools: ['own.py:f']\nskills: [../skills]\n---\n{{file:prompts/a.md}}\n",
-    "agents/own.py": "import standalone\n",
+    "agents/own.py": "import standalone\ndef f(): ...\n",
     "standalone.py": "",
     "data/table.csv": "",
     "data/more.csv": "",

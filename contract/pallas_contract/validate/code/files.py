@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pallas_contract.codes import Code
+from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -41,6 +42,18 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
                 "agents", name, "card", message=f"there is no file {agent.card}", hint=hint, code=Code.NO_CARD
             )
     yield from _skills(fleet, tree, folder)
+
+
+def unread(definition: Definition, is_file: Callable[[str], bool]) -> Iterator[Problem]:
+    """Yield a problem per file that an agent is made from and that is not there; outside of the project none.
+
+    `is_file` tells whether there is a file at a path from the project folder.
+    """
+    for file in definition.files:
+        if not file.path.startswith(("/", "..", "~")) and not is_file(file.path):
+            message = f"there is no file {file.path}, {file.purpose}: the agent does not start"
+            hint = "create it, or correct the path; it starts from the folder of agents.yaml"
+            yield Problem(file.where, message, hint, code=Code.FILE_NOT_IN_PROJECT)
 
 
 def _skills(fleet: ResolvedFleet, tree: Source, folder: Path) -> Iterator[Problem]:

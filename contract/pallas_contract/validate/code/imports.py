@@ -58,23 +58,27 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
             hint = (
                 "write `from mcp.server import MCPServer`, as docs/services.md does, or run it from an image of its own"
             )
-            yield Problem(
-                Where(module.name, node.lineno, node.col_offset + 1), message, hint, "warning", code=Code.OLD_FASTMCP
-            )
-        if top in sys.stdlib_module_names or top in _image() or _local(name, text_of):
-            continue
-        if not is_brought(top, distributions):
-            package = _BROUGHT_BY.get(top, top)
+            where = Where(module.name, node.lineno, node.col_offset + 1)
+            yield Problem(where, message, hint, "warning", code=Code.OLD_FASTMCP)
+        if is_absent(name, text_of, distributions):
             message = f"imports `{top}`, which the agent image does not have"
-            name_it = f"name `{package}` in requirements.txt beside agents.yaml (with a uv.lock: `uv add {package}`)"
-            hint = f"{name_it}, or set `image.agent`"
-            yield Problem(
-                Where(module.name, node.lineno, node.col_offset + 1),
-                message,
-                hint,
-                "warning",
-                code=Code.MISSING_PACKAGE,
-            )
+            where = Where(module.name, node.lineno, node.col_offset + 1)
+            yield Problem(where, message, naming(name), "warning", code=Code.MISSING_PACKAGE)
+
+
+def is_absent(name: str, text_of: TextOf, distributions: Collection[str]) -> bool:
+    """Return whether neither Python, the agent image, the project nor one of the packages has the module `name`."""
+    top = name.partition(".")[0]
+    here = top in sys.stdlib_module_names or top in _image() or _local(name, text_of)
+    return not here and not is_brought(top, distributions)
+
+
+def naming(name: str) -> str:
+    """Return how to have the package that brings a module installed in the image, as far as its name tells."""
+    top = name.partition(".")[0]
+    package = _BROUGHT_BY.get(top, top)
+    name_it = f"name `{package}` in requirements.txt beside agents.yaml (with a uv.lock: `uv add {package}`)"
+    return f"{name_it}, or set `image.agent`"
 
 
 def is_brought(module: str, distributions: Collection[str]) -> bool:

@@ -16,6 +16,8 @@ from pallas_contract.validate.suggestions import Suggestions
 
 _BEDROCK = re.compile(r"([a-z]{2,6}\.)?(amazon|anthropic|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer)\..+")
 _REASONING = re.compile(r"(?P<model>.+)\.(?P<effort>minimal|low|medium|high|xhigh|max|none)")
+_MOST_NAMES = 8
+"""Agents that one message names."""
 _LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
 _WITH_A_MODEL = frozenset({"agent", "smart"})
 """Kinds that fast-agent never starts without a model. Others, as chains, may have none of their own."""
@@ -69,20 +71,26 @@ def _unknown(written: str, suggestions: Suggestions) -> tuple[str, str]:
     return f"fast-agent knows no model `{written}`", f"{hint}one it does not know needs its provider: `PROVIDER.MODEL`"
 
 
-def without_key(fleet: ResolvedFleet, name: str, config: Config, variables: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning when nothing gives the key of the provider of `default_model` to agent `name`."""
+def without_key(fleet: ResolvedFleet, config: Config, variables: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning when nothing gives the key of the provider of `default_model` to some agents, which it names."""
     provider = provider_of(config.default_model)
     if provider is None or not provider.key_variable or config.model_position is None:
         return
-    agent = fleet.agents[name]
-    brought = any(peer in fleet.services and fleet.services[peer].provides == provider.api for peer in agent.depends_on)
-    given = {*variables, *agent.env, *agent.secrets}
-    if brought or {provider.key_variable, provider.url_variable} & given or config.reached & set(provider.prefixes):
+    if config.reached & set(provider.prefixes):
         return
     key = provider.key_variable
-    hint = f"write `defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}` in agents.yaml, or {key}=... in .env"
-    message = f"nothing gives the key of `{provider.name}` ({key}) to `{name}`"
-    yield Problem(config.model_position, message, hint, "warning", code=Code.MODEL_WITHOUT_KEY)
+    without = []
+    for name, agent in fleet.agents.items():
+        peers = [fleet.services[peer] for peer in agent.depends_on if peer in fleet.services]
+        brought = any(service.provides == provider.api for service in peers)
+        if not brought and not {key, provider.url_variable} & {*variables, *agent.env, *agent.secrets}:
+            without.append(f"`{name}`")
+    if without:
+        more = f" and {len(without) - _MOST_NAMES} more agents" if len(without) > _MOST_NAMES else ""
+        message = f"nothing gives the key of `{provider.name}` ({key}) to {', '.join(without[:_MOST_NAMES])}{more}"
+        written = f"defaults: {{secrets: {{{key}: {{file: secrets/{key}.txt}}}}}}"
+        hint = f"write `{written}` in agents.yaml, or {key}=... in .env"
+        yield Problem(config.model_position, message, hint, "warning", code=Code.MODEL_WITHOUT_KEY)
 
 
 def without_model(definition: Definition, config: Config, given: Set[str]) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -16,7 +16,7 @@ from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate import config_rules, secret_shapes
-from pallas_contract.validate.code import cards, imports, listening, models, modules, servers
+from pallas_contract.validate.code import cards, files, function_tools, imports, listening, models, modules, servers
 from pallas_contract.validate.suggestions import Suggestions
 
 
@@ -27,6 +27,8 @@ class Surroundings:
     config: Config | None
     """None: it cannot be read, so that nobody knows its servers."""
     text_of: TextOf
+    is_file: Callable[[str], bool] = lambda _: True
+    """Whether there is a file at a path from the project folder, whatever is in it."""
     variables: Collection[str] = ()
     """Environment variables that every agent has: of this process, and of `.env`."""
     delivered: Collection[str] | None = None
@@ -51,12 +53,12 @@ def problems(fleet: ResolvedFleet, tree: Source, around: Surroundings) -> Iterat
     suggestions = Suggestions()
     if config.model_position:
         yield from models.problems(config.default_model, config.model_position, suggestions)
+        yield from models.without_key(fleet, config, around.variables)
     for name, agent in fleet.agents.items():
         if agent.card:
             yield from _card(fleet, name, around, names=names, suggestions=suggestions)
         elif agent.module:
             yield from _module(fleet, name, around, names=names, suggestions=suggestions)
-        yield from models.without_key(fleet, name, config, around.variables)
     for service in fleet.services.values():
         if service.module:
             yield from _files(service.module, around, around.installed(None))
@@ -77,8 +79,7 @@ def _card(
         yield from refused.problems
         return
     yield from cards.problems(card, suggestions)
-    yield from names.problems(name, card.agent)
-    yield from _model(fleet, name, around, definition=card.agent, suggestions=suggestions)
+    yield from _definition(fleet, name, around, definition=card.agent, names=names, suggestions=suggestions)
 
 
 def _module(
@@ -89,13 +90,53 @@ def _module(
     yield from refused
     if any(problem.level == "error" for problem in refused):
         return
-    files = read.module_files(module, around.text_of)
-    if not files:
+    parsed = read.module_files(module, around.text_of)
+    if not parsed:
         return
-    yield from modules.problems(name, files)
-    for definition in modules.served(files):
-        yield from names.problems(name, definition)
-        yield from _model(fleet, name, around, definition=definition, suggestions=suggestions)
+    yield from modules.problems(name, parsed)
+    for definition in modules.served(parsed):
+        yield from _definition(fleet, name, around, definition=definition, names=names, suggestions=suggestions)
+
+
+def _definition(
+    fleet: ResolvedFleet,
+    name: str,
+    around: Surroundings,
+    *,
+    definition: Definition,
+    names: servers.Servers,
+    suggestions: Suggestions,
+) -> Iterator[Problem]:
+    """Yield the problems of one agent as agent `name` defines it."""
+    yield from names.problems(name, definition)
+    yield from _model(fleet, name, around, definition=definition, suggestions=suggestions)
+    yield from _absent(definition, around.text_of, around.is_file, suggestions)
+    for tool in definition.function_tools:
+        path, _ = function_tools.split(tool)
+        if path.endswith(".py") and not path.startswith(("/", "..", "~")):
+            module = path.removesuffix(".py").replace("/", ".")
+            yield from _files(module, around, around.installed(fleet.agents[name]))
+
+
+def absent_files(agent: ResolvedAgent, text_of: TextOf, is_file: Callable[[str], bool]) -> Iterator[Problem]:
+    """Yield the problems of the files and functions that `agent` is made from; code that cannot be read has none."""
+    definitions: Iterable[Definition] = ()
+    try:
+        if agent.card:
+            definitions = [cards.parse(text_of(agent.card) or "", agent.card).agent]
+        elif parsed := read.module_files(agent.module or "", text_of):
+            definitions = modules.served(parsed)
+        for definition in definitions:
+            yield from _absent(definition, text_of, is_file, Suggestions())
+    except Refused:
+        return
+
+
+def _absent(
+    definition: Definition, text_of: TextOf, is_file: Callable[[str], bool], suggestions: Suggestions
+) -> Iterator[Problem]:
+    yield from files.unread(definition, is_file)
+    yield from function_tools.problems(definition, text_of, is_file, suggestions)
 
 
 def _model(
@@ -116,11 +157,11 @@ def _model(
 def _files(module: str, around: Surroundings, installed: frozenset[str] | None) -> Iterator[Problem]:
     """Yield the problems of a module, and of those it imports from the project, as files."""
     try:
-        files = read.module_files(module, around.text_of)
+        parsed = read.module_files(module, around.text_of)
     except Refused as refused:
         yield from refused.problems
         return
-    for path, entry in files.items():
+    for path, entry in parsed.items():
         if (path, installed) in around.checked:
             continue
         around.checked.add((path, installed))
@@ -159,6 +200,14 @@ def script(path: str, around: Surroundings) -> Iterator[Problem]:
                 return ""  # it is there, and that is all that is asked of it
 
         yield from imports.problems(parsed, text_of, installed)
+
+
+def server_module(name: str, where: Where, around: Surroundings) -> Iterator[Problem]:
+    """Yield a warning where the agent image has no module `name`, which a server is run from."""
+    installed = around.installed(None)
+    if installed is not None and imports.is_absent(name, around.text_of, installed):
+        message = f"the agent image has no module `{name}`: in a container this server never starts"
+        yield Problem(where, message, imports.naming(name), "warning", code=Code.SERVER_NOT_IN_IMAGE)
 
 
 def _plain(path: str, text: str) -> Iterator[Problem]:

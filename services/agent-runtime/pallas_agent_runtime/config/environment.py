@@ -97,8 +97,7 @@ def _referenced(
             values[secret.target] = secret_text.value(secret_text.read(path))
         else:
             hint = f"create it, or set the environment variable {secret.target}"
-            problems.append(
-                tree.problem(*secret.path, message=f"no such file: {secret.file}", hint=hint, code=Code.SECRET_FILE)
-            )
+            message = f"there is no file {secret.file}"
+            problems.append(tree.problem(*secret.place, message=message, hint=hint, code=Code.SECRET_FILE))
     refuse_errors(problems)
     return values

@@ -233,6 +233,15 @@ def check_models(
         raise Refused(problems)
 
 
+def check_files(loaded: Loaded, settings: Settings) -> None:
+    """Check that the files and tools are there that the agents are made from.
+
+    Raises:
+        Refused: with what is not there, or cannot be loaded.
+    """
+    user_code.check_files(settings, loaded.app.agents.values())
+
+
 def register_model(capabilities: Capabilities, provider: str) -> bool:
     """Tell fast-agent of a model it does not know (seed 001, Model Registration); True when it was told."""
     if provider in providers.OFFLINE or not capabilities.model:

@@ -6,17 +6,21 @@ import importlib
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from fast_agent.tools.function_tool_loader import load_function_tools
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
 from pallas_contract.codes import Code
-from pallas_contract.problems import Refused
-from pallas_contract.validate.code import imports
+from pallas_contract.definitions import read
+from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.project import code
+from pallas_contract.validate.code import imports, rules
 
 _REQUIREMENTS = "requirements.txt"
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -50,6 +54,38 @@ def load_module(settings: Settings, name: str) -> ModuleType:
         if isinstance(error, FileNotFoundError):
             hint += _undelivered(settings)
         raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=Code.CODE_FAILS)]) from None
+
+
+def check_files(settings: Settings, agents: Iterable[Mapping[str, Any]]) -> None:
+    """Check that all is there that fast-agent makes `agents` from, which it finds out only then: files and tools.
+
+    Tools that are functions in files are loaded as it does: their files are the user's code, and run.
+
+    Raises:
+        Refused: something is not there, or cannot be loaded.
+    """
+    project = settings.project
+    text_of = code.reader(project)
+    refuse_errors(rules.absent_files(settings.agent, text_of, code.files(project)))
+    definitions = read.definitions(settings.agent, text_of).agents
+    places = {tool.entry: tool.where for definition in definitions for tool in definition.function_tools}
+    key = settings.tree.where("agents", settings.name, "module" if settings.agent.module else "card")
+    problems = []
+    for data in agents:
+        written = data["config"].function_tools or data.get("function_tools") or []
+        folder = Path(data["source_path"]).parent if data.get("source_path") else None
+        for entry in [written] if isinstance(written, str) else written:
+            try:
+                load_function_tools([entry], folder)
+            except Exception as error:  # whatever the user's code raises
+                cause = error.__cause__ or error
+                tool = getattr(entry, "entrypoint", None) or getattr(entry, "__name__", None) or entry
+                message = f"its tool `{tool}` cannot be loaded: {reason(cause)}{_origin(cause, project)}"
+                hint = "correct it, or remove it from `function_tools`"
+                if isinstance(cause, ModuleNotFoundError):
+                    hint = f"{_installing(cause.name or '', settings)}, or remove the import{_undelivered(settings)}"
+                problems.append(Problem(places.get(str(tool), key), message, hint, code=Code.CODE_FAILS))
+    refuse_errors(problems)
 
 
 def reason(error: BaseException) -> str:

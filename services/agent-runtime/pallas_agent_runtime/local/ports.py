@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from pallas_agent_runtime.local import guardian, listeners
@@ -111,12 +110,11 @@ def held(
 def taken(
     members: Iterable[Member], tree: Source, fleet: str, find: FindListeners = listeners.listeners
 ) -> list[Problem]:
-    """Return a warning per port that others have now; those of members of `fleet`, an agents.yaml, are none."""
+    """Return a problem per port that others have now; members of `fleet`, an agents.yaml, are no others."""
     members = list(members)
     with held(members, tree, find) as (ports, problems):
         numbers = {tree.where(*member.place): address(member)[1] for member in members if member.name not in ports}
-    strangers = [problem for problem in problems if not _all_of(find(numbers[problem.where]), fleet)]
-    return [replace(problem, level="warning") for problem in strangers]
+    return [problem for problem in problems if not _all_of(find(numbers[problem.where]), fleet)]
 
 
 def _all_of(holders: Sequence[Listener], fleet: str) -> bool:

@@ -117,9 +117,11 @@ def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text, or has a NUL in it"
             message = f"secret file {secret.file} cannot be read: {reason}"
+            if isinstance(error, FileNotFoundError):
+                message = f"there is no file {secret.file}"
             value = f" with the value of {secret.target}" if is_variable else ""
             hint = f"create it{value}, readable for you only"
-            problems.append(tree.problem(*secret.path, message=message, hint=hint, code=Code.SECRET_FILE))
+            problems.append(tree.problem(*secret.place, message=message, hint=hint, code=Code.SECRET_FILE))
         else:
             if is_variable:  # a token that is only compared is none: the agent reads it by itself
                 values.setdefault(name, {})[secret.target] = text.removesuffix("\n")

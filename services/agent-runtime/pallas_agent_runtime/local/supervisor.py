@@ -34,12 +34,11 @@ from pallas_contract import names
 from pallas_contract.__main__ import check as answers
 from pallas_contract.codes import Code
 from pallas_contract.documents.reason import OK, SEPARATOR, Reason
-from pallas_contract.fleet import fastagent
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
-from pallas_contract.validate import access_rules, config_rules, graph_rules, load
-from pallas_contract.validate.code import files
+from pallas_contract.project import load
+from pallas_contract.validate import graph_rules
 from pallas_contract.validate.entry import publish_rules
 
 DONE = 0
@@ -62,25 +61,49 @@ class Questions:
     """How one is that is up: empty, or why it is not well."""
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A project as `pallas` would start it, and all that is wrong with it."""
+
+    fleet: ResolvedFleet
+    tree: Source
+    members: list[Member]
+    """In start order; none where a secret file cannot be read."""
+    problems: list[Problem]
+    """Errors and warnings, sorted."""
+
+
 Following = Callable[["Supervisor", Path, Mapping[str, str], Mapping[str, Port]], Coroutine[Any, Any, None]]
 """Follows the files of a running fleet, with its environment and its ports, until cancelled."""
 
 
-def main(config: Path, following: Following | None = None) -> int:
-    """Run the fleet of `config` until a signal ends it; returns the exit code."""
+def main(config: Path, following: Following | None = None, *, allow_plain_secrets: bool = False) -> int:
+    """Run the fleet of `config` until a signal ends it; returns the exit code.
+
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
+    """
     with guardian.watching() as run, tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         absences = Path(folder, "absences.json")
-        told = {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
-        return _run(config.absolute(), os.environ | told, AbsenceFile(absences), following)
+        environ = os.environ | {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
+        try:
+            fleet_members, tree, warnings = read(config.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
+        except Refused as refused:
+            _complain(refused.problems)
+            return INPUT
+        _complain(warnings)
+        publish = AbsenceFile(absences)
+        return _run(config.absolute(), environ, fleet_members, tree, publish=publish, following=following)
 
 
-def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile, following: Following | None) -> int:
-    try:
-        fleet_members, tree, warnings = read(config, environ)
-    except Refused as refused:
-        _complain(refused.problems)
-        return INPUT
-    _complain(warnings)
+def _run(
+    config: Path,
+    environ: Mapping[str, str],
+    fleet_members: list[Member],
+    tree: Source,
+    *,
+    publish: AbsenceFile,
+    following: Following | None,
+) -> int:
     with ports.held(fleet_members, tree) as (held, busy):
         if busy:
             _complain(busy)
@@ -103,21 +126,37 @@ def _run(config: Path, environ: Mapping[str, str], publish: AbsenceFile, followi
             return asyncio.run(_until_signalled(supervisor, warm_parent))
 
 
-def read(config: Path, environ: Mapping[str, str]) -> tuple[list[Member], Source, list[Problem]]:
+def read(
+    config: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False
+) -> tuple[list[Member], Source, list[Problem]]:
     """Read the fleet of `config` and what lies beside it: its members in start order, the file, and the warnings.
 
     Raises:
-        Refused: with the errors of the first stage that found any.
+        Refused: with every problem, where one is an error.
     """
-    fleet, tree, warnings = load.load(config)
-    declared, notes = fastagent.load(config.parent)
-    absent = files.missing(fleet, tree, config.parent, installed)
-    astray = [problem for name in fleet.agents for problem in access_rules.not_called(fleet, name, declared, tree)]
-    by_schema = config_rules.problems(declared.tree) if declared.tree else ()
-    beside = [*notes, *by_schema, *replicas(fleet, tree), *publish_rules.unreachable(fleet, tree), *absent, *astray]
-    beside += graph_rules.without_process(fleet, tree)
-    warnings += refuse_errors(beside)
-    return members(fleet, tree, config, environ), tree, warnings
+    examined = examine(config, environ, allow_plain_secrets=allow_plain_secrets)
+    return examined.members, examined.tree, refuse_errors(examined.problems)
+
+
+def examine(config: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> Examined:
+    """Check the fleet of `config`, what lies beside it and its code, by the rules of `pallas-gen validate`.
+
+    Nothing of the user's is imported, and nothing is started.
+
+    Raises:
+        Refused: the fleet file makes no fleet.
+    """
+    written, problems = load.check(config, environ, allow_plain_secrets=allow_plain_secrets, elsewhere=installed)
+    fleet, tree = written.fleet, written.tree
+    problems += replicas(fleet, tree)
+    problems += publish_rules.unreachable(fleet, tree)
+    problems += graph_rules.without_process(fleet, tree)
+    listed: list[Member] = []
+    try:
+        listed = members(fleet, tree, config, environ)
+    except Refused as refused:
+        problems += refused.problems
+    return Examined(fleet, tree, listed, sorted(set(problems)))
 
 
 def _screen(fleet_members: Sequence[Member], log: Log | None) -> Screen:

@@ -17,7 +17,7 @@ from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.watching import follow, snapshot
 from pallas_contract import names
 from pallas_service.http import sockets
-from tests.agent_runtime.local.watching.test_snapshot import AGENTS, FILES
+from tests.agent_runtime.local.watching.test_snapshot import AGENTS, FILES, START
 
 PATIENCE = 60.0
 
@@ -123,7 +123,7 @@ async def following(stand: Stand, first: str = "") -> AsyncIterator[None]:
 
 async def test_an_edited_agent_restarts_alone(stand: Stand) -> None:
     async with following(stand):
-        stand.write("agents/desk.py", "# another\n")
+        stand.write("agents/desk.py", f"{START}# another\n")
         await stand.until(lambda: "add desk" in stand.events)
     assert stand.events == ["check desk", "remove desk", "add desk"]
     assert stand.reports == [
@@ -163,7 +163,7 @@ async def test_two_that_change_places_get_the_ports_of_each_other(stand: Stand) 
             AGENTS.replace("clerk.md", "nobody.md"),
             "agents.clerk.card: there is no file agents/nobody.md",
         ),
-        ("agents/desk.py", "import pandas\n", "no module named pandas"),
+        ("agents/desk.py", f"{START}import pandas\n", "no module named pandas"),
         ("agents.yaml", AGENTS.replace("24202", "24299"), "clerk cannot listen on 127.0.0.1:24299"),
     ],
 )
@@ -181,13 +181,13 @@ async def test_a_broken_edit_changes_nothing_and_the_one_that_mends_it_is_taken_
         assert line in stand.errors[0]
         stand.problems = {}
         stand.write("agents.yaml", AGENTS)
-        stand.write("agents/desk.py", "# mended\n")
+        stand.write("agents/desk.py", f"{START}# mended\n")
         await stand.until(lambda: "add desk" in stand.events)
     assert [event for event in stand.events if event.startswith("add")] == ["add desk"]
 
 
 async def test_an_edit_that_comes_while_one_is_tried_is_the_one_that_counts(stand: Stand) -> None:
-    edits = ["# the last one\n"]
+    edits = [f"{START}# the last one\n"]
 
     def edit() -> None:
         if edits:
@@ -195,7 +195,7 @@ async def test_an_edit_that_comes_while_one_is_tried_is_the_one_that_counts(stan
 
     stand.checked = edit
     async with following(stand):
-        stand.write("agents/desk.py", "# another\n")
+        stand.write("agents/desk.py", f"{START}# another\n")
         await stand.until(lambda: "add desk" in stand.events)
     assert stand.events == ["check desk", "check desk", "remove desk", "add desk"]
 
@@ -222,10 +222,10 @@ async def test_data_that_the_code_writes_when_it_is_loaded_is_left_alone(stand: 
 async def test_code_that_never_ends_loading_is_given_up_for_the_edit_that_mends_it(stand: Stand) -> None:
     stand.hanging = True
     async with following(stand):
-        stand.write("agents/desk.py", "# hangs\n")
+        stand.write("agents/desk.py", f"{START}# hangs\n")
         await stand.until(lambda: "check desk" in stand.events)
         stand.hanging = False
-        stand.write("agents/desk.py", "# mended\n")
+        stand.write("agents/desk.py", f"{START}# mended\n")
         await stand.until(lambda: "add desk" in stand.events)
     assert stand.events == ["check desk", "check desk", "remove desk", "add desk"]
 
@@ -264,11 +264,11 @@ async def test_a_save_that_is_broken_before_the_first_look_ends_nothing(stand: S
 async def test_whatever_goes_wrong_the_fleet_is_followed_further(stand: Stand) -> None:
     async with following(stand):
         stand.checked = lambda: {}["nobody thought of it"]  # type: ignore[typeddict-item]
-        stand.write("agents/desk.py", "# another\n")
+        stand.write("agents/desk.py", f"{START}# another\n")
         await stand.until(lambda: bool(stand.errors))
         assert "KeyError: 'nobody thought of it'" in stand.errors[0]
         stand.checked = lambda: None
-        stand.write("agents/desk.py", "# a third\n")
+        stand.write("agents/desk.py", f"{START}# a third\n")
         await stand.until(lambda: "add desk" in stand.events)
 
 

@@ -19,12 +19,15 @@ agents:
 services:
   weather: {module: tools.weather, port: 24203}
 """
+START = "from fast_agent import FastAgent\nfast = FastAgent('x')\n@fast.agent(name='desk')\ndef desk(): ...\n"
+CONFIG = "default_model: passthrough\n"
+CARD = "---\ntype: agent\nname: clerk\n---\n"
 FILES = {
     "agents.yaml": AGENTS,
     "agents/__init__.py": "",
-    "agents/desk.py": "from agents import words\nimport maybe\nFILES = 'table.csv', 'desk.log', 'desk.db'\n",
+    "agents/desk.py": f"{START}from agents import words\nimport maybe\nFILES = 'table.csv', 'desk.log', 'desk.db'\n",
     "agents/words.py": "",
-    "agents/clerk.md": "---\ntype: agent\nname: clerk\n---\n{{file:prompts/clerk.txt}}\n",
+    "agents/clerk.md": f"{CARD}{{{{file:prompts/clerk.txt}}}}\n",
     "prompts/clerk.txt": "be kind",
     "table.csv": "1",
     "desk.log": "",
@@ -34,8 +37,10 @@ FILES = {
     "tools/weather.py": "from tools import sky\n",
     "tools/sky.py": "",
     "notes.txt": "",
-    "fastagent.config.yaml": "default_model: passthrough\n",
+    "fastagent.config.yaml": CONFIG,
 }
+BEFORE = {"agents/desk.py": START, "agents/clerk.md": CARD, "fastagent.config.yaml": CONFIG}
+"""What an edit of a file begins with, so that it is right."""
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def concerned(project: Path) -> Callable[[str, str], set[str]]:
 
     def edit(name: str, text: str) -> set[str]:
         (project / name).parent.mkdir(exist_ok=True)
-        (project / name).write_text(text)
+        (project / name).write_text(BEFORE.get(name, "") + text)
         after = snapshot.take(project / "agents.yaml", {})
         names = before.marks.keys() | after.marks.keys()
         return {member for member in names if before.marks.get(member) != after.marks.get(member)}
@@ -125,9 +130,34 @@ def test_no_secret_is_in_a_mark(project: Path) -> None:
     assert "canary" not in repr(snapshot.take(project / "agents.yaml", {}).marks)
 
 
-def test_code_that_is_broken_is_an_edit_as_any_other(concerned: Callable[[str, str], set[str]]) -> None:
-    assert concerned("agents/words.py", "def (") == {"desk"}
-    assert concerned("agents/clerk.md", "---\nname: [\n---\n") == {"desk", "clerk"}
+@pytest.mark.parametrize(
+    ("name", "text", "message", "path"),
+    [
+        ("agents/words.py", "def (", "agents/words.py:1:5: is not Python", "agents/words.py"),
+        ("agents/clerk.md", "---\nname: [\n---\n", "agents/clerk.md:3:1: broken YAML", "agents/clerk.md"),
+        ("agents/desk.py", f"{START}import new\n", "new.py:1:5: is not Python", "new.py"),
+        ("agents/clerk.md", f"{CARD}{{{{file:late.txt}}}}", "agents/clerk.md:5:1: there is no file", "late.txt"),
+        ("agents/clerk.md", "---\nfunction_tools: [t.py:f]\n---\n", "agents/clerk.md:2:18", "agents/t.py"),
+    ],
+)
+def test_code_that_is_broken_is_refused_with_the_files_it_may_be_mended_in(
+    name: str, text: str, message: str, path: str, project: Path
+) -> None:
+    (project / "new.py").write_text("def (")
+    (project / name).write_text(text)
+    with pytest.raises(snapshot.Flawed) as flawed:
+        snapshot.take(project / "agents.yaml", {})
+    (problem,) = (problem for problem in flawed.value.problems if problem.level == "error")
+    assert str(problem).startswith(message)
+    assert path in flawed.value.paths
+
+
+def test_a_secret_in_plain_text_is_refused_where_it_is_not_allowed(project: Path) -> None:
+    (project / "fastagent.config.yaml").write_text(f"{CONFIG}openai: {{api_key: sk-proj-a1B2c3D4e5F6g7H8}}\n")
+    with pytest.raises(snapshot.Flawed, match="a secret in plain text"):
+        snapshot.take(project / "agents.yaml", {})
+    problems = snapshot.take(project / "agents.yaml", {}, allow_plain_secrets=True).warnings
+    assert any("a secret in plain text" in problem.message for problem in problems)
 
 
 def test_a_fleet_file_that_is_broken_is_refused(project: Path) -> None:

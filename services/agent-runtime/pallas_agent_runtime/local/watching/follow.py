@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from pallas_agent_runtime.local.restarts import Level
 from pallas_agent_runtime.local.supervisor import Supervisor
 from pallas_agent_runtime.local.watching import changes, snapshot
 from pallas_agent_runtime.local.watching.changes import Changes
-from pallas_agent_runtime.local.watching.snapshot import Mark, Snapshot
+from pallas_agent_runtime.local.watching.snapshot import Flawed, Mark, Snapshot
 from pallas_contract.problems import Refused
 from pallas_service.http import sockets
 
@@ -103,6 +104,8 @@ class Follower:
                 current = running
                 paths = new.paths
             except Refused as refused:
+                if isinstance(refused, Flawed):
+                    paths |= refused.paths
                 self._refuse("\n".join(map(str, refused.problems)))
             except NotTaken as refusal:
                 self._refuse(str(refusal))
@@ -240,10 +243,18 @@ class Follower:
         return await asyncio.to_thread(snapshot.stamps, self._config.parent, frozenset(paths) - self._left)
 
 
-async def following(fleet: Supervisor, config: Path, environ: Mapping[str, str], held: Mapping[str, Port]) -> None:
+async def following(
+    fleet: Supervisor,
+    config: Path,
+    environ: Mapping[str, str],
+    held: Mapping[str, Port],
+    *,
+    allow_plain_secrets: bool = False,
+) -> None:
     """Follow the files of a fleet that the supervisor has started, until cancelled (supervisor.Following)."""
     started = {name: keeper.member for name, keeper in fleet.keepers.items()}
-    await Follower(config, environ, fleet, held, started=started, check=check).run()
+    take = partial(snapshot.take, allow_plain_secrets=allow_plain_secrets)
+    await Follower(config, environ, fleet, held, started=started, check=check, take=take).run()
 
 
 async def check(member: Member, deadline: float = DEADLINE) -> str:

@@ -12,10 +12,11 @@ from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
 from pallas_contract.definitions import card, read, references
+from pallas_contract.definitions.definition import FunctionTool
 from pallas_contract.fleet import fastagent_files
-from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.problems import Problem, Refused
-from pallas_contract.validate import load
+from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
+from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.validate.code import function_tools
 
 SHARED = (*sorted(fastagent_files.ALL), names.DOTENV_FILE)
 """Files beside agents.yaml that every agent reads."""
@@ -56,14 +57,24 @@ class Snapshot:
         return replace(self, marks=marks, paths=self.paths - paths, data=self.data - paths)
 
 
-def take(config: Path, environ: Mapping[str, str]) -> Snapshot:
+class Flawed(Refused):
+    """A project that `pallas` would not start; it is mended in one of the files `paths`."""
+
+    def __init__(self, problems: Iterable[Problem], paths: frozenset[str]) -> None:
+        super().__init__(problems)
+        self.paths = paths
+
+
+def take(config: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> Snapshot:
     """Return the project of the fleet file at `config`, an absolute path.
 
     Raises:
-        Refused: with what `pallas` would refuse at its start.
+        Flawed: with what `pallas` would refuse at its start.
+        Refused: the fleet file makes no fleet.
     """
-    listed, tree, warnings = supervisor.read(config, environ)
-    fleet = load.parse(tree)
+    examined = supervisor.examine(config, environ, allow_plain_secrets=allow_plain_secrets)
+    listed = examined.members
+    fleet = examined.fleet
     paths = {config.name}
     code: set[str] = {config.name}
     marks: dict[str, Mark] = {}
@@ -74,6 +85,10 @@ def take(config: Path, environ: Mapping[str, str]) -> Snapshot:
         code |= files.digests.keys() - files.data
         marks[member.name] = Mark(_told(member, fleet), tuple(sorted(files.digests.items())))
     by_name = {member.name: member for member in listed}
+    try:
+        warnings = refuse_errors(examined.problems)
+    except Refused as refused:
+        raise Flawed(refused.problems, frozenset(paths)) from None
     return Snapshot(by_name, marks, frozenset(paths), frozenset(paths - code), tuple(warnings))
 
 
@@ -164,15 +179,26 @@ def _note(files: _Files, member: Member, fleet: ResolvedFleet) -> None:
         for pattern in service.files:
             files.below(pattern)
     elif member.kind == "agent":
-        agent = fleet.agents[member.name]
-        for name in SHARED:
-            files.note(name)
-        if agent.card:
-            _card(files, agent.card)
-        else:
-            _module(files, agent.module or "")
-        for pattern in (*(agent.files or ()), *(agent.skills or ())):
-            files.below(pattern)
+        _note_agent(files, fleet.agents[member.name])
+
+
+def _note_agent(files: _Files, agent: ResolvedAgent) -> None:
+    for name in SHARED:
+        files.note(name)
+    if agent.card:
+        _card(files, agent.card)
+    else:
+        _module(files, agent.module or "")
+    for definition in read.definitions(agent, files.text).agents:
+        for path in (*(file.path for file in definition.files), *map(_file_of, definition.function_tools)):
+            files.note(path)
+    for pattern in (*(agent.files or ()), *(agent.skills or ())):
+        files.below(pattern)
+
+
+def _file_of(tool: FunctionTool) -> str:
+    path, _ = function_tools.split(tool)
+    return path
 
 
 def _module(files: _Files, name: str) -> None:
