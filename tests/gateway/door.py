@@ -28,7 +28,6 @@ from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
-from pallas_gateway.own.entrance import Entrance
 from pallas_gateway.own.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.tenants import Tenants
@@ -178,9 +177,7 @@ async def opened(
             admission = Admission(tenants, timeout, watchers)
             peers = {tool: Peer("service", host, routes[host]) for tool, host in (tools or {}).items()}
             own_tools = OwnTools(fleet, routes, client, admission, services=peers, trace_id=lambda: "ab" * 16)
-            manager = own_tools.manager()
-            await stack.enter_async_context(manager.run())
-            tools_app = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)
+            tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
         yield Door(web, noted, pages, metrics, reachability, plane)
 

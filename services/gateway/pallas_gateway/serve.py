@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 
 import structlog
 import uvloop
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 
 from pallas_contract import names
 from pallas_contract.launch import credentials
@@ -21,7 +20,6 @@ from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
-from pallas_gateway.own.entrance import Entrance
 from pallas_gateway.own.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.settings import Settings
@@ -81,9 +79,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         if settings.gateway.tenants:
             admission = Admission(tenants, settings.gateway.timeout, watchers)
             tools = OwnTools(settings.fleet, settings.routes, client, admission, services=services)
-            manager = tools.manager()
-            await stack.enter_async_context(manager.run())
-            own = Entrance(StreamableHTTPASGIApp(manager), plane.bodies, tenants)
+            own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
         for listener in listeners:
             http_sockets.start(listener)

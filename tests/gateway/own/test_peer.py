@@ -7,7 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from starlette.responses import Response
 
 from pallas_contract.fleet.access_model import Tenant
@@ -120,3 +124,49 @@ async def test_a_fault_of_ours_says_nothing_of_our_insides(era: str, monkeypatch
         error = (await ask(door, era))["error"]
         assert (error["message"], error["data"]) == ("the gateway could not answer", {"reason": "failed"})
         assert [record.outcome for record in door.noted.ended] == ["failed"]
+
+
+def events(*messages: dict[str, Any]) -> Response:
+    """An agent that answers with a stream of messages."""
+    body = "".join(f"event: message\r\ndata: {json.dumps(message)}\r\n\r\n" for message in messages)
+    return Response(body, media_type="text/event-stream")
+
+
+def progress(value: float, message: str | None) -> dict[str, Any]:
+    params = {"progressToken": 1, "progress": value, "message": message}
+    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+
+
+class Told:
+    """What clients are told of progress."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, float | None, str | None]] = []
+
+    async def __call__(self, value: float, total: float | None, message: str | None) -> None:
+        self.steps.append((value, total, message))
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_progress_of_an_agent_is_that_of_the_call(era: str) -> None:
+    quoted = {"content": [], "structuredContent": {"method": "notifications/progress"}}
+    answer = {"jsonrpc": "2.0", "id": 1, "result": quoted}
+    steps = [progress(1, "one"), progress(float("nan"), "none"), progress(2, "half \ud800"), progress(3, "three")]
+    tenants = Tenants({"acme": Tenant()})
+    told = Told()
+    async with (
+        opened({"scout": events(*steps, answer)}, tenants=tenants, fleet=FLEET) as door,
+        httpx2.AsyncClient(timeout=60) as web,
+        Client(streamable_http_client(f"{door.web.base_url}/mcp", http_client=web), mode=era) as client,
+    ):
+        question = {"agent_uri": "scout", "tenant_id": "acme", "prompt": "?"}
+        result = await client.call_tool("ask_agent", question, progress_callback=told)
+        assert told.steps == [(1, None, "one"), (3, None, "three")]
+        assert result.structured_content is not None
+        assert result.structured_content["response"] == {"method": "notifications/progress"}
+        told.steps.clear()
+        await client.call_tool("ask_agent", question)
+        assert told.steps == []
+        with pytest.raises(MCPError) as error:
+            await client.call_tool("ask_agent", {**question, "agent_uri": "nobody"}, progress_callback=told)
+        assert error.value.code == -32001

@@ -48,6 +48,8 @@ class Researcher(Agent):
         self.seconds.append(ctx.meta["io.pallas-kit/seconds"])
         prompt = arguments["message"]
         if prompt == "wait":
+            await ctx.session.report_progress(1, 2, "waiting")
+            self.waiting.set()
             try:
                 await attended(ctx.request, asyncio.Event().wait())
             except BaseException:
@@ -235,6 +237,22 @@ async def test_limits_hold_at_this_door_too(researcher: Researcher) -> None:
         assert (code, data["reason"], text.partition(":")[0]) == (-32002, "rate", "Rate limit exceeded")
         assert 0 < data["retry_after"] <= 60
         assert [record.outcome for record in door.noted.ended] == ["timeout", "answered", "rate"]
+
+
+async def test_who_hangs_up_on_progress_ends_the_work_behind_it(researcher: Researcher) -> None:
+    async with before(researcher) as door:
+        params = {"name": "ask_agent", "arguments": {**ASKED, "prompt": "wait"}, "_meta": {"progressToken": "p"}}
+        message = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}
+        headers = {"accept": "application/json, text/event-stream"}
+        async with door.web.stream("POST", "/mcp", json=message, headers=headers) as reply:
+            lines = reply.aiter_lines()
+            while not (line := await anext(lines)).startswith("data: {"):
+                pass
+            params = json.loads(line[6:])["params"]
+            assert params == {"progressToken": "p", "progress": 1, "total": 2, "message": "waiting"}
+        await researcher.cancelled.wait()
+        await door.noted.until(1)
+        assert [record.outcome for record in door.noted.ended] == ["hung_up"]
 
 
 async def test_the_gateways_time_holds_where_the_tenant_has_more(researcher: Researcher) -> None:

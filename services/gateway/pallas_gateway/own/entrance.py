@@ -18,19 +18,25 @@ MAX_BODY = 1 << 20
 """Bytes of a request."""
 MOST_VALUES = 10_000
 """Arrays, objects and members of a request: no tool of the gateway's own takes more than a few."""
+STREAMED = "pallas.streamed"
+"""Key of the ASGI scope: whether the answer is a stream, in which progress can be told."""
+_PROGRESS = b'"progressToken"'
 _ALLOW = ((b"allow", b"POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
 
 
 class Entrance:
-    """ASGI in front of the transport `app`; `bodies` is the budget of the whole gateway, `tenants` those of callers.
+    """ASGI in front of two transports: `app` answers in JSON, `streaming` tells of progress before.
 
-    The transport has no sessions, so it has nothing to say in a stream of its own: a client that asks for one is told
-    so (405), and goes on without.
+    `bodies` is the budget of the whole gateway, `tenants` those of callers.
+
+    The transports have no sessions, so they have nothing to say in a stream of their own: a client that asks for one is
+    told so (405), and goes on without.
     """
 
-    def __init__(self, app: ASGIApp, bodies: BodyBudget, tenants: Tenants) -> None:
+    def __init__(self, app: ASGIApp, streaming: ASGIApp, bodies: BodyBudget, tenants: Tenants) -> None:
         self._app = app
+        self._streaming = streaming
         self._bodies = bodies
         self._tenants = tenants
 
@@ -62,13 +68,14 @@ class Entrance:
             upload.pieces.clear()
             if has_more_values(body, MOST_VALUES):
                 raise _too_large(f"{MOST_VALUES} values")
+            streamed = _PROGRESS in body and "text/event-stream" in Headers(scope=scope).get("accept", "")
             upload.pieces.append({"type": "http.request", "body": body, "more_body": False})
             del body
 
             async def again() -> Message:
                 return upload.pieces.popleft() if upload.pieces else await receive()
 
-            await self._app(scope, again, send)
+            await (self._streaming if streamed else self._app)({**scope, STREAMED: streamed}, again, send)
 
 
 def _bounded(receive: Receive) -> Receive:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import aiohttp
+import mcp_types as t
 
 from pallas_contract import __version__, names
 from pallas_contract.probe.session import META, MODERN
@@ -23,6 +26,11 @@ _LARGE = 256 << 10
 """Bytes of an answer from which on it is not read in the event loop."""
 _SHOWN = 200
 """Characters of a peer's error that are shown."""
+_PROGRESS = b'"notifications/progress"'
+_MOST_PROGRESS = 16 << 10
+"""Bytes of a notification of progress that is passed on."""
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes progress, total and message, as a notification of progress has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +68,8 @@ class Answer:
     structured: dict[str, Any] | None = None
 
 
-async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall) -> Answer:
-    """Return the answer of `peer`.
+async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall, progress: Progress | None = None) -> Answer:
+    """Return the answer of `peer`; what it tells of its progress meanwhile goes to `progress`.
 
     Raises:
         Failed: there is none.
@@ -74,33 +82,63 @@ async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall) -> Answ
         (b"mcp-name", call.tool.encode()),
         (b"traceparent", call.traceparent.encode()),
     ]
-    body = upstream.Outgoing(_request(call), lambda: None)
+    body = upstream.Outgoing(_request(call, with_progress=progress is not None), lambda: None)
     passed = headers.for_agent(head, token=peer.route.token, caller=call.caller)
     try:
         async with upstream.exchange(client, "POST", peer.route.url, headers=passed, body=body) as response:
             if response.status in (401, 403):
                 raise Failed("not_admitted", f"{peer} does not admit the gateway")
-            data = bytearray()
-            async for piece in upstream.pieces(response):
-                data += piece
-                if len(data) > MOST:
-                    raise Failed("failed", f"{peer} answers more than {MOST} bytes")
+            data = await _read(response, peer, progress)
     except upstream.Unreachable as error:
         raise Failed("unreachable", f"{peer} {error}") from None
     except upstream.Interrupted as error:
         raise Failed("interrupted", f"{peer} broke off its answer: it {error}") from None
     if len(data) <= _LARGE:
-        return _answer(bytes(data), peer)
-    return await asyncio.to_thread(_answer, bytes(data), peer)
+        return _answer(data, peer)
+    return await asyncio.to_thread(_answer, data, peer)
 
 
-def _request(call: ToolCall) -> bytes:
-    meta = {
+async def _read(response: aiohttp.ClientResponse, peer: Peer, progress: Progress | None) -> bytes:
+    """Return the body without what it tells of progress, which goes to `progress` as it comes."""
+    data = bytearray()
+    line = 0
+    async for piece in upstream.pieces(response):
+        data += piece
+        end = data.rfind(b"\n", line) + 1
+        if progress is not None and end:
+            others = bytearray()
+            for part in bytes(data[line:end]).splitlines(keepends=True):
+                if params := _told(part):
+                    await progress(params.progress, params.total, params.message)
+                else:
+                    others += part
+            data[line:end] = others
+            line += len(others)
+        if len(data) > MOST:
+            raise Failed("failed", f"{peer} answers more than {MOST} bytes")
+    return bytes(data)
+
+
+def _told(line: bytes) -> t.ProgressNotificationParams | None:
+    """Return what a line of an event stream tells of progress; None where it is something else."""
+    if _PROGRESS not in line or len(line) > _MOST_PROGRESS or not line.startswith(b"data:"):
+        return None
+    with suppress(ValueError, RecursionError):
+        params = t.ProgressNotification.model_validate_json(line[5:]).params
+        if math.isfinite(params.progress) and math.isfinite(params.total or 0):
+            return params
+    return None
+
+
+def _request(call: ToolCall, *, with_progress: bool) -> bytes:
+    meta: dict[str, Any] = {
         f"{META}protocolVersion": MODERN,
         f"{META}clientCapabilities": {},
         f"{META}clientInfo": _CLIENT,
         names.META_SECONDS: f"{call.seconds:g}",
     }
+    if with_progress:
+        meta["progressToken"] = 1
     params = {"name": call.tool, "arguments": call.arguments, "_meta": meta}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
 

@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import mcp_types as t
 from mcp.server import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -22,12 +23,13 @@ from pallas_gateway.own import agentlets, peer, prompts, results, user_agents
 from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agentlets import Agentlets
 from pallas_gateway.own.arguments import ASK, CREATE, Arguments, AskAgent, CreateAgent, Tools, check_schema
-from pallas_gateway.own.entrance import MAX_BODY
+from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
 from pallas_gateway.own.failures import invalid
-from pallas_gateway.own.peer import Peer, ToolCall
+from pallas_gateway.own.peer import Peer, Progress, ToolCall
 from pallas_gateway.own.user_agents import UserAgents
-from pallas_gateway.tenants import Allowance
+from pallas_gateway.tenants import Allowance, Tenants
 from pallas_service.access.caller import caller
+from pallas_service.http.bodies import BodyBudget
 
 _JSON = "application/json"
 _TRACE = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -59,8 +61,17 @@ class OwnTools:
         self._tools = Tools((ASK, *sorted(self._services)))
         self._trace_id = trace_id
 
-    def manager(self) -> StreamableHTTPSessionManager:
-        """Return the transport of both eras, without sessions, which answers in JSON."""
+    @asynccontextmanager
+    async def served(self, bodies: BodyBudget, tenants: Tenants) -> AsyncIterator[Entrance]:
+        """Yield the ASGI application of `/mcp`."""
+        plain = self._manager(streaming=False)
+        streaming = self._manager(streaming=True)
+        async with plain.run(), streaming.run():
+            transports = StreamableHTTPASGIApp(plain), StreamableHTTPASGIApp(streaming)
+            yield Entrance(*transports, bodies, tenants)
+
+    def _manager(self, *, streaming: bool) -> StreamableHTTPSessionManager:
+        """Return a transport of both eras, without sessions, which answers in JSON, or with `streaming` in events."""
         server: Server[Any] = Server(
             names.GATEWAY,
             version=self._version,
@@ -75,7 +86,7 @@ class OwnTools:
         )
         return StreamableHTTPSessionManager(
             server,
-            json_response=True,
+            json_response=not streaming,
             stateless=True,
             session_idle_timeout=None,
             max_sessions=None,
@@ -166,12 +177,14 @@ class OwnTools:
         handle = _handle(allowance.name, read) if read.session_id else ""
         seconds = self._admission.seconds(allowance)
         if user_agents.is_users(read.agent_uri):
-            answer = await self._users.ask(read, handle, seconds=seconds, traceparent=traceparent)
+            answer = await self._users.ask(
+                read, handle, seconds=seconds, traceparent=traceparent, progress=_progress(ctx)
+            )
             return results.of_agent(answer, trace)
         agent = self._agents[self._agentlets.find(read.agent_uri)]
         arguments = {"message": read.prompt} | ({"session_id": handle} if handle else {})
         call = ToolCall("send_message", arguments, seconds, traceparent, caller=digest(caller(ctx.request)))
-        return results.of_agent(await peer.ask(self._client, agent, call), trace)
+        return results.of_agent(await peer.ask(self._client, agent, call, _progress(ctx)), trace)
 
     async def _pass_on(self, ctx: Context, tool: str, read: Arguments, allowance: Allowance) -> t.CallToolResult:
         """Return the result of a tool that a service has; it gets the arguments as they were checked."""
@@ -184,7 +197,7 @@ class OwnTools:
             self._admission.seconds(allowance),
             self._traceparent(self._trace(ctx)),
         )
-        return results.of_service(await peer.ask(self._client, service, call), read, service)
+        return results.of_service(await peer.ask(self._client, service, call, _progress(ctx)), read, service)
 
     def _trace(self, ctx: Context) -> str:
         header = ctx.request.headers.get("traceparent", "") if ctx.request is not None else ""
@@ -193,6 +206,12 @@ class OwnTools:
 
     def _traceparent(self, trace: str) -> str:
         return f"00-{trace}-{self._trace_id()[:16]}-01"
+
+
+def _progress(ctx: Context) -> Progress | None:
+    """Return what passes progress on to the client; None where it has not asked, or cannot be told."""
+    streamed = ctx.request is not None and ctx.request.scope.get(STREAMED)
+    return ctx.session.report_progress if streamed else None
 
 
 def _handle(tenant: str, read: AskAgent) -> str:

@@ -11,7 +11,7 @@ from pallas_contract import names
 from pallas_gateway.own import agentlets, peer, results
 from pallas_gateway.own.arguments import ASK, AskAgent
 from pallas_gateway.own.failures import Failed
-from pallas_gateway.own.peer import Answer, Peer, ToolCall
+from pallas_gateway.own.peer import Answer, Peer, Progress, ToolCall
 
 LIST = "list_agents"
 """Tool of the service that seed 002 has no word for: the agents of a tenant, which are its `my-agents://list`."""
@@ -56,7 +56,9 @@ class UserAgents:
                 return json.dumps(schema)
         raise _unknown(uri)
 
-    async def ask(self, read: AskAgent, handle: str, *, seconds: float, traceparent: str) -> Answer:
+    async def ask(
+        self, read: AskAgent, handle: str, *, seconds: float, traceparent: str, progress: Progress | None
+    ) -> Answer:
         """Return the answer of an agent, in the conversation `handle` where that is not empty.
 
         Raises:
@@ -67,7 +69,8 @@ class UserAgents:
         arguments = {"agent_uri": full(read.agent_uri), "tenant_id": read.tenant_id, "prompt": read.prompt}
         arguments |= {"user_id": read.user_id} if read.user_id else {}
         arguments |= {"session_id": handle} if handle else {}
-        return await peer.ask(self._client, self._service, ToolCall(ASK, arguments, seconds, traceparent))
+        call = ToolCall(ASK, arguments, seconds, traceparent)
+        return await peer.ask(self._client, self._service, call, progress)
 
     async def _list(self, service: Peer, tenant: str, seconds: float, traceparent: str) -> list[Any]:
         call = ToolCall(LIST, {"tenant_id": tenant}, seconds, traceparent)
