@@ -64,6 +64,9 @@ class App:
                 raise self.errors[server]
             self.attached[agent].append(server)
 
+    async def detach_mcp_server(self, agent: str, server: str) -> None:
+        self.attached[agent].remove(server)
+
 
 HANGS = 3600.0
 
@@ -286,6 +289,47 @@ def test_the_folder_of_a_server_in_the_file_of_secrets_is_told_to_nobody() -> No
     commands = {"folder": command("sh", folder="nowhere", file="fastagent.secrets.yaml")}
     reported, _ = failed(errors, {}, ProgramReasons(commands))
     assert reported == {"folder": "not started: its `cwd` is no folder here"}
+
+
+class Mortal:
+    """The last words of a program that ends at a time of the loop."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    def exit_code(self) -> int | None:
+        return 7 if asyncio.get_running_loop().time() >= self._end else None
+
+    @property
+    def ending(self) -> str:
+        return "exit code 7"
+
+    def lines(self) -> list[str]:
+        return ["fatal: the disk is gone", "hint: buy another"]
+
+
+def test_a_program_that_ends_after_it_answered_is_told_and_started_again() -> None:
+    async def test() -> None:
+        turns = Turns({"notes": 1.0}, {"notes"})
+        turns.programs.last_words["notes"] = Mortal(100.0)  # type: ignore[assignment]
+        await turns.connections.start_programs()
+        await asyncio.sleep(90.0)
+        assert turns.reported == {"notes": ""}
+        with structlog.testing.capture_logs() as lines:
+            await asyncio.sleep(15.0)
+        # the one that is started at once ends at once: the third waits as after a start that failed
+        assert [(line["event"], line["ending"]) for line in lines] == [("server_ended", "exit code 7")] * 2
+        assert turns.reported == {"notes": "`notes` ended (exit code 7): fatal: the disk is gone"}
+        assert (turns.app.calls["notes"], turns.app.attached["one"]) == (2, [])
+        turns.programs.last_words["notes"] = Mortal(1000.0)  # type: ignore[assignment]
+        assert await turns.seconds(turns.connections.attach()) == pytest.approx(1.0)
+        assert (turns.reported, turns.app.attached["one"]) == ({"notes": ""}, ["notes"])
+        await asyncio.sleep(60.0)
+        assert turns.app.calls["notes"] == 3
+        await turns.connections.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(test())
 
 
 def test_a_program_that_hangs_is_given_up_for_the_others_and_closing_ends_it() -> None:

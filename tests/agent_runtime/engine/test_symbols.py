@@ -38,7 +38,9 @@ MEMBERS = {
     ("fast_agent", "HarnessSession"): "agent_app generate clear delete",
     ("fast_agent", "PromptMessageExtended"): "all_text from_multipart",
     ("fast_agent", "LlmStopReason"): "ERROR TIMEOUT CANCELLED",
-    ("fast_agent.core.agent_app", "AgentApp"): "registered_agents attach_mcp_server list_attached_mcp_servers",
+    ("fast_agent.core.agent_app", "AgentApp"): (
+        "registered_agents attach_mcp_server detach_mcp_server list_attached_mcp_servers"
+    ),
     ("fast_agent.agents.tool_agent", "ToolAgent"): "add_tool remove_tool",
     ("fast_agent.agents.workflow.iterative_planner", "IterativePlanner"): "plan_telemetry",
     ("fastmcp.tools", "FunctionTool"): "run",

@@ -34,6 +34,14 @@ async def asked(member: Member, body: str, status: str = "200 OK") -> tuple[str,
         ('{"status": "ok", "timestamp": "x"}', "200 OK", ""),
         ('{"status": "degraded", "message": "Unreachable: notes"}', "200 OK", "degraded: Unreachable: notes"),
         ('{"status": "error", "message": "Cannot process"}', "503 Service Unavailable", "error: Cannot process"),
+        (
+            '{"status": "degraded", "message": "Unreachable: a, b; b: not started", "downstream": {'
+            '"a": {"state": "error", "reason": "connection refused"}, "b": {"state": "error", "reason": "x"},'
+            ' "c": {"state": "ok", "reason": ""}}}',
+            "200 OK",
+            "degraded: Unreachable: a, b; b: not started; a: connection refused",
+        ),
+        ('{"status": "degraded", "message": "m", "downstream": [1]}', "200 OK", "degraded: m"),
         ("no JSON", "200 OK", ""),
     ],
 )

@@ -29,6 +29,9 @@ START_LIMIT = 120.0
 RETRY = 30.0
 """Seconds after a failed start before the next one."""
 
+WATCH = 5.0
+"""Seconds between two looks at a program that is there, as between two probes of a server on HTTP."""
+
 NOT_STARTED = "not started yet"
 _NO_WORDS = ProgramReasons()
 _NOT_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR})
@@ -107,6 +110,16 @@ class Programs:
         self._there[name].add(use)
         self._report_presence(name)
 
+    def ended(self, use: _Use, name: str, words: LastWords) -> None:
+        """Report and log that a program has ended that was there."""
+        reason = self._reasons.ended(name, words, "ended", answered=True)
+        self._there[name].discard(use)
+        self._late[name][use] = reason
+        self._report_presence(name)
+        command = self._reasons.command_line(name)
+        output = "\n".join(self._reasons.output(words))
+        log.warning("server_ended", server=name, command=command, ending=words.ending, stderr=output)
+
     def forget(self, connections: Connections) -> None:
         """Count an instance no longer. Of a program that no other has, what was known last stays: it may be broken."""
         for name in self.names:
@@ -152,6 +165,7 @@ class Connections:
         self._choose = choose
         self._programs = programs
         self._starts: dict[tuple[str, str], _Start] = {}
+        self._watches: set[asyncio.Task[None]] = set()
         # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -169,7 +183,7 @@ class Connections:
     async def close(self) -> None:
         """End the starts under way: fast-agent closes no instance before."""
         starts, self._starts = self._starts, {}
-        tasks = [start.task for start in starts.values() if start.task]
+        tasks = [*(start.task for start in starts.values() if start.task), *self._watches]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -207,17 +221,47 @@ class Connections:
         loop = asyncio.get_running_loop()
         missing = programs - set(await self._app.list_attached_mcp_servers(agent))
         for name in sorted(missing, key=lambda name: (not self._programs.quick(name), name)):
-            if (agent, name) not in self._starts:
-                start = self._starts[agent, name] = _Start(loop.create_future())
-                start.task = loop.create_task(self._start(agent, name, start), context=self._programs.context.copy())
+            self._begin(agent, name)
         starts = [self._starts[agent, name].settled for name in missing if self._programs.quick(name)]
         if starts:
             await asyncio.wait(starts, timeout=max(0.0, end - loop.time()))
+
+    def _begin(self, agent: str, name: str) -> None:
+        """Begin to start a program, unless that is under way."""
+        if (agent, name) not in self._starts:
+            loop = asyncio.get_running_loop()
+            start = self._starts[agent, name] = _Start(loop.create_future())
+            start.task = loop.create_task(self._start(agent, name, start), context=self._programs.context.copy())
 
     async def _start(self, agent: str, name: str, start: _Start) -> None:
         while not await self._started(agent, name, start):  # noqa: ASYNC110 - it is tried, not waited for
             await asyncio.sleep(RETRY)
         self._starts.pop((agent, name), None)
+        words = self._programs.last_words.get(name)
+        if words:
+            context = self._programs.context.copy()
+            watch = asyncio.get_running_loop().create_task(self._watch(agent, name, words), context=context)
+            self._watches.add(watch)
+            watch.add_done_callback(self._watches.discard)
+
+    async def _watch(self, agent: str, name: str, words: LastWords) -> None:
+        """Wait for the end of a program that is there, and start it again: fast-agent goes on calling a dead one.
+
+        One that ends soon after its start has the pause of one that fails at it; a turn does not wait for that.
+        """
+        began = asyncio.get_running_loop().time()
+        while words.exit_code() is None:  # noqa: ASYNC110 - the system tells it to the SDK alone
+            await asyncio.sleep(WATCH)
+        self._programs.ended((self, agent), name, words)
+        try:
+            async with self._locks[agent], asyncio.timeout(START_LIMIT):
+                await self._app.detach_mcp_server(agent, name)
+        except Exception as error:
+            log.warning("server_not_detached", server=name, error=type(error).__name__)
+        if asyncio.get_running_loop().time() - began < RETRY:
+            await asyncio.sleep(RETRY)
+        if name not in await self._app.list_attached_mcp_servers(agent):
+            self._begin(agent, name)
 
     async def _started(self, agent: str, name: str, start: _Start) -> bool:
         """Start a program once, within `START_LIMIT`."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -137,13 +138,20 @@ class Downstream:
 
     def _log(self, name: str, result: Result) -> None:
         event = log.info if result.reachable else log.warning
-        event("downstream", server=name, state=result.state, reason=result.reason.message)
+        target = self._targets.get(name)
+        address = {"address": _address(target.url)} if target else {}  # a program has none
+        event("downstream", server=name, state=result.state, reason=result.reason.message, **address)
 
     async def _ask(self, target: Target, era: str, timeout: float) -> Result:
         try:
             return await self._probe(target, era=era, timeout=timeout)
         except Exception as error:  # a header or URL that cannot even be sent; the others must still be probed
             return _failed(error)
+
+
+def _address(url: str) -> str:
+    """Return host and port of a URL; a key may stand in the rest."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _failed(error: Exception) -> Result:

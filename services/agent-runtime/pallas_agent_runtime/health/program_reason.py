@@ -53,12 +53,15 @@ class ProgramReasons:
             return "its program is not here" if self.secretive else f"there is no program {program} here"
         return f"{program} cannot be executed: {error.strerror}"
 
-    def ended(self, name: str, words: LastWords | None, fallback: str) -> str:
-        """Return how a server ended that was started, by its last words; `fallback` where nobody knows that."""
+    def ended(self, name: str, words: LastWords | None, fallback: str, *, answered: bool = False) -> str:
+        """Return how a server ended that was started, by its last words; `fallback` where nobody knows that.
+
+        `answered` says that it did answer before.
+        """
         program = "it" if self.secretive else f"`{self.command_line(name)}`"
         ending = words.ending if words else ""
         how = f" ({ending})" if ending else ""
-        if ending == "SIGTERM":  # it is the MCP SDK that ends what does not end with its input
+        if ending == "SIGTERM" and not answered:  # it is the MCP SDK that ends what does not end with its input
             fallback = "did not answer, and was ended"
             how = ""
         lines = self.output(words) if words and not self.secretive else []
