@@ -43,16 +43,14 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Return the options of a verb; `file` is the path of agents.yaml, also where its folder was named."""
-    options = parser().parse_args(words)
+    top = parser()
+    options = top.parse_args(words)
     if "file" in options:
-        options.file = fleet_file(options.file)
+        path = getattr(options, "path", None)
+        if path and options.file and path != options.file:
+            top.error(f"PATH is {path}, and -f is {options.file}: give one of the two")
+        options.file = names.fleet_file(path or options.file, os.environ)
     return options
-
-
-def fleet_file(named: Path | None) -> Path:
-    """Return the path of the fleet file by option, environment, or its usual name."""
-    path = named or Path(os.environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
-    return path / names.AGENTS_FILE if path.is_dir() else path
 
 
 def summary() -> str:
@@ -71,6 +69,8 @@ def _add(verbs: Any, verb: str, text: str, *, example: str, description: str = "
         epilog=f"example:\n  {example}",
         formatter_class=_RAW,
     )
+    added.add_argument("-q", "--quiet", action="store_true", help="print errors, and what was asked for: no notes")
+    added.add_argument("-v", "--verbose", action="store_true", help="also print where each problem is explained")
     return added
 
 
@@ -79,6 +79,11 @@ def _add_file(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-f", "--file", type=Path, metavar="PATH", help=f"the fleet file or its folder; default: {default}"
     )
+
+
+def _add_path(verb: argparse.ArgumentParser) -> None:
+    """Add the fleet file as an argument too, where no other word has that place."""
+    verb.add_argument("path", nargs="?", type=Path, metavar="PATH", help="the same as -f")
 
 
 def _add_init(verbs: Any) -> None:
@@ -119,6 +124,7 @@ def _add_up(verbs: Any) -> None:
     up.add_argument(
         names.ALLOW_PLAIN_SECRETS, action="store_true", help="warn of secrets in plain text instead of refusing them"
     )
+    _add_path(up)
     _add_file(up)
 
 
@@ -166,6 +172,7 @@ def _add_status(verbs: Any) -> None:
     status.add_argument("--watch", action="store_true", help="show it again with each change, until Ctrl-C")
     status.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS", help="of --watch; default: 1")
     status.add_argument("--format", choices=["text", "json"], default="text", help="default: text")
+    _add_path(status)
     _add_registry(status)
 
 
@@ -181,6 +188,7 @@ def _add_logs(verbs: Any) -> None:
 
 def _add_stop(verbs: Any) -> None:
     stop = _add(verbs, "stop", "end the fleet, in order", example="pallas stop")
+    _add_path(stop)
     _add_file(stop)
     _add_namespace(stop)
 

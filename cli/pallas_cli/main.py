@@ -53,7 +53,7 @@ def _run(verb: Verb, options: Namespace) -> int:
     try:
         return verb.run(options)
     except Refused as refused:
-        sys.stderr.writelines(f"{problem}\n" for problem in refused.problems)
+        sys.stderr.writelines(f"{problem.text(verbose=options.verbose)}\n" for problem in refused.problems)
         return INPUT
     except Trouble as trouble:
         sys.stderr.write(f"pallas {options.verb}: {trouble}\n")

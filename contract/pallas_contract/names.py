@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 CONTAINER_PORT = 8080
 """The port every agent, service and registry listens on inside a container."""
@@ -148,6 +150,12 @@ _NAME = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 """Hosts by which a URL means the machine, or the container, that it is used on."""
+
+
+def fleet_file(named: str | Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the path of agents.yaml: as named, else by the environment, else here; a folder stands for its file."""
+    path = Path(named or environ.get(ENV_AGENTS_CONFIG) or AGENTS_FILE)
+    return path / AGENTS_FILE if path.is_dir() else path
 
 
 def is_name(name: str) -> bool:

@@ -40,6 +40,11 @@ class Problem:
         hint = f"\n    {printable(self.hint)}" if self.hint else ""
         return f"{prefix}{printable(str(self.where))}: {printable(self.message)} [{self.code}]{hint}"
 
+    def text(self, *, verbose: bool) -> str:
+        """Return the lines for a terminal; where `verbose`, with one that names the section of the docs."""
+        section = f"{self.code.lower()}-{self.code.label}"
+        return f"{self}\n    see docs/problems.md#{section}" if verbose else str(self)
+
 
 def printable(text: str) -> str:
     """Return `text` with its control characters escaped: names of the user's go to terminals, where they act."""

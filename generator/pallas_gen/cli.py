@@ -19,7 +19,22 @@ from pallas_contract.problems import Refused
 from pallas_gen.commands.build import add_build
 from pallas_gen.commands.lock import add_lock
 from pallas_gen.commands.targets import add_commands
-from pallas_gen.console import DEFAULT_FILE, INPUT, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
+from pallas_gen.console import (
+    DEFAULT_FILE,
+    INPUT,
+    OK,
+    WORLD,
+    AllowPlainSecrets,
+    FleetOption,
+    FleetPath,
+    FormOption,
+    command,
+    fleet_file,
+    note,
+    read_plan,
+    report,
+    reporting,
+)
 from pallas_gen.targets.table import TARGETS
 
 if TYPE_CHECKING:
@@ -44,18 +59,29 @@ add_build(app)
 add_lock(app)
 
 
-@app.command()
-def validate(file: AgentsFile = DEFAULT_FILE, allow_plain_secrets: AllowPlainSecrets = False) -> None:
+@command(app, "validate", "pallas-gen validate desk --format sarif")
+def validate(
+    path: FleetPath = None,
+    *,
+    option: FleetOption = None,
+    form: FormOption = "text",
+    allow_plain_secrets: AllowPlainSecrets = False,
+) -> None:
     """Check the fleet file and the files beside it; show every problem."""
-    loaded, plan = read_plan(file, allow_plain_secrets=allow_plain_secrets)
-    report(loaded.absent_here)
-    agents = sum(workload.kind == "agent" for workload in plan.workloads)
-    typer.echo(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
+    file = fleet_file(path, option)
+    with reporting(form, file):
+        loaded, plan = read_plan(file, allow_plain_secrets=allow_plain_secrets)
+        report(loaded.absent_here, file.parent)
+        agents = sum(workload.kind == "agent" for workload in plan.workloads)
+        note(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 
 
-@app.command()
+@command(app, "verify", "pallas-gen verify desk --target compose")
 def verify(
-    file: AgentsFile = DEFAULT_FILE,
+    path: FleetPath = None,
+    *,
+    option: FleetOption = None,
+    form: FormOption = "text",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder that was written to. Default: the one of each target.")
     ] = None,
@@ -68,20 +94,22 @@ def verify(
         raise typer.BadParameter(f"there is no target {unknown[0]}: {', '.join(_BY_NAME)}", param_hint="--target")
     from pallas_gen import verify as verification
 
-    loaded, plan = read_plan(file, allow_plain_secrets=True)
-    result = verification.verify(
-        loaded,
-        plan,
-        [_BY_NAME[name] for name in target] if target else TARGETS,
-        output=output,
-        required=bool(target),
-        command=lambda row, options: _command_line(row.name, file, output, options),
-    )
-    report(result.problems)
-    if result.problems:
-        raise typer.Exit(WORLD)
-    for line in _summary(result, len(plan.workloads)):
-        typer.echo(f"{file}: {line}")
+    file = fleet_file(path, option)
+    with reporting(form, file):
+        loaded, plan = read_plan(file, allow_plain_secrets=True)
+        result = verification.verify(
+            loaded,
+            plan,
+            [_BY_NAME[name] for name in target] if target else TARGETS,
+            output=output,
+            required=bool(target),
+            command=lambda row, options: _command_line(row.name, file, output, options),
+        )
+        report(result.problems)
+        if result.problems:
+            raise typer.Exit(WORLD)
+        for line in _summary(result, len(plan.workloads)):
+            note(f"{file}: {line}")
 
 
 def _command_line(verb: str, file: Path, output: Path | None, options: Iterable[str]) -> str:
@@ -104,28 +132,30 @@ def _are(nouns: list[str]) -> str:
     return f"{' and '.join(nouns)} {'is' if len(nouns) == 1 else 'are'}"
 
 
-@explain_app.command("network")
-def explain_network(file: AgentsFile = DEFAULT_FILE) -> None:
+@command(explain_app, "network", "pallas-gen explain network desk")
+def explain_network(path: FleetPath = None, *, option: FleetOption = None) -> None:
     """Say who may reach whom in the fleet, and why."""
     from pallas_gen import explain
 
-    _, plan = read_plan(file, allow_plain_secrets=True)
+    _, plan = read_plan(fleet_file(path, option), allow_plain_secrets=True)
     typer.echo(explain.explain(plan))
 
 
-@app.command("graph")
+@command(app, "graph", "pallas-gen graph desk --format mermaid")
 def draw_graph(
-    file: AgentsFile = DEFAULT_FILE,
+    path: FleetPath = None,
+    *,
+    option: FleetOption = None,
     form: Annotated[Literal["tree", "mermaid", "dot"], typer.Option("--format", help="What to draw for.")] = "tree",
 ) -> None:
     """Draw who calls whom in the fleet."""
     from pallas_gen import graph
 
-    _, plan = read_plan(file, allow_plain_secrets=True)
+    _, plan = read_plan(fleet_file(path, option), allow_plain_secrets=True)
     typer.echo(graph.FORMATS[form](graph.of(plan)), nl=False)
 
 
-@app.command("schema")
+@command(app, "schema", "pallas-gen schema > agents.schema.json")
 def print_schema() -> None:
     """Print the JSON schema of agents.yaml, for editors."""
     from pallas_gen import schema
@@ -133,16 +163,17 @@ def print_schema() -> None:
     typer.echo(schema.agents_schema(), nl=False)
 
 
-@app.command("probe")
+@command(app, "probe", "pallas-gen probe http://127.0.0.1:24101/mcp")
 def probe_url(
     url: Annotated[str, typer.Argument(help="An MCP endpoint, for example http://127.0.0.1:24101/mcp.")],
+    path: FleetPath = None,
     *,
     deep: Annotated[bool, typer.Option("--deep/--shallow", help="Also ask the agent's get_health.")] = True,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole probe.")] = names.PROBE_TIMEOUT,
     token: Annotated[
         Path | None, typer.Option("--token-file", help="File with a token to show to the endpoint.", exists=True)
     ] = None,
-    file: AgentsFile = DEFAULT_FILE,
+    option: FleetOption = None,
 ) -> None:
     """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error.
 
@@ -160,7 +191,7 @@ def probe_url(
     who = f"  {result.name} {result.version}".rstrip()
     era = f"  MCP {result.era}" if result.era else ""
     reason = f"  {result.reason.message}" if result.reason.message else ""
-    if result.reason.code in _NOBODY and (word := asyncio.run(registry_word(url, file))):
+    if result.reason.code in _NOBODY and (word := asyncio.run(registry_word(url, fleet_file(path, option)))):
         reason += f"; the registry says: {word}"
     typer.echo(f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{reason}")
     raise typer.Exit(OK if result.reachable else WORLD)

@@ -1,16 +1,19 @@
-"""Everything that commands share: the fleet file's option, exit codes, problems on stderr."""
+"""Everything that commands share: the fleet file, exit codes, problems as lines or as one document."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from pallas_contract import names
-from pallas_contract.problems import Problem
+from pallas_contract.problems import Problem, Refused
 
 if TYPE_CHECKING:
     from pallas_gen.plan import Plan
@@ -21,13 +24,65 @@ OK = 0
 WORLD = 1
 INPUT = 2
 
-AgentsFile = Annotated[Path, typer.Option("-f", "--file", envvar=names.ENV_AGENTS_CONFIG, help="The fleet file.")]
+FleetPath = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PATH]",
+        help=f"The fleet file or its folder. Default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}.",
+        show_default=False,
+    ),
+]
+FleetOption = Annotated[Path | None, typer.Option("-f", "--file", metavar="PATH", help="The same as an option.")]
 DEFAULT_FILE = Path(names.AGENTS_FILE)
-
-
+Form = Literal["text", "json", "sarif"]
+FormOption = Annotated[Form, typer.Option("--format", help="Problems as lines on stderr, or one document on stdout.")]
 AllowPlainSecrets = Annotated[
     bool, typer.Option(names.ALLOW_PLAIN_SECRETS, help="Warn of secrets in plain text instead of refusing them.")
 ]
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+_VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
+_COLLECTED: ContextVar[list[Problem] | None] = ContextVar("collected", default=None)
+"""Problems that become a document; None where each is a line at once."""
+
+
+class Command(TyperCommand):
+    """A command with the options that all have, `-q` and `-v`."""
+
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
+        super().__init__(name, params=[*(params or []), *_volume()], **settings)
+
+
+def _volume() -> Iterator[TyperOption]:
+    """Yield the two options; they set what `report` and `note` heed, and are no parameters of the command."""
+    options = {
+        ("-q", "--quiet"): (_QUIET, "Print errors, and what was asked for: no warnings, no notes."),
+        ("-v", "--verbose"): (_VERBOSE, "Also print where each problem is explained."),
+    }
+    for spellings, (variable, text) in options.items():
+
+        def heed(_: object, __: object, value: bool, variable: ContextVar[bool] = variable) -> None:
+            variable.set(bool(value))
+
+        yield TyperOption(
+            param_decls=list(spellings), is_flag=True, default=False, expose_value=False, callback=heed, help=text
+        )
+
+
+def command(app: typer.Typer, name: str, example: str, **settings: Any) -> Callable[[Callable[..., None]], Any]:
+    """Return the decorator that adds a command to `app`; `example` is the end of its help."""
+    return app.command(name, cls=Command, epilog=f"Example: {example}", **settings)
+
+
+def fleet_file(path: Path | None, option: Path | None) -> Path:
+    """Return the fleet file that a command is about.
+
+    Raises:
+        typer.BadParameter: two are named.
+    """
+    if path and option and path != option:
+        raise typer.BadParameter(f"names {path}, and -f names {option}: give one of the two", param_hint="PATH")
+    return names.fleet_file(path or option, os.environ)
 
 
 def read_plan(
@@ -45,11 +100,57 @@ def read_plan(
     from pallas_gen.project import load
 
     loaded = load.load(file, os.environ, allow_plain_secrets=allow_plain_secrets, relock=relock)
-    report([*loaded.warnings, *(loaded.unreadable if mounted else ())])
+    report([*loaded.warnings, *(loaded.unreadable if mounted else ())], file.parent)
     return loaded, build_plan(loaded.fleet, loaded.config, loaded.project)
 
 
-def report(problems: Iterable[Problem]) -> None:
-    """Print problems to stderr, one after the other."""
+@contextmanager
+def reporting(form: Form, file: Path) -> Iterator[None]:
+    """Print all problems in between as one document on stdout, where `form` is not text; `file` is the fleet file.
+
+    Raises:
+        typer.Exit: the project was refused, and the document says why.
+    """
+    if form == "text":
+        yield
+        return
+    from pallas_contract import reports
+
+    problems: list[Problem] = []
+    token = _COLLECTED.set(problems)
+    try:
+        yield
+    except Refused as refused:
+        report(refused.problems, file.parent)
+        typer.echo(reports.render(form, problems, tool="pallas-gen"), nl=False)
+        raise typer.Exit(INPUT) from None
+    except typer.Exit:
+        typer.echo(reports.render(form, problems, tool="pallas-gen"), nl=False)
+        raise
+    else:
+        typer.echo(reports.render(form, problems, tool="pallas-gen"), nl=False)
+    finally:
+        _COLLECTED.reset(token)
+
+
+def report(problems: Iterable[Problem], folder: Path | None = None) -> None:
+    """Print problems to stderr, one after the other, or keep them for the document.
+
+    `folder` is the project where problems name files by their place in it; a document has them from here.
+    """
+    collected = _COLLECTED.get()
     for problem in problems:
-        typer.echo(str(problem), err=True)
+        if _QUIET.get() and problem.level == "warning":
+            continue
+        if collected is None:
+            typer.echo(problem.text(verbose=_VERBOSE.get()), err=True)
+        else:
+            from pallas_contract import reports
+
+            collected.append(reports.located(problem, os.path.relpath(folder)) if folder else problem)
+
+
+def note(text: str) -> None:
+    """Print a line about what was done to stdout, unless it is to be quiet there."""
+    if not _QUIET.get() and _COLLECTED.get() is None:
+        typer.echo(text)

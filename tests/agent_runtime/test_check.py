@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.console import read_plan
 from tests.generator import test_mistakes as newcomers
+from tests.problem_lines import without_codes
 
 INVALID = sorted(path.parent for path in (Path(__file__).parents[1] / "invalid").glob("*/agents.yaml"))
 MISTAKES = [case for case in newcomers.CASES if "command" not in case]
@@ -44,7 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*arguments: str) -> tuple[int, str, str]:
     command = [sys.executable, "-P", "-m", "pallas_agent_runtime", "--check", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stdout, done.stderr
+    return done.returncode, done.stdout, without_codes(done.stderr)
 
 
 @pytest.mark.slow
@@ -59,6 +61,10 @@ def test_a_fleet_that_can_start_and_all_that_cannot_in_one_run(project: Path) ->
     assert "other.md:2:1 severs: unknown key of a card of type `agent`\n    did you mean `servers`?" in err
     assert "Unsupported fields" not in err  # fast-agent would only say the same
     assert "Traceback" not in err
+    code, out, err = run("--format", "json")
+    assert (code, err) == (2, "")
+    problems = {(entry["code"], entry["file"], entry["line"]) for entry in json.loads(out)["problems"]}
+    assert problems == {("PAL223", "agents.yaml", 4), ("PAL209", "other.md", 2)}
 
 
 @pytest.mark.slow
@@ -94,7 +100,7 @@ def test_a_program_that_is_not_on_this_machine_is_a_warning(project: Path) -> No
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have fast-agent find nothing wrong with any agent, and nobody have their ports."""
-    monkeypatch.setattr(check, "_checked", lambda member: (0, ""))
+    monkeypatch.setattr(check, "_checked", lambda member, options: check.Result(0, ""))
     monkeypatch.setattr(ports, "taken", lambda members, tree, fleet: [])
 
 
@@ -188,10 +194,14 @@ def member(*command: str) -> Member:
 
 
 def test_a_check_that_crashes_is_the_worlds_fault_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check._checked(member(sys.executable, "-c", "raise SystemExit(9)")) == (1, "x: the check ended with 9\n")
+    result = check._checked(member(sys.executable, "-c", "raise SystemExit(9)"))
+    assert (result.code, result.stderr) == (1, "x: the check ended with 9\n")
     monkeypatch.setattr(check, "TIMEOUT", 0.01)
-    code, text = check._checked(member(sys.executable, "-c", "input() if 0 else __import__('time').sleep(60)"))
-    assert (code, text) == (1, "x: its code was still being imported after 0 s\n")
+    result = check._checked(member(sys.executable, "-c", "input() if 0 else __import__('time').sleep(60)"))
+    assert (result.code, result.stderr) == (1, "x: its code was still being imported after 0 s\n")
+    assert [str(problem) for problem in result.problems] == [
+        "agents.yaml agents.x: its code was still being imported after 0 s [PAL223]"
+    ]
 
 
 def test_the_problems_of_several_agents_are_told_apart() -> None:

@@ -25,5 +25,15 @@ def test_the_fleet_file_is_named_by_file_folder_or_variable(tmp_path: Path, monk
     assert arguments.parse(["up"]).file == Path("agents.yaml")
     assert arguments.parse(["up", "-f", "b.yaml"]).file == Path("b.yaml")
     assert arguments.parse(["up", "--file", str(tmp_path)]).file == tmp_path / "agents.yaml"
+    for verb in ("up", "status", "stop"):
+        assert arguments.parse([verb, str(tmp_path)]).file == tmp_path / "agents.yaml"
+        assert arguments.parse([verb, "b.yaml", "-f", "b.yaml"]).file == Path("b.yaml")
     monkeypatch.setenv(names.ENV_AGENTS_CONFIG, "c.yaml")
     assert arguments.parse(["up"]).file == Path("c.yaml")
+
+
+def test_two_fleet_files_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse(["up", "a.yaml", "-f", "b.yaml"])
+    assert ended.value.code == 2
+    assert "PATH is a.yaml, and -f is b.yaml: give one of the two" in capsys.readouterr().err

@@ -41,7 +41,7 @@ NOT_RUN = {
     "README.md": "`pip` would ask an index that has the kit, the wheel in tests/e2e/test_stranger.py; `make demo` in "
     "tests/e2e/test_demo.py, and `make test` is this one",
     "docs/access.md": "asks an agent on a fixed port; others in tests/agent_runtime/access/test_protected_agents.py",
-    "docs/commands.md": "call a fleet on fixed ports; each verb in tests/e2e/test_local.py",
+    "docs/commands.md": "call a fleet on fixed ports; verbs in tests/e2e/test_local.py, `--format` in tests/generator",
     "docs/daedalus.md": "installs, and starts `make demo`; the same program in tests/e2e/daedalus.py",
     "docs/gateway.md": "asks a gateway on a fixed port; the same call in tests/gateway/own/test_server.py",
     "docs/install.md": "they would ask an index that has the kit; the wheel in tests/e2e/test_stranger.py",
@@ -193,7 +193,7 @@ def test_a_script_is_split_as_a_shell_does(script: str, words: list[list[str]]) 
         ("pallas-gen compos", "no command pallas-gen compos"),
         ("pallas-gen compose --chek", "pallas-gen compose: No such option: --chek"),
         ("pallas-gen explain nets", "no command pallas-gen explain nets"),
-        ("pallas-gen validate agents.yaml", "pallas-gen validate: takes no argument agents.yaml"),
+        ("pallas-gen schema agents.yaml", "pallas-gen schema: takes no argument agents.yaml"),
         ("pallas --chek", "pallas: no option --chek"),
         ("pallas strat", "pallas: does not take strat"),
         ("pallas init --exmaple hello", "pallas: no option --exmaple"),

@@ -8,6 +8,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from pallas_gen import cli
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
 
@@ -246,3 +249,70 @@ def test_a_token_file_without_a_token_is_said_before_anything_is_asked(tmp_path:
     code, _, err = run("probe", "http://127.0.0.1:9/mcp", "--token-file", str(tmp_path / "token"))
     assert code == 2
     assert "holds no token" in err
+
+
+def test_the_fleet_file_is_an_argument_an_option_or_its_folder(make, run, monkeypatch) -> None:
+    path = make(ONE)
+    monkeypatch.chdir(path.parent.parent)
+    folder = path.parent.name
+    line = f"{folder}/agents.yaml: 1 agent, no errors\n"
+    for words in ([folder], ["-f", folder], [f"{folder}/agents.yaml"], ["--file", f"{folder}/agents.yaml"]):
+        assert run("validate", *words) == (0, line, "")
+    code, out, err = run("validate", "a.yaml", "-f", "b.yaml")
+    assert (code, out) == (2, "")
+    assert "names a.yaml, and -f names b.yaml: give one of the two" in " ".join(err.split())
+    assert run("graph", folder)[0] == run("explain", "network", folder)[0] == run("compose", folder, "--stdout")[0] == 0
+
+
+def test_problems_as_one_document(make, run, monkeypatch) -> None:
+    path = make(ONE.replace("8101", "80"))
+    monkeypatch.chdir(path.parent.parent)
+    code, out, err = run("validate", path.parent.name, "--format", "json")
+    assert (code, err) == (0, "")
+    (entry,) = json.loads(out)["problems"]
+    assert (entry["code"], entry["level"], entry["line"]) == ("PAL108", "warning", 3)
+    assert entry["file"] == f"{path.parent.name}/agents.yaml"
+    path.write_text(ONE.replace("port", "prt"))
+    code, out, err = run("validate", path.parent.name, "--format", "sarif")
+    assert (code, err) == (2, "")
+    rules = [result["ruleId"] for result in json.loads(out)["runs"][0]["results"]]
+    assert sorted(rules) == ["PAL101", "PAL102"]
+    code, out, err = run("verify", path.parent.name, "--format", "json")
+    assert (code, json.loads(out)["errors"], err) == (2, 2, "")
+    path.write_text(ONE)
+    code, out, err = run("verify", path.parent.name, "--format", "json")
+    assert (code, [entry["code"] for entry in json.loads(out)["problems"]], err) == (1, ["PAL603"], "")
+
+
+def test_what_the_world_breaks_is_no_document(make, run, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "agents.yaml")
+
+    path = make(ONE)
+    monkeypatch.setattr("pallas_gen.project.load.load", full)
+    assert run("validate", str(path), "--format", "json") == (1, "", "agents.yaml: input/output error\n")
+
+
+def test_quiet_prints_errors_alone_and_verbose_where_they_are_explained(make, run) -> None:
+    path = make(ONE.replace("8101", "80"))
+    assert run("validate", str(path), "-q") == (0, "", "")
+    assert "" not in run("validate", str(path))[1:]
+    assert "\n    see docs/problems.md#pal108-low-port\n" in run("validate", str(path), "--verbose")[2]
+    path.write_text(ONE.replace("port", "prt"))
+    code, out, err = run("compose", str(path), "--quiet")
+    assert (code, out) == (2, "")
+    assert "is required" in err
+
+
+def test_help_of_each_command_has_an_example(run) -> None:
+    commands = get_command(cli.app).commands  # type: ignore[attr-defined]
+    for name in commands.keys() - {"explain"}:
+        assert f"Example: pallas-gen {name}" in run(name, "--help")[1]
+    assert "Example: pallas-gen explain network" in run("explain", "network", "--help")[1]
+
+
+def test_nothing_is_coloured(make, run, monkeypatch) -> None:
+    """Nowhere: `NO_COLOR` has nothing to forbid."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    path = make(ONE.replace("port", "prt"))
+    assert "\x1b" not in "".join(map(str, (*run("validate", str(path)), *run("--help"), *run("graph", str(path)))))

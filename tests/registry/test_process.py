@@ -49,7 +49,7 @@ def run(monkeypatch, capsys, folder: Path) -> Callable[..., tuple[int, str]]:
     return run
 
 
-@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--version", 0), ("serve", 2)])
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--version", 0), ("--serve", 2)])
 def test_arguments_start_no_server(
     argument: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from pallas_contract import __version__
+from pallas_contract import __version__, names
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import program
@@ -49,12 +50,28 @@ def test_a_stop_before_it_serves_is_quiet() -> None:
     assert ended.value.code == 0
 
 
-def test_there_are_no_arguments_but_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_its_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     def code(*arguments: str) -> object:
         with pytest.raises(SystemExit) as ended:
             program.parse("p", arguments, description="Serve.", epilog="")
         return ended.value.code
 
-    program.parse("p", [], description="Serve.", epilog="")
-    assert (code("--version"), code("--help"), code("more")) == (0, 0, 2)
+    assert (code("--version"), code("--help"), code("one", "two")) == (0, 0, 2)
     assert f"p {__version__}\n" in capsys.readouterr().out
+
+
+def test_the_fleet_file_is_an_argument_an_option_or_the_variable(tmp_path: Path) -> None:
+    def config(*arguments: str, **environ: str) -> str:
+        named = program.parse("p", arguments, description="Serve.", epilog="")
+        return program.environment(named, environ)[names.ENV_AGENTS_CONFIG]
+
+    folder = str(tmp_path / "agents.yaml")
+    assert (config(str(tmp_path)), config("-f", str(tmp_path)), config("--file", "b.yaml")) == (
+        folder,
+        folder,
+        "b.yaml",
+    )
+    assert (config(), config(PALLAS_AGENTS_CONFIG="c.yaml")) == ("agents.yaml", "c.yaml")
+    with pytest.raises(SystemExit) as ended:
+        config("a.yaml", "-f", "b.yaml")
+    assert ended.value.code == 2

@@ -58,8 +58,9 @@ def run(options: Namespace) -> int:
         load.check(source.parse(changed, name=file.name))
     init.refuse_present(file.parent, addition.files)
     _write(addition, text, changed)
-    sys.stdout.writelines(f"wrote {path}\n" for path in sorted(map(str, addition.files)))
-    sys.stdout.write(f"changed {addition.file.name}\n\nnext:\n  {addition.next}\n")
+    if not options.quiet:
+        sys.stdout.writelines(f"wrote {path}\n" for path in sorted(map(str, addition.files)))
+        sys.stdout.write(f"changed {addition.file.name}\n\nnext:\n  {addition.next}\n")
     return 0
 
 

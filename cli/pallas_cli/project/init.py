@@ -36,6 +36,8 @@ def run(options: Namespace) -> int:
     retained = sorted(path for path in beside if (folder / path).exists())
     refuse_present(folder, files)
     write(folder, {**files} | {path: text for path, text in beside.items() if path not in retained})
+    if options.quiet:
+        return 0
     out = sys.stdout
     out.writelines(f"wrote {folder / path}\n" for path in sorted({*files, *beside} - set(retained)))
     out.writelines(f"left {folder / path} as it is\n" for path in retained)

@@ -34,7 +34,8 @@ def run(options: Namespace) -> int:
         if options.watch:
             return _watch(url, options)
         members = locate.members(url)
-        sys.stdout.write(_shown(url, members, options))
+        if not options.quiet:
+            sys.stdout.write(_shown(url, members, options))
         return OK if well(members) else WORLD
 
 

@@ -26,7 +26,9 @@ def run(options: Namespace) -> int:
     question = Question(message, inputs.images(options.image), options.session)
     token = inputs.token(options.token_file)
     with agent.endpoint(options) as url:
-        asking = client.ask(url, question, token=token, timeout=options.timeout, on_progress=progress)
+        asking = client.ask(
+            url, question, token=token, timeout=options.timeout, on_progress=silence if options.quiet else progress
+        )
         answer = asyncio.run(asking)
     if options.json:
         document = {"agent": options.agent, "url": url, "text": answer.text, "error": answer.is_error}
@@ -35,6 +37,10 @@ def run(options: Namespace) -> int:
     else:
         (sys.stderr if answer.is_error else sys.stdout).write(f"{answer.text}\n")
     return WORLD if answer.is_error else OK
+
+
+def silence(_: str) -> None:
+    """Show nothing of a line of progress."""
 
 
 def progress(line: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pallas_gen.console import DEFAULT_FILE, WORLD, AgentsFile, AllowPlainSecrets, report
+from pallas_gen.console import WORLD, AllowPlainSecrets, FleetOption, FleetPath, command, fleet_file, note, report
 from pallas_gen.images.docker import Cluster
 
 _PRINTED = "pallas-images"
@@ -26,12 +26,13 @@ Print = Annotated[bool, typer.Option("--print", help="Print the commands, and ru
 
 def add_build(app: typer.Typer) -> None:
     """Add the command to `app`."""
-    app.command("build")(_build)
+    command(app, "build", "pallas-gen build desk --push")(_build)
 
 
 def _build(
-    file: AgentsFile = DEFAULT_FILE,
+    path: FleetPath = None,
     *,
+    option: FleetOption = None,
     base: Base = False,
     output: Output = None,
     push: Push = False,
@@ -42,6 +43,7 @@ def _build(
     """Build the images that are not here: the kit's own, from the installed version, and those of the fleet."""
     from pallas_gen.commands import build_images
 
+    file = fleet_file(path, option)
     wanted = (
         build_images.Wanted.of_nobody()
         if base and not file.is_file()
@@ -52,7 +54,7 @@ def _build(
             typer.echo(line)
     elif output:
         wanted.write(output)
-        typer.echo(f"wrote {output}\nnext: {shlex.join(['pallas-gen', 'build', '--print', '-o', str(output)])}")
+        note(f"wrote {output}\nnext: {shlex.join(['pallas-gen', 'build', '--print', '-o', str(output)])}")
     elif not shutil.which("docker"):
         typer.echo("docker is not here. `-o DIR` writes the build context, `--print` says what to run there", err=True)
         raise typer.Exit(WORLD)

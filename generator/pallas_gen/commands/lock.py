@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from pallas_gen.console import DEFAULT_FILE, AgentsFile
+from pallas_gen.console import FleetOption, FleetPath, command, fleet_file
 
 Upgrade = Annotated[bool, typer.Option("--upgrade", help="Resolve all servers again, to the newest versions allowed.")]
 
 
 def add_lock(app: typer.Typer) -> None:
     """Add the command to `app`."""
-    app.command("lock")(_lock)
+    command(app, "lock", "pallas-gen lock desk --upgrade")(_lock)
 
 
-def _lock(file: AgentsFile = DEFAULT_FILE, *, upgrade: Upgrade = False) -> None:
+def _lock(path: FleetPath = None, *, option: FleetOption = None, upgrade: Upgrade = False) -> None:
     """Write servers.lock.json: all that `uvx` and `npx` would fetch for MCP servers, with hashes, for the build."""
     from pallas_gen.commands import lock_servers
 
-    lock_servers.run(file, upgrade=upgrade)
+    lock_servers.run(fleet_file(path, option), upgrade=upgrade)

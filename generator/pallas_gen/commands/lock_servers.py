@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import typer
 
 from pallas_gen.commands import build_settings, tool
-from pallas_gen.console import DEFAULT_FILE, WORLD, read_plan
+from pallas_gen.console import DEFAULT_FILE, WORLD, note, read_plan
 from pallas_gen.dependencies import server_locks
 from pallas_gen.dependencies.launch import Package
 from pallas_gen.dependencies.server_locks import Locks
@@ -34,7 +34,7 @@ def run(file: Path, *, upgrade: bool) -> None:
     loaded, _ = read_plan(file, mounted=False, allow_plain_secrets=True, relock=True)
     wanted = server_locks.packages(loaded.config.commands.values())
     if not wanted:
-        typer.echo("no MCP server comes from PyPI or npm: there is nothing to lock")
+        note("no MCP server comes from PyPI or npm: there is nothing to lock")
         return
     locks = dict(loaded.project.server_locks)
     stale = [package for package in wanted if upgrade or package.key not in locks]
@@ -52,10 +52,10 @@ def run(file: Path, *, upgrade: bool) -> None:
 def _write(folder: Path, text: str, file: Path | None) -> None:
     """Write the lock and say so; with `file`, the fleet file, also what comes next."""
     changed = write.write({PurePosixPath(server_locks.FILE): text}, folder, force=True)
-    typer.echo(f"{'wrote' if changed else 'unchanged'} {os.path.relpath(folder / server_locks.FILE)}")
+    note(f"{'wrote' if changed else 'unchanged'} {os.path.relpath(folder / server_locks.FILE)}")
     if changed and file:
         option = ["-f", str(file)] if file != DEFAULT_FILE else []
-        typer.echo(f"next: commit it, and run {shlex.join(['pallas-gen', 'build', *option])}")
+        note(f"next: commit it, and run {shlex.join(['pallas-gen', 'build', *option])}")
 
 
 def _report_failures(packages: Iterable[Package], failures: Mapping[str, str], locks: Locks) -> None:
@@ -78,7 +78,7 @@ def _resolve(packages: Sequence[Package], python: str) -> tuple[Locks, dict[str,
         server_lock.write(context, packages, python)
         options = build_settings.options(Path(scratch))
         command = docker.export(str(context / server_lock.DOCKERFILE), str(context), f"{scratch}/out", options)
-        typer.echo(f"resolving {', '.join(package.specifier for package in packages)}")
+        note(f"resolving {', '.join(package.specifier for package in packages)}")
         try:
             tool.run(command)
         except tool.ToolFailed as failure:

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pallas_contract.problems import refuse_errors
-from pallas_gen.console import DEFAULT_FILE, OK, WORLD, AgentsFile, AllowPlainSecrets, read_plan, report
+from pallas_gen.console import (
+    OK,
+    WORLD,
+    AllowPlainSecrets,
+    FleetOption,
+    FleetPath,
+    command,
+    fleet_file,
+    note,
+    read_plan,
+    report,
+)
 from pallas_gen.targets.base import RenderContext, Target
 
 if TYPE_CHECKING:
@@ -28,34 +39,38 @@ _FLAGS = {
 def add_commands(app: typer.Typer, targets: Iterable[Target]) -> None:
     """Add the command of each target to `app`."""
     for target in targets:
-        app.command(target.name, help=target.summary)(_command(target))
+        command(app, target.name, f"pallas-gen {target.name} desk", help=target.summary)(_command(target))
 
 
 def _command(target: Target) -> Callable[..., None]:
-    def command(*, file: Path, output: Path | None, allow_plain_secrets: bool, **flags: bool) -> None:
+    def run(
+        path: Path | None, *, option: Path | None, output: Path | None, allow_plain_secrets: bool, **flags: bool
+    ) -> None:
+        file = fleet_file(path, option)
         loaded, plan = read_plan(file, mounted=target.mounted, allow_plain_secrets=allow_plain_secrets)
         report(refuse_errors(target.problems(plan)))
         folder = (output or loaded.folder / target.folder).resolve()
         # a flag of the target alone is no argument of what writes the files
-        options = frozenset([option for option in target.options if flags.pop(_parameter(option))])
+        options = frozenset([name for name in target.options if flags.pop(_parameter(name))])
         context = RenderContext(loaded, plan, folder, options)
         files = target.render(context)
         if not flags["stdout"]:
             files = {**files, **target.beside(context)}
         if _deliver(files, folder, **flags):
             for line in target.next_steps(context):
-                typer.echo(line)
+                note(line)
             report(target.conflicts(context))
 
     # typer makes the options from the signature
-    command.__signature__ = inspect.Signature(list(_parameters(target)))  # type: ignore[attr-defined]
-    return command
+    run.__signature__ = inspect.Signature(list(_parameters(target)))  # type: ignore[attr-defined]
+    return run
 
 
 def _parameters(target: Target) -> Iterator[inspect.Parameter]:
     """Yield the block of options that all targets share; those of the target alone stand in its middle."""
     keyword = inspect.Parameter.KEYWORD_ONLY
-    yield inspect.Parameter("file", keyword, default=DEFAULT_FILE, annotation=AgentsFile)
+    yield inspect.Parameter("path", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=FleetPath)
+    yield inspect.Parameter("option", keyword, default=None, annotation=FleetOption)
     default = f"`{target.folder}` beside the file" if target.folder else "beside the file"
     output = typer.Option("-o", "--output", help=f"Folder to write to. Default: {default}.")
     yield inspect.Parameter("output", keyword, default=None, annotation=Annotated[Path | None, output])
@@ -91,5 +106,5 @@ def _deliver(files: Files, folder: Path, *, check: bool, diff: bool, stdout: boo
     written = write.write(files, folder, force=force)
     for name in sorted(files):
         path = folder / name
-        typer.echo(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")
+        note(f"{'wrote' if path in written else 'unchanged'} {os.path.relpath(path)}")
     return True

@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pallas_agent_runtime import prepare, serve
 from pallas_agent_runtime.local import ports, supervisor
 from pallas_agent_runtime.local.programs import Member
-from pallas_contract import names
+from pallas_contract import names, reports
 from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files
 from pallas_contract.fleet.resolved import ResolvedFleet
-from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.project import availability
 
 OK = 0
@@ -27,6 +30,41 @@ WORLD = 1
 INPUT = 2
 TIMEOUT = 300.0
 """Seconds for the import of one agent's code on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The manner of telling problems: as text or one document, with warnings or `quiet`, with their sections or not."""
+
+    form: Literal["text", "json", "sarif"] = "text"
+    quiet: bool = False
+    verbose: bool = False
+
+    def problems(self, problems: Iterable[Problem], results: Iterable[Result], folder: Path) -> None:
+        """Print the problems of a project in `folder`, and what the checks of its agents have found."""
+        own = [problem for problem in problems if problem.level == "error" or not self.quiet]
+        if self.form == "text":
+            blocks = (block for result in results for block in _blocks(result.stderr))
+            _print(dict.fromkeys([*(problem.text(verbose=self.verbose) for problem in own), *blocks]))
+        else:
+            found = [*own, *(problem for result in results for problem in result.problems)]
+            located = (reports.located(problem, os.path.relpath(folder)) for problem in found)
+            sys.stdout.write(reports.render(self.form, located, tool="pallas"))
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The options of the check of one agent; a document is made of those of all agents."""
+        form = () if self.form == "text" else ("--format", "json")
+        return (*form, *(["--quiet"] if self.quiet else []), *(["--verbose"] if self.verbose else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The end of the check of one agent: its exit code, what it has printed, and its document if it was asked for."""
+
+    code: int
+    stderr: str
+    problems: Sequence[Problem] = ()
 
 
 def agent(path: Path, name: str) -> list[Problem]:
@@ -63,29 +101,29 @@ def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iter
         yield from availability.problem(commands[name], prepared.settings.project)
 
 
-def fleet(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False) -> int:
+def fleet(
+    path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False, told: Told | None = None
+) -> int:
     """Check the fleet file at `path` and each of its agents; print every problem once. Return the exit code.
 
     What `pallas-gen validate` refuses of a project is refused here by the same rules, but what only containers have.
     """
+    told = told or Told()
     try:
         examined = supervisor.examine(path.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
     except Refused as refused:
-        _print(map(str, refused.problems))
+        told.problems(refused.problems, (), path.parent)
         return INPUT
     busy = ports.taken(examined.members, examined.tree, str(path.absolute()))
     refused_files = {problem.where.file for problem in examined.problems if problem.level == "error"}
     agents = _loadable(examined.fleet, path.name, refused_files)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
-        results = list(pool.map(_checked, (member for member in examined.members if member.name in agents)))
-    blocks = [
-        *map(str, sorted([*examined.problems, *busy])),
-        *(block for _, text in results for block in _blocks(text)),
-    ]
-    _print(dict.fromkeys(blocks))
+        check = partial(_checked, options=told.options)
+        results = list(pool.map(check, (member for member in examined.members if member.name in agents)))
+    told.problems(sorted([*examined.problems, *busy]), results, path.parent)
     # as the start would end: a port is no matter of the files
-    code = max([INPUT if refused_files else WORLD if busy else OK, *(code for code, _ in results)])
-    if code == OK:
+    code = max([INPUT if refused_files else WORLD if busy else OK, *(result.code for result in results)])
+    if code == OK and told.form == "text" and not told.quiet:
         sys.stdout.write(f"{path}: {len(agents)} agent{'s' if len(agents) != 1 else ''} can start\n")
     return code
 
@@ -102,11 +140,11 @@ def _loadable(resolved: ResolvedFleet, file: str, refused_files: Set[str]) -> fr
     return frozenset(agents)
 
 
-def _checked(member: Member) -> tuple[int, str]:
-    """Return exit code and stderr of the check of one agent."""
+def _checked(member: Member, options: Sequence[str] = ()) -> Result:
+    """Check one agent in a process of its own."""
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and module
-            [*member.command, "--check"],
+            [*member.command, "--check", *options],
             check=False,
             cwd=member.cwd,
             env=dict(member.env),
@@ -117,10 +155,20 @@ def _checked(member: Member) -> tuple[int, str]:
             timeout=TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        return WORLD, f"{member.name}: its code was still being imported after {TIMEOUT:.0f} s\n"
-    if done.returncode in (OK, INPUT):
-        return done.returncode, done.stderr
-    return WORLD, done.stderr or f"{member.name}: the check ended with {done.returncode}\n"
+        return _failed(member, f"its code was still being imported after {TIMEOUT:.0f} s")
+    if done.returncode not in (OK, INPUT):
+        return _failed(member, f"the check ended with {done.returncode}", done.stderr)
+    # the user's code may have printed something before
+    start = done.stdout.rfind('{\n  "errors"') if "--format" in options else -1
+    return Result(done.returncode, done.stderr, reports.parse(done.stdout[start:]) if start >= 0 else ())
+
+
+def _failed(member: Member, reason: str, stderr: str = "") -> Result:
+    """Return the result of a check that has come to no end of its own."""
+    where = Where(names.AGENTS_FILE, field=f"agents.{member.name}")
+    return Result(
+        WORLD, stderr or f"{member.name}: {reason}\n", (Problem(where, reason, stderr, code=Code.CODE_FAILS),)
+    )
 
 
 def _blocks(text: str) -> Iterator[str]:

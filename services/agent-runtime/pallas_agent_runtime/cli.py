@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,15 +31,15 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
     if absent := extras.missing(*_EXTRAS[extra]):
         sys.stderr.write(extras.advice("pallas", extra, absent))
         return EXIT_INPUT
-    path = _file(options.config, os.environ)
+    path = names.fleet_file(options.config, os.environ)
     try:
         if options.check:
-            return _check(path, options.agent, allow_plain_secrets=options.allow_plain_secrets)
+            return _check(path, options)
         if options.agent is not None:
             return _agent(path, options.agent, settle)
         return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets)
     except Refused as refused:
-        _print(refused.problems)
+        _report(refused.problems, path, options)
         if options.agent is not None and not options.check:
             from pallas_agent_runtime import refusal  # noqa: PLC0415 - only where it is needed
 
@@ -86,14 +86,29 @@ def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
     return 0
 
 
-def _check(path: Path, name: str | None, *, allow_plain_secrets: bool) -> int:
+def _check(path: Path, options: argparse.Namespace) -> int:
     from pallas_agent_runtime import check  # noqa: PLC0415 - `pallas --help` needs none of it
 
-    if name is None:
-        return check.fleet(path, os.environ, allow_plain_secrets=allow_plain_secrets)
-    _print(check.agent(path, name))
-    sys.stdout.write(f"{path}: {name} can start\n")
+    if options.agent is None:
+        told = check.Told(options.form, quiet=options.quiet, verbose=options.verbose)
+        return check.fleet(path, os.environ, allow_plain_secrets=options.allow_plain_secrets, told=told)
+    _report(check.agent(path, options.agent), path, options)
+    if options.form == "text" and not options.quiet:
+        sys.stdout.write(f"{path}: {options.agent} can start\n")
     return 0
+
+
+def _report(problems: Iterable[Problem], path: Path, options: argparse.Namespace) -> None:
+    """Print problems as it was asked for: lines on stderr, or with `--check --format` one document on stdout."""
+    problems = [problem for problem in problems if problem.level == "error" or not options.quiet]
+    if options.check and options.form != "text":
+        from pallas_contract import reports  # noqa: PLC0415 - only where it is wanted
+
+        folder = os.path.relpath(path.parent)
+        document = [reports.located(problem, folder) for problem in problems]
+        sys.stdout.write(reports.render(options.form, document, tool="pallas"))
+    else:
+        sys.stderr.writelines(f"{problem.text(verbose=options.verbose)}\n" for problem in problems)
 
 
 class _Help(argparse.Action):
@@ -103,14 +118,10 @@ class _Help(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="show this help and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
-        fleet = _fleet_line(_file(getattr(namespace, "config", None), os.environ))
+        fleet = _fleet_line(names.fleet_file(getattr(namespace, "config", None), os.environ))
         parser.epilog = "\n".join(filter(None, (parser.epilog, fleet)))
         parser.print_help()
         parser.exit()
-
-
-def _file(option: str | None, env: Mapping[str, str]) -> Path:
-    return Path(option or env.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
 
 
 def _fleet_line(path: Path) -> str | None:
@@ -136,14 +147,19 @@ def parser(verbs: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("-h", "--help", action=_Help)
     parser.add_argument("--agent", metavar="NAME", help="serve this agent only: no registry, no dependencies")
-    parser.add_argument(
-        "--config", metavar="PATH", help=f"agents.yaml; default: ${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
-    )
+    default = f"${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
+    text = f"the fleet file or its folder; default: {default}"
+    parser.add_argument("-f", "--file", "--config", dest="config", metavar="PATH", help=text)
     parser.add_argument("--watch", action="store_true", help="follow the files: what an edit concerns restarts alone")
     parser.add_argument("--check", action="store_true", help="start nothing; say what would stop the start")
     parser.add_argument(
         names.ALLOW_PLAIN_SECRETS, action="store_true", help="warn of secrets in plain text instead of refusing them"
     )
+    forms = ["text", "json", "sarif"]
+    text = "with --check: problems as lines on stderr, or as one document on stdout"
+    parser.add_argument("--format", dest="form", choices=forms, default="text", help=text)
+    parser.add_argument("-q", "--quiet", action="store_true", help="with --check: errors alone, no warnings or notes")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print where each problem is explained, too")
     parser.add_argument("--version", action="version", version=f"pallas {__version__}")
     return parser
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pallas_contract import __version__
+from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
 
 
@@ -18,15 +18,28 @@ class Failure(Exception):
     """A reason in the world why a program cannot run; the text is for the user."""
 
 
-def parse(name: str, arguments: Sequence[str], *, description: str, epilog: str) -> None:
-    """Refuse all arguments but `--help` and `--version`, of a program whose settings are agents.yaml and variables.
+def parse(name: str, arguments: Sequence[str], *, description: str, epilog: str) -> str:
+    """Return the fleet file or folder that is named, of a program whose other settings are variables; empty for none.
 
     Raises:
-        SystemExit: it was one of the two (0), or any other (2).
+        SystemExit: `--help` or `--version` (0), or an argument that there is not (2).
     """
-    parser = argparse.ArgumentParser(prog=name, description=description, epilog=epilog)
+    parser = argparse.ArgumentParser(
+        prog=name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = f"${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
+    parser.add_argument("path", nargs="?", metavar="PATH", help=f"the fleet file or its folder; default: {default}")
+    parser.add_argument("-f", "--file", metavar="PATH", help="the same as an option")
     parser.add_argument("--version", action="version", version=f"{name} {__version__}")
-    parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.path and options.file and options.path != options.file:
+        parser.error(f"PATH is {options.path}, and -f is {options.file}: give one of the two")
+    return options.path or options.file or ""
+
+
+def environment(named: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program that was told its fleet file: where it was told, that is in its variable."""
+    return {**environ, names.ENV_AGENTS_CONFIG: str(names.fleet_file(named or None, environ))}
 
 
 def run(name: str, serve: Callable[[], int]) -> int:

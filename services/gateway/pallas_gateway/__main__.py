@@ -41,11 +41,11 @@ def _serve(environ: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    program.parse(
+    named = program.parse(
         NAME,
         sys.argv[1:],
         description="Serve the gateway of a fleet: one guarded door in front of its agents.",
-        epilog=f"Settings are those of `gateway` in agents.yaml (${names.ENV_AGENTS_CONFIG}, default: "
-        f"{names.AGENTS_FILE}) and ${names.ENV_BIND} (address:port). `pallas` starts it with the agents.",
+        epilog=f"Settings are those of `gateway` in agents.yaml and ${names.ENV_BIND} (address:port).\n"
+        "`pallas` starts it with the agents.",
     )
-    sys.exit(main())
+    sys.exit(main(program.environment(named, os.environ)))

@@ -27,17 +27,17 @@ def command() -> int:
 
     It exits with 2 where the packages of its extra are not installed.
     """
-    program.parse(
+    named = program.parse(
         NAME,
         sys.argv[1:],
         description="Serve the registry of a fleet: it finds the agents, probes them and publishes what it knows.",
-        epilog=f"Settings are variables: ${names.ENV_AGENTS_CONFIG} (default: {names.AGENTS_FILE}), "
-        f"${names.ENV_BIND} (address:port) and those of docs/registry.md. `pallas` starts it with the agents.",
+        epilog=f"Other settings are variables: ${names.ENV_BIND} (address:port) and those of docs/registry.md.\n"
+        f"`pallas` starts it with the agents.\n\nexample:\n  {NAME} desk",
     )
     if absent := extras.missing(EXTRA):
         sys.stderr.write(extras.advice(NAME, EXTRA, absent))
         return 2
-    return main()
+    return main(program.environment(named, os.environ))
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:

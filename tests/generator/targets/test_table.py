@@ -18,7 +18,18 @@ from pallas_gen.targets.base import Target
 from pallas_gen.targets.table import TARGETS
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
-SHARED = ["--file", "--output", "--check", "--diff", "--stdout", "--force", "--allow-plain-secrets"]
+SHARED = [
+    "path",
+    "--file",
+    "--output",
+    "--check",
+    "--diff",
+    "--stdout",
+    "--force",
+    "--allow-plain-secrets",
+    "--quiet",
+    "--verbose",
+]
 TOY = Target(
     name="toy",
     summary="Write a toy.",
