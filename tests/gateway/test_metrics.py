@@ -40,3 +40,19 @@ def test_the_end_of_a_session_is_counted_as_one() -> None:
     metrics.begin(ended)
     metrics.end(Record(ended, "answered", 200, 0.5))
     assert b'mcp_method_name="_END"' in metrics.render()
+
+
+def test_own_tools_have_the_metrics_of_the_seed_by_tool_and_tenant() -> None:
+    metrics = Metrics(["scout"])
+    own = Call("scout", "ui", "tools/call", "ask_agent", tenant="acme", own=True)
+    for outcome in ("answered", "timeout", "hung_up"):
+        metrics.begin(own)
+        metrics.end(Record(own, outcome, 200, 0.5))
+    claimed = Call("scout", "ui", "tools/call", "a-name-of-the-callers", tenant="acme")
+    metrics.begin(claimed)
+    metrics.end(Record(claimed, "timeout", 200, 0.5))
+    labels = b'{mcp_tenant_id="acme",mcp_tool_name="ask_agent"}'
+    text = metrics.render()
+    assert b"mcp_tool_duration_ms_sum" + labels + b" 1500.0\n" in text
+    assert b"mcp_tool_errors_total" + labels + b" 1.0\n" in text
+    assert b"a-name-of-the-callers" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from pallas_contract import __version__
 from pallas_gateway.data_plane.record import END, Call, Record
@@ -13,6 +13,7 @@ from pallas_gateway.data_plane.record import END, Call, Record
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Those of the OpenTelemetry convention for `mcp.server.operation.duration`."""
 OTHER = "_OTHER"
+_TOOL = ("mcp_tool_name", "mcp_tenant_id")
 METHODS = frozenset(
     {"initialize", "ping", "server/discover", "tools/call", "tools/list", "prompts/get", "prompts/list"}
     | {"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe"}
@@ -35,6 +36,19 @@ class Metrics:
             registry=self.registry,
         )
         self._in_flight = Gauge("pallas_gateway_requests_in_flight", "Requests under way.", registry=self.registry)
+        self._milliseconds = Histogram(
+            "mcp_tool_duration_ms",
+            "Duration of calls of the gateway's own tools in milliseconds (seed 002, Metrics).",
+            _TOOL,
+            buckets=[1000 * bucket for bucket in BUCKETS],
+            registry=self.registry,
+        )
+        self._errors = Counter(
+            "mcp_tool_errors",
+            "Calls of the gateway's own tools that ended with an error.",
+            _TOOL,
+            registry=self.registry,
+        )
         build = Gauge("pallas_build_info", "Version of the gateway.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
         self._open = 0
@@ -51,6 +65,10 @@ class Metrics:
         if not call.listens:
             agent = call.agent if call.agent in self._agents else OTHER
             self._seconds.labels(agent, _method(call), record.outcome).observe(record.seconds)
+        if call.own and call.method == "tools/call" and call.name:
+            self._milliseconds.labels(call.name, call.tenant).observe(1000 * record.seconds)
+            if record.outcome not in ("answered", "hung_up"):
+                self._errors.labels(call.name, call.tenant).inc()
 
     def render(self) -> bytes:
         """Return the exposition in Prometheus' text format."""

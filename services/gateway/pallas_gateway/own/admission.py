@@ -70,6 +70,7 @@ class Admission:
             method,
             name,
             tenant=allowance.name if allowance else "",
+            own=True,
         )
         started = time.perf_counter()
         outcome: Outcome = "hung_up"

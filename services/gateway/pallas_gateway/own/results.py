@@ -45,6 +45,11 @@ def of_service(answer: Answer, arguments: Arguments, peer: Peer) -> t.CallToolRe
     return _result(body, failed=body["status"] == "error")
 
 
+def size(result: t.CallToolResult) -> int:
+    """Return the characters of a result's text, which has all of it."""
+    return sum(len(block.text) for block in result.content if isinstance(block, t.TextContent))
+
+
 def _result(body: dict[str, Any], *, failed: bool) -> t.CallToolResult:
     content = t.TextContent(type="text", text=json.dumps(body))
     return t.CallToolResult(content=[content], structured_content=body, is_error=failed)

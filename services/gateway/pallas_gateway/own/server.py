@@ -15,6 +15,7 @@ import aiohttp
 import mcp_types as t
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -22,15 +23,29 @@ from pallas_gateway.data_plane.plane import Route, digest
 from pallas_gateway.own import agentlets, peer, prompts, results, user_agents
 from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agentlets import Agentlets
-from pallas_gateway.own.arguments import ASK, CREATE, Arguments, AskAgent, CreateAgent, Tools, check_schema
+from pallas_gateway.own.arguments import (
+    ASK,
+    BATCH,
+    CREATE,
+    Arguments,
+    AskAgent,
+    BatchedCall,
+    BatchParams,
+    CreateAgent,
+    Tools,
+    check_schema,
+)
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
-from pallas_gateway.own.failures import invalid
+from pallas_gateway.own.failures import Failed, invalid
 from pallas_gateway.own.peer import Peer, Progress, ToolCall
 from pallas_gateway.own.user_agents import UserAgents
 from pallas_gateway.tenants import Allowance, Tenants
 from pallas_service.access.caller import caller
 from pallas_service.http.bodies import BodyBudget
+from pallas_service.http.disconnect import HungUp
 
+AT_ONCE = 5
+"""Calls of a batch that are under way at once."""
 _JSON = "application/json"
 _TRACE = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -84,6 +99,7 @@ class OwnTools:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
+        server.add_request_handler(BATCH, BatchParams, self._call_batch)
         return StreamableHTTPSessionManager(
             server,
             json_response=not streaming,
@@ -150,16 +166,42 @@ class OwnTools:
         return await self._users.read(uri, tenant, seconds=seconds, traceparent=traceparent)
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        read = self._tools.read(params.name, params.arguments or {})
+        return await self._call(ctx, params.name, params.arguments or {}, _progress(ctx))
+
+    async def _call_batch(self, ctx: Context, params: BatchParams) -> dict[str, Any]:
+        """Return what each call would have answered by itself, in their order: `result`, or `error`."""
+        some = asyncio.Semaphore(AT_ONCE)
+        room = peer.MOST
+
+        async def outcome(call: BatchedCall) -> dict[str, Any]:
+            nonlocal room
+            try:
+                async with some:
+                    result = await self._call(ctx, call.name, call.arguments or {}, None)
+                room -= results.size(result)
+                if room < 0:  # all are in memory until the last one is there
+                    raise Failed("failed", f"the answers of a batch may have {peer.MOST} bytes together")
+            except HungUp:
+                raise
+            except MCPError as error:
+                return {"error": error.error.model_dump(mode="json", by_alias=True, exclude_none=True)}
+            return {"result": result.model_dump(mode="json", by_alias=True, exclude_none=True)}
+
+        return {"results": await asyncio.gather(*map(outcome, params.calls))}
+
+    async def _call(
+        self, ctx: Context, tool: str, written: Mapping[str, Any], progress: Progress | None
+    ) -> t.CallToolResult:
+        read = self._tools.read(tool, written)
 
         async def called() -> t.CallToolResult:
             allowance = self._admission.allowance(caller(ctx.request), read.tenant_id)
             if isinstance(read, AskAgent):
-                return await self._ask(ctx, read, allowance)
-            return await self._pass_on(ctx, params.name, read, allowance)
+                return await self._ask(ctx, read, allowance, progress)
+            return await self._pass_on(ctx, tool, read, allowance=allowance, progress=progress)
 
         return await self._admission.counted(
-            ctx, "tools/call", params.name, called, tenant=read.tenant_id, agent=self._named(params.name, read)
+            ctx, "tools/call", tool, called, tenant=read.tenant_id, agent=self._named(tool, read)
         )
 
     def _named(self, tool: str, read: Arguments) -> str:
@@ -171,22 +213,24 @@ class OwnTools:
         host = names.slug(read.agent_uri.removeprefix(agentlets.SCHEME))
         return host if host in self._agents else names.GATEWAY
 
-    async def _ask(self, ctx: Context, read: AskAgent, allowance: Allowance) -> t.CallToolResult:
+    async def _ask(
+        self, ctx: Context, read: AskAgent, allowance: Allowance, progress: Progress | None
+    ) -> t.CallToolResult:
         trace = self._trace(ctx)
         traceparent = self._traceparent(trace)
         handle = _handle(allowance.name, read) if read.session_id else ""
         seconds = self._admission.seconds(allowance)
         if user_agents.is_users(read.agent_uri):
-            answer = await self._users.ask(
-                read, handle, seconds=seconds, traceparent=traceparent, progress=_progress(ctx)
-            )
+            answer = await self._users.ask(read, handle, seconds=seconds, traceparent=traceparent, progress=progress)
             return results.of_agent(answer, trace)
         agent = self._agents[self._agentlets.find(read.agent_uri)]
         arguments = {"message": read.prompt} | ({"session_id": handle} if handle else {})
         call = ToolCall("send_message", arguments, seconds, traceparent, caller=digest(caller(ctx.request)))
-        return results.of_agent(await peer.ask(self._client, agent, call, _progress(ctx)), trace)
+        return results.of_agent(await peer.ask(self._client, agent, call, progress), trace)
 
-    async def _pass_on(self, ctx: Context, tool: str, read: Arguments, allowance: Allowance) -> t.CallToolResult:
+    async def _pass_on(
+        self, ctx: Context, tool: str, read: Arguments, *, allowance: Allowance, progress: Progress | None
+    ) -> t.CallToolResult:
         """Return the result of a tool that a service has; it gets the arguments as they were checked."""
         service = self._services[tool]
         if isinstance(read, CreateAgent):
@@ -197,7 +241,7 @@ class OwnTools:
             self._admission.seconds(allowance),
             self._traceparent(self._trace(ctx)),
         )
-        return results.of_service(await peer.ask(self._client, service, call, _progress(ctx)), read, service)
+        return results.of_service(await peer.ask(self._client, service, call, progress), read, service)
 
     def _trace(self, ctx: Context) -> str:
         header = ctx.request.headers.get("traceparent", "") if ctx.request is not None else ""
