@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 the world is not as needed, 2 the input is wrong, 130 ende
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -38,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pallas_cli import runtime  # noqa: PLC0415 - who runs no fleet needs none of its modules
 
         return runtime.fleet(words, command_line.summary())
+    atexit.register(gc.freeze)  # a last look at all objects for cycles is a sixth of a short command
     options = command_line.parse(words)
     try:
         verb: Verb = importlib.import_module(command_line.MODULES[options.verb])

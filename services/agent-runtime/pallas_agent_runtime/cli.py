@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -53,6 +55,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
 def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool) -> int:
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
+    atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     if not watch:
         return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets))
     from pallas_agent_runtime.local.watching import follow  # noqa: PLC0415 - only where it is wanted

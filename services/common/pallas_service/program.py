@@ -6,6 +6,8 @@ Nothing is imported here before it is needed: `--help` and `--version` need hard
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +49,7 @@ def run(name: str, serve: Callable[[], int]) -> int:
 
     `serve` raises `Refused` for what the user wrote, `Failure` for the world.
     """
+    atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     # a stop that comes before it listens ends the process as quietly as one that comes after
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
