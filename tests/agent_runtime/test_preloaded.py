@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 READY = """
 import os, sys
 from pydantic import BaseModel
+from pallas_service import deferred_models
+deferred_models.defer()
 from pallas_agent_runtime import gc_tuning, preloaded
 
 def waiting(base=BaseModel):
@@ -24,6 +26,7 @@ def waiting(base=BaseModel):
 preloaded.warm()
 before = set(sys.modules)
 waited = waiting()
+assert len(waited) > 400, "only what is used is built"
 print(len(os.listdir("/proc/self/task")), len([fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2]) - 1)
 
 def ready():

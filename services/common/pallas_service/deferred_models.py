@@ -5,7 +5,7 @@ The packages of an agent define some 780 models, of which about 60 are built whe
 are imported. A model defined meanwhile is the same class with the same fields; its validator and serializer are made by
 whoever asks for them first, under pydantic's own lock.
 
-A process that is forked afterwards must not defer: each fork would build for itself what all could share.
+Before a process is forked, what its forks use is to be built: each would build for itself what all could share.
 """
 
 from __future__ import annotations

@@ -57,9 +57,6 @@ _LATER = (
     "fast_agent.tools.composite_filesystem_runtime",
     "fast_agent.tools.environment_filesystem_runtime",
     "fast_agent.tools.local_filesystem_runtime",
-    "fastmcp.server.context",
-    "fastmcp.server.server",
-    "fastmcp.server.sessions",
     "httpcore",
 )
 _NEED_A_MODEL = frozenset({"basic", "llm"})

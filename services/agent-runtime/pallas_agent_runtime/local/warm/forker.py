@@ -28,6 +28,7 @@ from pallas_agent_runtime.local.child import dies_with
 from pallas_agent_runtime.local.warm import proc_title
 from pallas_agent_runtime.local.warm.imports import Imports
 from pallas_contract import names
+from pallas_service import deferred_models
 
 MESSAGE = b"fork"
 GO = b"go"
@@ -161,4 +162,5 @@ def _settle(order: Order, imports: Imports) -> None:
 
 if __name__ == "__main__":
     gc_tuning.seldom()
+    deferred_models.defer()
     sys.exit(main(sys.argv[1]))
