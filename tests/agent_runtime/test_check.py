@@ -105,6 +105,7 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 HERE = {
+    "an import that nobody brings": "an image may have it; a process here has what is installed here",
     "a secret file that is not there": "containers may get it later; a process here does not start without it",
     "no model": "containers may get FAST_AGENT_MODEL where they are deployed; a process here has what is here",
 }

@@ -22,6 +22,7 @@ DECORATORS = frozenset(
 LOADERS = frozenset({"load_agents", "load_agents_from_url"})
 """Methods of `FastAgent` that add agents from cards."""
 _APPLICATION = "FastAgent"
+_MEND = "mend this line, or the one before it"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def parse(text: str, *, name: str, package: tuple[str, ...] = ()) -> Module:
         tree = ast.parse(text, filename=name)
     except SyntaxError as error:
         where = Where(name, error.lineno or 1, error.offset or 1)
-        raise Refused([Problem(where, f"is not Python: {error.msg}", code=Code.NOT_PYTHON)]) from None
+        raise Refused([Problem(where, f"is not Python: {error.msg}", _MEND, code=Code.NOT_PYTHON)]) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise Refused([Problem(Where(name), f"is not Python: {error}", code=Code.NOT_PYTHON)]) from None
     reader = _Reader(name, tree)

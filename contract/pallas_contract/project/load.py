@@ -14,7 +14,7 @@ from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused
-from pallas_contract.project import availability, code, dotenv_file, programs
+from pallas_contract.project import availability, code, dotenv_file, programs, variables
 from pallas_contract.validate import access_rules, config_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
 from pallas_contract.validate.code import files, rules, shell
@@ -94,6 +94,8 @@ def problems_of_code(
     """
     fleet, tree, folder = written.fleet, written.tree, written.folder
     in_dotenv = dotenv_file.keys(folder / names.DOTENV_FILE)
+    if processes:  # they read that of the folder they are started from too (seed 001)
+        in_dotenv |= dotenv_file.keys(Path.cwd() / names.DOTENV_FILE)
     surroundings = rules.Surroundings(
         config=written.readable,
         text_of=written.text_of,
@@ -101,10 +103,12 @@ def problems_of_code(
         variables=written.environ.keys() | in_dotenv,
         delivered=None if processes else in_dotenv,
         distributions=distributions,
+        is_installed=elsewhere if processes else None,
     )
     yield from files.missing(fleet, tree, folder, elsewhere or (lambda _: written.custom_image))
     yield from rules.problems(fleet, tree, surroundings)
     yield from dotenv_file.problems(folder / names.DOTENV_FILE)
+    yield from variables.unset(fleet, written.config, surroundings.variables)
     yield from shell.withheld(fleet, definitions)
     yield from programs.problems(fleet, written.config, definitions, folder)
     for path, certain in programs.scripts(fleet, written.config, definitions):

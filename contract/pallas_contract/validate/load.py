@@ -38,6 +38,12 @@ _BY_KEY = {
     "image": "the name of an image, or a mapping with `agent`, `registry` and `code`",
 }
 _REQUIRED = {"port": "add `port: 24201`, a free one", "name": "add `name: my-fleet`", "agents": "add `agents: {...}`"}
+_REMEDIES = {
+    "port": "choose a free one from 1024 to 65535, for example 24201",
+    "registry_port": "choose a free one from 1024 to 65535, for example 24200",
+    "card": "write the path as it is seen from the folder of agents.yaml: `agents/NAME.md`",
+}
+"""Remedies for values that cannot be, by their key."""
 _PRIVATE = frozenset({"otlp_endpoint", "url", "env", "secrets", "tokens", "access"})
 
 
@@ -109,6 +115,9 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
+    hint = hint or _REMEDIES.get(str(path[-1]) if path else "", "")
+    if path == ("agents",):
+        hint = hint or "write `agents: {scout: {module: agents.scout, port: 24201}}`"
     return tree.problem(*path, message=f"{_message(path, detail)}{_got(path, value)}", hint=hint, code=Code.WRONG_VALUE)
 
 

@@ -193,7 +193,6 @@ def _of_members(written: Written, delivery: _Delivery) -> list[Problem]:
         *misfits.registering(fleet, tree),
         *misfits.publishing(fleet, tree),
         *misfits.telemetry(fleet, tree),
-        *misfits.variables(config, folder, written.environ, fleet),
     ]
 
 

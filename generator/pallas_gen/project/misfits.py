@@ -9,12 +9,10 @@ from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.codes import Code
-from pallas_contract.fleet import providers
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Where
-from pallas_contract.project import dotenv_file
 from pallas_contract.validate.entry import publish_rules
 from pallas_gen.project import mounts
 from pallas_gen.project.needed import Needs
@@ -173,15 +171,3 @@ def publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
                 code=Code.REPLICAS_NOT_PUBLISHED,
             )
     yield from publish_rules.unreachable(fleet, tree)
-
-
-def variables(config: Config, folder: Path, environ: Mapping[str, str], fleet: ResolvedFleet) -> Iterator[Problem]:
-    """Yield a warning per variable of the secrets file that nothing sets."""
-    available = set(environ) | dotenv_file.keys(folder / names.DOTENV_FILE) | set(fleet.written.defaults.secrets)
-    available |= set(fleet.written.defaults.env)
-    available |= {key for agent in fleet.written.agents.values() for key in (*agent.secrets, *agent.env)}
-    defaulted = {provider.url_variable for provider in providers.CHECKED}
-    for variable, where in config.variables.items():
-        if variable not in available and variable not in defaulted:
-            hint = f"put {variable}=... into .env, or give a default: ${{{variable}:default}}"
-            yield Problem(where, f"${{{variable}}} is not set anywhere", hint, "warning", code=Code.VARIABLE_NOT_SET)

@@ -78,7 +78,7 @@ def test_an_application_that_is_made_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "rest"),
     [
-        ("def planner(:\n", "planner.py:1:13: is not Python: invalid syntax", ""),
+        ("def planner(:\n", "planner.py:1:13: is not Python: invalid syntax", "mend this line"),
         ("x = 1\n", "planner.py: has no FastAgent", 'define it: fast = FastAgent("name")'),
         (START, "planner.py:2:1: defines no agent", "decorate a function with @fast.agent(...)"),
         (
@@ -109,7 +109,9 @@ def test_modules_that_do_not(text: str, place: str, rest: str) -> None:
 
 def test_a_module_that_is_imported_is_read_too_and_reported_once() -> None:
     files = {"planner.py": f"import base\n{AGENT % ''}", "base.py": "def (\n", "weather.py": "import base\n"}
-    assert said(MODULE, files) == ["base.py:1:5: is not Python: invalid syntax"]
+    assert said(MODULE, files) == [
+        "base.py:1:5: is not Python: invalid syntax\n    mend this line, or the one before it"
+    ]
 
 
 def test_servers_of_an_imported_application_are_its_own() -> None:
@@ -119,7 +121,7 @@ def test_servers_of_an_imported_application_are_its_own() -> None:
 
 def test_a_service_is_python_too() -> None:
     assert said(MODULE, {"planner.py": AGENT % "", "weather.py": "def"}) == [
-        "weather.py:1:4: is not Python: invalid syntax"
+        "weather.py:1:4: is not Python: invalid syntax\n    mend this line, or the one before it"
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +37,8 @@ _BROUGHT_BY = {
     "yaml": "pyyaml",
 }
 """Modules whose packages are called otherwise."""
+_PATHS = frozenset({"path", "meta_path", "path_hooks", "addsitedir"})
+"""Attributes of `sys` and `site` by which a module has Python look elsewhere too."""
 _FASTMCP = "mcp.server.fastmcp"
 """A module of MCP's SDK 1, as most servers import it; the image has 2."""
 
@@ -64,6 +66,21 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
             message = f"imports `{top}`, which the agent image does not have"
             where = Where(module.name, node.lineno, node.col_offset + 1)
             yield Problem(where, message, naming(name), "warning", code=Code.MISSING_PACKAGE)
+
+
+def not_here(module: Module, text_of: TextOf, is_installed: Callable[[str], bool]) -> Iterator[Problem]:
+    """Yield an error per import that fails in this environment; of a module that changes where Python looks none."""
+    if any(isinstance(node, ast.Attribute) and node.attr in _PATHS for node in ast.walk(module.tree)):
+        return
+    for name, node in _unconditional(module.tree.body):
+        top = name.partition(".")[0]
+        known = top == "__main__" or top in sys.stdlib_module_names or _local(name, text_of)
+        if not known and not is_installed(top):
+            package = _BROUGHT_BY.get(top, top)
+            message = f"imports `{top}`, which is not installed here: it does not start"
+            hint = f"install the package that brings it (`pip install {package}`), or remove the import"
+            where = Where(module.name, node.lineno, node.col_offset + 1)
+            yield Problem(where, message, hint, code=Code.MISSING_PACKAGE)
 
 
 def is_absent(name: str, text_of: TextOf, distributions: Collection[str]) -> bool:

@@ -36,6 +36,8 @@ class Surroundings:
     distributions: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     """Packages that are installed into images, by the requirements file that an agent names, and by ``""`` for all that
     name none; None: the image is the user's own."""
+    is_installed: Callable[[str], bool] | None = None
+    """Whether a module is installed where agents are processes here; None where no process is meant."""
     checked: set[tuple[str, frozenset[str] | None]] = field(default_factory=set)
     """Paths of the files that were looked through for one agent, and need not be for the next with these packages."""
 
@@ -168,6 +170,8 @@ def _files(module: str, around: Surroundings, installed: frozenset[str] | None) 
         yield from _plain(path, around.text_of(path) or "")
         if installed is not None:
             yield from imports.problems(entry, around.text_of, installed)
+        elif around.is_installed is not None:
+            yield from imports.not_here(entry, around.text_of, around.is_installed)
 
 
 def script(path: str, around: Surroundings) -> Iterator[Problem]:

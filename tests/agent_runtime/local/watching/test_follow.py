@@ -163,7 +163,7 @@ async def test_two_that_change_places_get_the_ports_of_each_other(stand: Stand) 
             AGENTS.replace("clerk.md", "nobody.md"),
             "agents.clerk.card: there is no file agents/nobody.md",
         ),
-        ("agents/desk.py", f"{START}import pandas\n", "no module named pandas"),
+        ("agents/desk.py", f"{START}raise LookupError\n", "no module named pandas"),
         ("agents.yaml", AGENTS.replace("24202", "24299"), "clerk cannot listen on 127.0.0.1:24299"),
     ],
 )

@@ -22,10 +22,11 @@ services:
 START = "from fast_agent import FastAgent\nfast = FastAgent('x')\n@fast.agent(name='desk')\ndef desk(): ...\n"
 CONFIG = "default_model: passthrough\n"
 CARD = "---\ntype: agent\nname: clerk\n---\n"
+MAYBE = "try:\n    import maybe\nexcept ImportError:\n    maybe = None\n"
 FILES = {
     "agents.yaml": AGENTS,
     "agents/__init__.py": "",
-    "agents/desk.py": f"{START}from agents import words\nimport maybe\nFILES = 'table.csv', 'desk.log', 'desk.db'\n",
+    "agents/desk.py": f"{START}from agents import words\n{MAYBE}FILES = 'table.csv', 'desk.log', 'desk.db'\n",
     "agents/words.py": "",
     "agents/clerk.md": f"{CARD}{{{{file:prompts/clerk.txt}}}}\n",
     "prompts/clerk.txt": "be kind",

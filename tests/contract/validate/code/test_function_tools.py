@@ -88,4 +88,6 @@ def test_what_is_not_there(entry: str, folder: str, message: str, hint: str) -> 
 
 
 def test_a_file_that_is_not_python_is_a_problem_of_the_file() -> None:
-    assert problems("broken.py:add") == ["broken.py:1:5: is not Python: invalid syntax [PAL204]"]
+    assert problems("broken.py:add") == [
+        "broken.py:1:5: is not Python: invalid syntax [PAL204]\n    mend this line, or the one before it"
+    ]

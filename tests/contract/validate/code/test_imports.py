@@ -80,3 +80,20 @@ BROUGHT = [("import sklearn.svm", "scikit-learn"), ("from my_lib import x", "My.
 def test_a_declared_package_is_brought(text: str, package: str) -> None:
     assert len(said(text)) == 1
     assert said(text, package) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("import pandas\n", ["agents/scout.py:1:1: imports `pandas`, which is not installed here: it does not start"]),
+        ("import json, six\nfrom lib import tools\nimport agents.coded\nfrom . import coded\n", []),
+        ("try:\n    import pandas\nexcept ImportError: ...\n", []),
+        ("import sys\nsys.path.insert(0, 'vendored')\nimport pandas\n", []),
+        ("import __main__\n", []),
+    ],
+)
+def test_what_an_agent_that_is_a_process_here_cannot_import(text: str, places: list[str]) -> None:
+    parsed = module.parse(text, name="agents/scout.py", package=("agents",))
+    problems = list(imports.not_here(parsed, FILES.get, {"six"}.__contains__))
+    assert [without_codes(str(problem)).partition("\n")[0] for problem in problems] == places
+    assert all("`pip install pandas`" in problem.hint and problem.level == "error" for problem in problems)
