@@ -316,3 +316,20 @@ def test_nothing_is_coloured(make, run, monkeypatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     path = make(ONE.replace("port", "prt"))
     assert "\x1b" not in "".join(map(str, (*run("validate", str(path)), *run("--help"), *run("graph", str(path)))))
+
+
+@pytest.mark.parametrize(
+    ("images", "built"),
+    [("", True), ("image: {agent: 'mine:1', registry: 'theirs:2'}\n", False), ("image: {agent: 'mine:1'}\n", True)],
+)
+@pytest.mark.parametrize(("verb", "last"), [("compose", "docker compose"), ("helm", "helm upgrade")])
+def test_a_build_is_the_next_step_where_there_is_something_to_build(
+    make, run, verb: str, last: str, *, images: str, built: bool
+) -> None:
+    path = make(images + ONE)
+    code, out, _ = run(verb, "-f", str(path))
+    (step,) = (line for line in out.splitlines() if line.startswith("next: "))
+    assert code == 0
+    assert ("pallas-gen build" in step) is built
+    assert last in out
+    assert step.startswith("next: pallas-gen build" if built else f"next: {last}")

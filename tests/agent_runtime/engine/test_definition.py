@@ -16,7 +16,7 @@ from fast_agent.llm.provider_types import Provider
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml, settings
-from pallas_agent_runtime.engine import check_models, definition, load, register_model, resolve_model
+from pallas_agent_runtime.engine import check_files, check_models, definition, load, register_model, resolve_model
 from pallas_agent_runtime.engine.definition import said
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import Capabilities
@@ -173,6 +173,7 @@ def test_a_card_is_an_agent_without_python(toolkit: Any, tmp_path: Path) -> None
     [
         (None, "agents.jarvis.card: no such file: x.yaml"),
         ("type: nonsense\nname: x\n", "agents.jarvis.card: fast-agent refuses it: Unsupported agent type 'nonsense'"),
+        ("type: nonsense\nname: x\n", "\n    correct it in x.yaml"),
         ("type: [", "agents.jarvis.card: "),
     ],
 )
@@ -182,6 +183,61 @@ def test_a_card_that_is_of_no_use_is_refused(toolkit: Any, tmp_path: Path, card:
     with pytest.raises(Refused) as refused:
         load(own(tmp_path, card="x.yaml"))
     assert message in str(refused.value)
+
+
+TOOLS = {
+    "made_tools.py": "def add(a: int) -> int: ...\ndef star(*numbers): ...\n",
+    "broken.py": "import no_such_module_here\ndef add(): ...\n",
+    "raises.py": "def add(): ...\n1 / 0\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "message", "hint"),
+    [
+        ("gone.py:add", "there is no file gone.py, from which its tool `add` is loaded", "create it"),
+        ("made_tools.py:ad", "there is no function `ad` in made_tools.py", "did you mean `add`?"),
+        (
+            "made_tools.py:star",
+            "its tool `made_tools.py:star` cannot be loaded: ValueError: Functions with *args are not supported",
+            "correct it, or remove it from `function_tools`",
+        ),
+        (
+            "broken.py:add",
+            "its tool `broken.py:add` cannot be loaded: ModuleNotFoundError: No module named 'no_such_module_here' "
+            "(broken.py:1)",
+            "install the package that brings `no_such_module_here`, or remove the import",
+        ),
+        (
+            "raises.py:add",
+            "its tool `raises.py:add` cannot be loaded: ZeroDivisionError: division by zero (",
+            "correct",
+        ),
+    ],
+)
+def test_a_tool_that_cannot_be_loaded_is_refused_where_it_is_named(
+    toolkit: Any, tmp_path: Path, tool: str, message: str, hint: str
+) -> None:
+    toolkit.write_files(tmp_path, {**TOOLS, "x.md": f"---\nfunction_tools: ['{tool}']\n---\nYou help.\n"})
+    agent = own(tmp_path, card="x.md")
+    loaded = load(agent)
+    with pytest.raises(Refused) as refused:
+        check_files(loaded, agent)
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(f"x.md:2:18 function_tools.0: {message}")
+    assert problem.hint.startswith(hint)
+
+
+def test_tools_that_are_there_are_loaded_from_where_they_are(
+    toolkit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = f"{HEAD}def own(a: int) -> int: ...\n{AGENT.format('jarvis', [], False, 'jarvis')}"
+    code = code.replace("instruction=", "function_tools=[own, 'made_tools.py:add'], instruction=")
+    card = "---\nfunction_tools: ../made_tools.py:add\n---\nYou help.\n"
+    toolkit.write_files(tmp_path, {**TOOLS, "made_jarvis.py": code, "cards/x.md": card})
+    monkeypatch.chdir(tmp_path)  # as the agent does, before it is loaded
+    for agent in (own(tmp_path, card="cards/x.md"), own(tmp_path, module="made_jarvis")):
+        check_files(load(agent), agent)
 
 
 @pytest.mark.parametrize(("vision", "image"), [(True, True), (False, False)])

@@ -28,7 +28,7 @@ SYMBOLS = {
     "fast_agent.tools.elicitation": (
         "get_elicitation_fastmcp_tool run_elicitation_form set_elicitation_input_callback"
     ),
-    "fast_agent.tools.function_tool_loader": "load_function_tools",
+    "fast_agent.tools.function_tool_loader": "build_default_function_tool load_function_from_spec",
     "fast_agent.ui.console": "console error_console",
 }
 MEMBERS = {

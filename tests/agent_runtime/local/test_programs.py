@@ -150,6 +150,23 @@ def test_main_says_which_ports_are_busy_and_returns_1(project, capsys):
     assert "clients are told to call puck.example.com, but ports are published on 127.0.0.1 only" in problems
 
 
+def test_main_refuses_a_key_in_plain_text_unless_it_is_allowed(project, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:  # nothing starts in either case
+        (project / "agents.yaml").write_text(
+            f"name: demo\nagents: {{scout: {{card: scout.md, port: {server.getsockname()[1]}}}}}\n"
+        )
+        (project / "scout.md").write_text("---\ntype: agent\n---\nYou scout.\n")
+        config = "default_model: passthrough\nopenai: {api_key: sk-proj-a1B2c3D4e5F6g7H8}\n"
+        (project / "fastagent.config.yaml").write_text(config)
+        assert main(project / "agents.yaml") == 2
+        refused = capsys.readouterr().err
+        assert refused.startswith("fastagent.config.yaml:2:10 openai.api_key: a secret in plain text")
+        assert main(project / "agents.yaml", allow_plain_secrets=True) == 1
+    allowed = capsys.readouterr().err
+    assert allowed.startswith("warning: fastagent.config.yaml:2:10 openai.api_key: a secret in plain text")
+    assert "scout cannot listen" in allowed
+
+
 def test_main_says_which_code_is_not_there_and_returns_2(project, capsys):
     assert main(project / "agents.yaml") == 2
     said = capsys.readouterr().err

@@ -8,12 +8,13 @@ Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.p
 `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
 `resolve_model_reference`, the form of human input (`get_elicitation_fastmcp_tool`, `run_elicitation_form`,
 `set_elicitation_input_callback`), a configuration's `human_input` and `elicitation_handler`, the `console` and
-`error_console`, the loader of tools that are functions in files (`load_function_tools`), and `to_json` and `from_json`
-of messages; and fastmcp's `FunctionTool`, which fast-agent takes functions as. Nothing private; nothing patched but the
-constructor of `FastAgent`, while a module of the user is imported, the look-up and check of providers' keys (`patches`:
-`ProviderKeyManager` with `get_api_key` and `get_optional_api_key`, `validate_provider_keys_post_creation`), three
-methods of `MCPClientConnection`, to know for which turn a request to a server is made (`human_input`), and of the MCP
-SDK the function that starts a program, to hear its last words (`patches`).
+`error_console`, the loader of tools that are functions in files (`load_function_from_spec`,
+`build_default_function_tool`), and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which
+fast-agent takes functions as. Nothing private; nothing patched but the constructor of `FastAgent`, while a module of
+the user is imported, the look-up and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and
+`get_optional_api_key`, `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for
+which turn a request to a server is made (`human_input`), and of the MCP SDK the function that starts a program, to hear
+its last words (`patches`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

@@ -89,7 +89,9 @@ def load(settings: Settings) -> Loaded:
         app = _from_module(settings, agent.module) if agent.module else _from_card(settings, str(agent.card))
     except FastAgentError as error:
         message = f"fast-agent refuses it: {said(error)}"
-        raise Refused([settings.tree.problem(*keys, message=message, code=Code.FAST_AGENT_REFUSES)]) from None
+        hint = f"correct it in {agent.card or f'`{agent.module}`'}"
+        code = Code.FAST_AGENT_REFUSES
+        raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=code)]) from None
     tool_policy.one_tool_each((data["config"] for data in app.agents.values()), settings.subagents)
     return Loaded(app, _target(app, settings, keys))
 
@@ -150,7 +152,8 @@ def _from_card(settings: Settings, card: str) -> FastAgent:
             raise
         except Exception as error:  # a card may name Python code, and YAML may be broken in many ways
             message = f"{card} cannot be read: {user_code.reason(error)}"
-            raise Refused([settings.tree.problem(*keys, message=message, code=Code.NOT_A_CARD)]) from None
+            hint = "mend it; `pallas-gen validate` names its lines where it can"
+            raise Refused([settings.tree.problem(*keys, message=message, hint=hint, code=Code.NOT_A_CARD)]) from None
     return app
 
 

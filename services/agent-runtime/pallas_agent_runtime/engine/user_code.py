@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fast_agent.tools.function_tool_loader import load_function_tools
+from fast_agent.tools.function_tool_loader import build_default_function_tool, load_function_from_spec
 from pydantic import ValidationError
 
 from pallas_agent_runtime.config.settings import Settings
@@ -76,7 +76,7 @@ def check_files(settings: Settings, agents: Iterable[Mapping[str, Any]]) -> None
         folder = Path(data["source_path"]).parent if data.get("source_path") else None
         for entry in [written] if isinstance(written, str) else written:
             try:
-                load_function_tools([entry], folder)
+                _load_tool(entry, folder)
             except Exception as error:  # whatever the user's code raises
                 cause = error.__cause__ or error
                 tool = getattr(entry, "entrypoint", None) or getattr(entry, "__name__", None) or entry
@@ -86,6 +86,14 @@ def check_files(settings: Settings, agents: Iterable[Mapping[str, Any]]) -> None
                     hint = f"{_installing(cause.name or '', settings)}, or remove the import{_undelivered(settings)}"
                 problems.append(Problem(places.get(str(tool), key), message, hint, code=Code.CODE_FAILS))
     refuse_errors(problems)
+
+
+def _load_tool(entry: Any, folder: Path | None) -> None:
+    """Make a tool as fast-agent does of an entry of `function_tools`: a function, alone or named, or a file's."""
+    spec = entry if isinstance(entry, str) else getattr(entry, "entrypoint", None)
+    function = load_function_from_spec(spec, folder) if isinstance(spec, str) else getattr(entry, "function", entry)
+    if callable(function):
+        build_default_function_tool(function)
 
 
 def reason(error: BaseException) -> str:
