@@ -13,6 +13,7 @@ from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
 from pallas_contract.codes import Code
+from pallas_contract.fleet import source
 from pallas_contract.launch import run_files
 from pallas_contract.launch.run_files import RunFiles
 from pallas_contract.problems import Problem, Refused, Where
@@ -25,6 +26,7 @@ def run(options: Namespace) -> int:
     """Print the lines; returns the exit code.
 
     Raises:
+        Refused: nothing has run, and the fleet file is not there; or the member has printed nothing.
         Trouble: nothing runs, and nothing has.
     """
     if options.namespace:
@@ -35,6 +37,7 @@ def run(options: Namespace) -> int:
         return target.tool_lines(target.compose_command(running.compose, "logs", *words), running.compose.parent)
     files = run_files.of(options.file)
     if not files.log.is_file():
+        source.read(options.file)
         hint = "start it with `pallas up`, or name where it runs: -n NAMESPACE"
         raise Trouble(f"{options.file}: this fleet does not run here, and has not as processes\n    {hint}")
     for line in _chosen(lines(files, follow=options.follow), options.name, files.log):

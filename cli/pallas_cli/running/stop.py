@@ -13,6 +13,7 @@ from pathlib import Path
 from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
 from pallas_contract.codes import Code
+from pallas_contract.fleet import source
 from pallas_contract.launch import run_files
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -25,7 +26,7 @@ def run(options: Namespace) -> int:
     """End what runs; nothing that runs is no failure. Returns the exit code.
 
     Raises:
-        Refused: a release is to be stopped, which is Helm's to take away.
+        Refused: a release is to be stopped, which is Helm's to take away; or nothing runs, and no fleet file is there.
         Trouble: it does not end.
     """
     if options.namespace:
@@ -42,6 +43,7 @@ def run(options: Namespace) -> int:
         )
     running = target.find(options.file)
     if running is None:
+        source.read(options.file)
         sys.stdout.write(f"{options.file}: this fleet does not run here\n")
         return 0
     if running.compose:

@@ -118,6 +118,29 @@ def test_every_port_in_use_is_a_problem_that_names_who_has_it(at, tree: Source, 
     sockets.reserve("127.0.0.1", third).close()
 
 
+@pytest.mark.parametrize(
+    ("holders", "hint"),
+    [
+        (
+            [Listener(12, "python3", "ab/research", "/x/y z/agents.yaml")],
+            "`pallas stop -f '/x/y z/agents.yaml'` ends that",
+        ),
+        ([Listener(12, "python3", "", "/x/agents.yaml")], "stop it, or change the port"),
+        ([Listener(12, "a", "ab/one", "/x/agents.yaml"), Listener(13, "b")], "stop it, or change the port"),
+    ],
+    ids=["a fleet", "an agent alone", "a fleet and another"],
+)
+def test_a_fleet_that_has_the_port_is_ended_whole(
+    at, tree: Source, ports: list[int], holders: list[Listener], hint: str
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", ports[0])),
+        held([at("research", ports[0])], tree, lambda _: holders) as had,
+    ):
+        (problem,) = had[1]
+    assert hint in problem.hint
+
+
 def test_a_port_in_use_is_a_problem_unless_the_fleet_itself_has_it(at, tree: Source, ports: list[int]) -> None:
     first, second, third = ports
     members = [at("research", first), at("tech", second), at("registry", third, "registry")]

@@ -49,6 +49,9 @@ def test_a_member_that_has_printed_nothing(log: Path, capsys: pytest.CaptureFixt
 
 def test_no_run_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
+    assert command.main(["logs"]) == 2
+    assert without_codes(capsys.readouterr().err).startswith("agents.yaml: no such file\n")
+    (tmp_path / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
     assert command.main(["logs"]) == 1
     assert "this fleet does not run here, and has not as processes\n    start it" in capsys.readouterr().err
 
@@ -82,6 +85,7 @@ def test_a_run_that_has_ended_needs_no_docker(
     log: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (log.parents[2] / "compose.yaml").write_text("")
+    (log.parents[2] / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
     monkeypatch.setenv("CODE", "1")
     assert command.main(["logs", "tech_research"]) == 0
     printed = capsys.readouterr()

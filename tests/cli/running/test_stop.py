@@ -56,6 +56,7 @@ def test_somebody_elses_is_theirs_to_stop(held: tuple[Path, ExitStack], monkeypa
 
 
 def test_nothing_that_runs_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
     assert command.main(["stop", "-f", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'agents.yaml'}: this fleet does not run here\n"
 
@@ -69,3 +70,8 @@ def test_containers_are_stopped_by_compose(tmp_path: Path, calls: Calls) -> None
 def test_a_release_is_helms_to_take_away(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["stop", "-n", "demo"]) == 2
     assert "    take it away: helm uninstall RELEASE --namespace demo\n" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_fleet_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["stop", "-f", str(tmp_path)]) == 2
+    assert "agents.yaml: no such file" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -137,4 +138,7 @@ def _hint(port: int, holders: Sequence[Listener]) -> str:
         return f"stop what has it (`ss -ltnp sport = :{port}`; or a `pallas` that is starting), or change the port"
     if any(not holder.pid for holder in holders):
         return f"stop it (`sudo ss -ltnp sport = :{port}`; where it is a container, {container}), or change the port"
+    fleets = {holder.fleet if holder.member else "" for holder in holders}
+    if len(fleets) == 1 and all(fleets):
+        return f"a fleet that runs has it, `pallas stop -f {shlex.quote(*fleets)}` ends that: do so, or change the port"
     return "stop it, or change the port"
