@@ -52,7 +52,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.slow
 def test_a_fleet_that_can_start_and_all_that_cannot_in_one_run(project: Path) -> None:
     assert run() == (0, "agents.yaml: 2 agents can start\n", "")
-    (project / "agents" / "jarvis.py").write_text(f"{GOOD}import no_such_module\n")
+    (project / "agents" / "jarvis.py").write_text(f"{GOOD}__import__('no_such_module')\n")
     (project / "other.md").write_text("---\nsevers: [x]\n---\nHello\n")
     code, out, err = run()
     assert (code, out) == (2, "")

@@ -112,7 +112,7 @@ def test_a_file_for_conversations_that_cannot_be_used_is_one_line_and_code_2(age
     assert started.running["jarvis"].wait(90) == 2
     said = started.log("jarvis").read_text()
     path = started.folder / "no/such/kept.db"
-    assert said == f"$PALLAS_CONVERSATIONS: {path}: no such file or directory\n"
+    assert said == f"$PALLAS_CONVERSATIONS: {path}: no such file or directory [PAL011]\n"
 
 
 def test_a_dead_server_of_its_own_does_not_stop_the_start(agent: Callable[..., Any], toolkit: Any) -> None:

@@ -33,7 +33,7 @@ def test_what_runs_no_code_of_the_users_is_not_searched_for_cycles(
     ends: list[object] = []
     monkeypatch.setattr(atexit, "register", ends.append)
     monkeypatch.setattr("sys.argv", ["pallas-gen", "--version"])
-    monkeypatch.setattr(supervisor, "main", lambda _: 0)
+    monkeypatch.setattr(supervisor, "main", lambda *_, **__: 0)
     monkeypatch.setattr(runtime, "_agent", lambda *_: 0)
     with suppress(SystemExit):
         run()

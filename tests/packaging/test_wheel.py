@@ -179,4 +179,4 @@ def test_every_command_answers_and_names_the_extra_it_lacks(
     for line in {"pallas", "pallas --agent a", "pallas-registry"} - set(LACKING[extra]):
         command, *options = line.split()
         done = end(folder / command, *options, cwd=tmp_path)
-        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agents.yaml: no such file"), done.stderr
+        assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agents.yaml: no such file [PAL001]"), done.stderr

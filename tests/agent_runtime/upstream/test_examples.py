@@ -200,6 +200,6 @@ def test_cards_whose_shared_files_are_missing_are_refused(toolkit: Any, warm_par
         agents.start("mcp_expert")
         assert agents.running["mcp_expert"].wait() == 2
         log = agents.log("mcp_expert").read_text()
-    assert "agents.mcp_expert.card: fast-agent cannot start it: Instruction file not found" in log
-    assert f"Missing: {project}/.fast-agent/shared/shell-instructions.md" in log
+    missing = "there is no file .fast-agent/shared/shell-instructions.md, which its instruction includes"
+    assert f"agent-cards/mcp-expert.md:33:1: {missing}: the agent does not start" in log
     assert "Traceback" not in log
