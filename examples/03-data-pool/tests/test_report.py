@@ -27,8 +27,13 @@ def call_gateway(fleet, tool, **arguments):
     return reply.raise_for_status().json()
 
 
+def result_of(answer):
+    assert "result" in answer, f"the gateway answers with an error: {answer}"
+    return answer["result"]
+
+
 def test_the_gateway_leads_to_the_orchestrator_alone(fleet):
-    answer = call_gateway(fleet, "ask_agent", agent_uri="orchestrator", tenant_id="desk", prompt="acme")["result"]
+    answer = result_of(call_gateway(fleet, "ask_agent", agent_uri="orchestrator", tenant_id="desk", prompt="acme"))
     assert answer["structuredContent"]["status"] == "success"
     assert answer["structuredContent"]["response"]["figures"]["result"] == {"trend": 0.15, "range": 8.0}
     hidden = call_gateway(fleet, "ask_agent", agent_uri="market_data", tenant_id="desk", prompt="acme")
@@ -36,7 +41,7 @@ def test_the_gateway_leads_to_the_orchestrator_alone(fleet):
 
 
 def test_the_gateway_searches_what_the_newswire_has(fleet):
-    answer = call_gateway(fleet, "search_knowledge_base", query="ACME", tenant_id="desk", limit=1)["result"]
+    answer = result_of(call_gateway(fleet, "search_knowledge_base", query="ACME", tenant_id="desk", limit=1))
     assert answer["structuredContent"]["count"] == 1
     assert answer["structuredContent"]["results"][0]["content"] == "ACME opens a second data centre"
     stranger = call_gateway(fleet, "search_knowledge_base", query="ACME", tenant_id="nobody")
