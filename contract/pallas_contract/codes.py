@@ -162,6 +162,7 @@ class Code(StrEnum):
     UNREADABLE_INPUT = "PAL712"
     NO_TOKEN = "PAL713"
     LINK_TO_FLEET_FILE = "PAL714"
+    NO_SUCH_REVISION = "PAL715"
 
     # a fleet that starts or runs
     PORT_TAKEN = "PAL801"

@@ -19,6 +19,7 @@ import typer
 from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
 from pallas_gen.commands.build import add_build
+from pallas_gen.commands.diff import add_diff
 from pallas_gen.commands.lock import add_lock
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import (
@@ -59,6 +60,7 @@ _BY_NAME = {target.name: target for target in TARGETS}
 add_commands(app, TARGETS)
 add_build(app)
 add_lock(app)
+add_diff(app)
 
 
 @command(app, "validate", "pallas-gen validate desk --format sarif")

@@ -81,6 +81,7 @@ VERBS = {
     "verify -o out --target image": "Dockerfile.fleet is as pallas-gen writes it\n",
     "explain network": "everything else is refused\n",
     "graph": "└── research\n",
+    "diff fleet": "no difference\n",
 }
 
 

@@ -1,0 +1,1 @@
+"""Two fleets side by side: what changes, for whom, and whether they have to do something about it."""

@@ -1,0 +1,55 @@
+"""A side is read from a file, a folder, a revision of git; what cannot be is named with what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pallas_contract.problems import Refused
+from pallas_gen.comparison import side
+
+TEXT = "name: x\nagents: {a: {card: a.md, port: 8101}}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A fleet file in a folder of a repository, edited since it was committed."""
+    path = tmp_path / "desk" / "agents.yaml"
+    path.parent.mkdir()
+    path.write_text(TEXT)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+    path.write_text(TEXT.replace("name: x", "name: y"))
+    return path
+
+
+def test_a_file_a_folder_and_a_revision(file: Path) -> None:
+    assert side.fleet(str(file), file).name == side.fleet(str(file.parent), file).name == "y"
+    assert side.fleet("git:main", file).name == side.fleet("git:HEAD", file).name == "x"
+
+
+@pytest.mark.parametrize("revision", ["", "--output=x", "nonsense", "HEAD~1"])
+def test_a_revision_that_there_is_not_is_refused(revision: str, file: Path) -> None:
+    with pytest.raises(Refused, match=r"PAL715"):
+        side.fleet(f"git:{revision}", file)
+
+
+def test_a_file_that_the_revision_has_not_is_refused(file: Path) -> None:
+    with pytest.raises(Refused, match=r"git:main: cannot be read: path .* \[PAL715\]\n    name a commit"):
+        side.fleet("git:main", file.parent / "other.yaml")
+
+
+def test_without_git_it_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(file.parent))
+    with pytest.raises(Refused, match="git is not here"):
+        side.fleet("git:main", file)
+
+
+def test_nobody_at_a_url_is_told(file: Path) -> None:
+    assert side.is_registry("http://127.0.0.1:1")
+    assert not side.is_registry(str(file))
+    with pytest.raises(side.NoRegistry, match=r"no registry answers at http://127.0.0.1:1: connection refused"):
+        side.document("http://127.0.0.1:1")
