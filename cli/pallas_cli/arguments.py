@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_contract import names
+from pallas_service.argument_parser import ArgumentParser
 
 MODULES: Mapping[str, str] = {
     "init": "pallas_cli.project.init",
@@ -28,7 +29,7 @@ _RAW = argparse.RawDescriptionHelpFormatter
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs; what it parses has the verb's name as `verb`."""
-    top = argparse.ArgumentParser(prog="pallas", description="Make, run, ask and look after a fleet of MCP agents.")
+    top = ArgumentParser(prog="pallas", description="Make, run, ask and look after a fleet of MCP agents.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_init(verbs)
     _add_add(verbs)

@@ -17,18 +17,20 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen.console import read_plan
 from tests.generator import test_mistakes as newcomers
+from tests.ports import free_ports
 from tests.problem_lines import without_codes
 
 INVALID = sorted(path.parent for path in (Path(__file__).parents[1] / "invalid").glob("*/agents.yaml"))
 MISTAKES = [case for case in newcomers.CASES if "command" not in case]
 START = 'from fast_agent import FastAgent\nfast = FastAgent("demo")\n'
 GOOD = f'{START}@fast.agent(name="jarvis")\nasync def jarvis() -> None: ...\n'
-FLEET = """\
+REGISTRY, JARVIS, OTHER = free_ports(3)
+FLEET = f"""\
 name: demo
-registry_port: 8200
+registry_port: {REGISTRY}
 agents:
-  jarvis: {module: agents.jarvis, port: 8201}
-  other: {card: other.md, port: 8202}
+  jarvis: {{module: agents.jarvis, port: {JARVIS}}}
+  other: {{card: other.md, port: {OTHER}}}
 """
 
 
@@ -182,9 +184,9 @@ def test_a_port_of_somebody_else_ends_it_as_it_would_end_the_start(
 
 
 def test_a_file_that_is_refused_ends_it_before_any_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "agents.yaml").write_text(FLEET.replace("8202", "8201").replace("other.md", "none.md"))
+    (project / "agents.yaml").write_text(FLEET.replace(str(OTHER), str(JARVIS)).replace("other.md", "none.md"))
     assert check.fleet(Path("agents.yaml"), {}) == 2
-    assert "port 8201 is already used" in capsys.readouterr().err
+    assert f"port {JARVIS} is already used" in capsys.readouterr().err
 
 
 def member(*command: str) -> Member:
@@ -211,11 +213,11 @@ def test_the_problems_of_several_agents_are_told_apart() -> None:
 
 
 def test_of_one_agent_it_prints_in_the_same_form(project: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(path: Path, name: str) -> list[object]:
+    def refused(path: Path, name: str, *, allow_plain_secrets: bool) -> list[object]:
         raise Refused([])
 
     monkeypatch.setattr(check, "agent", refused)
     assert cli.main(["--check", "--agent", "jarvis"]) == 2
-    monkeypatch.setattr(check, "agent", lambda path, name: [])
+    monkeypatch.setattr(check, "agent", lambda path, name, *, allow_plain_secrets: [])
     assert cli.main(["--check", "--agent", "jarvis"]) == 0
     assert capsys.readouterr().out == "agents.yaml: jarvis can start\n"

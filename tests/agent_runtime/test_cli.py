@@ -196,6 +196,41 @@ def test_without_an_agent_the_fleet_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen == [Path("x.yaml")]
 
 
+@pytest.mark.parametrize("options", [[], ["--check"]], ids=["serve", "check"])
+def test_an_agent_by_hand_refuses_a_secret_in_plain_text(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "run", lambda _: None)
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / "fastagent.config.yaml").write_text("openai: {api_key: sk-canary-1234}\n")
+    assert cli.main([*options, "--agent", "jarvis"]) == 2
+    refusal = without_codes(capsys.readouterr().err)
+    assert refusal.startswith("fastagent.config.yaml:1:10 openai.api_key: a secret in plain text, which ")
+    assert "canary" not in refusal
+
+
+@pytest.mark.parametrize(
+    ("options", "placement", "warned"),
+    [(["--allow-plain-secrets"], "", True), ([], "local", False), ([], "container", False)],
+    ids=["allowed", "of pallas", "in a container"],
+)
+def test_a_secret_in_plain_text_is_allowed_by_hand_or_by_what_started_the_fleet(
+    options: list[str],
+    placement: str,
+    warned: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serve, "run", lambda _: None)
+    if placement:
+        monkeypatch.setenv("PALLAS_PLACEMENT", placement)
+    (tmp_path / "agents.yaml").write_text(FLEET)
+    (tmp_path / "fastagent.config.yaml").write_text("openai: {api_key: sk-canary-1234}\n")
+    assert cli.main([*options, "--agent", "jarvis"]) == 0
+    assert ("a secret in plain text" in capsys.readouterr().err) is warned
+
+
 def test_a_stop_before_the_agent_listens_is_a_clean_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "agents.yaml").write_text(FLEET)
     monkeypatch.setattr(serve, "run", lambda _: signal.raise_signal(signal.SIGTERM))

@@ -80,6 +80,6 @@ def test_what_servers_that_do_not_start_may_not_show(tmp_path: Path) -> None:
     server = "{command: notes, args: [x], env: {PASSWORD: '${SALT:pepper}', LEVEL: debug}}"
     (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {{notes: {server}}}}}\n")
     (tmp_path / "fastagent.secrets.yaml").write_text("db: {url: '${DSN}'}\n")
-    reasons = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets").reasons
+    reasons = prepare(tmp_path / "agents.yaml", "scout", {}, tmp_path / "secrets", allow_plain_secrets=True).reasons
     assert reasons.secrets == {"of the fleet file", "of the secrets file", "by its name", "pepper"}
     assert (reasons.secretive, reasons.command_line("notes")) == (False, "notes x")

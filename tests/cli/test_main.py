@@ -23,9 +23,21 @@ def test_what_begins_with_no_verb_is_the_runtimes(words: list[str], monkeypatch:
 
 def test_a_verb_that_is_none_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        command.main(["strat"])
+        command.main(["frobnicate"])
     assert ended.value.code == 2
-    assert "invalid choice: 'strat'" in capsys.readouterr().err
+    assert "invalid choice: 'frobnicate' (choose from init, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"), [(["statsu"], "status"), (["add", "agnet"], "agent"), (["--chek"], "--check")]
+)
+def test_a_mistyped_verb_is_answered_with_the_nearest(
+    words: list[str], nearest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert f"did you mean `{nearest}`?" in capsys.readouterr().err
 
 
 def test_help_names_the_verbs_and_the_fleet(

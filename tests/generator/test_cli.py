@@ -333,3 +333,9 @@ def test_a_build_is_the_next_step_where_there_is_something_to_build(
     assert ("pallas-gen build" in step) is built
     assert last in out
     assert step.startswith("next: pallas-gen build" if built else f"next: {last}")
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(run) -> None:
+    for words, nearest in ((["compsoe"], "compose"), (["explain", "netwrok"], "network")):
+        code, _, err = run(*words)
+        assert (code, f"Did you mean '{nearest}'?" in err) == (2, True)

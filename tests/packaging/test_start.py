@@ -72,6 +72,7 @@ PROGRAMS = frozenset(
         "pallas_contract.names",
         "pallas_contract.problems",
         "pallas_service",
+        "pallas_service.argument_parser",
         "pallas_service.extras",
     }
 )

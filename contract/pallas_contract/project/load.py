@@ -60,8 +60,7 @@ def read(
     tree = source.read(path)
     readable, problems = _config(folder)
     config = readable or Config()
-    plain = [*plain_secrets.in_fleet(tree), *(plain_secrets.in_config(config.tree) if config.tree else ())]
-    problems += [plain_secrets.allowed(problem) for problem in plain] if allow_plain_secrets else plain
+    problems += plain_secrets.problems(tree, config.tree, allow=allow_plain_secrets)
     try:
         fleet, warnings = validate_load.check(tree, config.servers)
     except Refused as refused:

@@ -21,6 +21,12 @@ _MESSAGE = "a secret in plain text, which generated files and images would hold"
 _COMMAND_LINES = frozenset({"args", "command", "entrypoint", "target"})
 
 
+def problems(fleet: Source, config: Source | None, *, allow: bool) -> list[Problem]:
+    """Return a problem per literal secret in agents.yaml and fast-agent's configuration; with `allow` a warning."""
+    literals = [*in_fleet(fleet), *(in_config(config) if config else ())]
+    return [_allowed(problem) for problem in literals] if allow else literals
+
+
 def in_fleet(tree: Source) -> Iterator[Problem]:
     """Yield a problem per literal secret in agents.yaml."""
     for path in _places(tree.data, ()):
@@ -42,7 +48,7 @@ def in_config(tree: Source) -> Iterator[Problem]:
         yield _problem(tree, path, hint)
 
 
-def allowed(problem: Problem) -> Problem:
+def _allowed(problem: Problem) -> Problem:
     """Return the warning that stands for an error of this module under `ALLOW`."""
     return replace(
         problem, hint=f"`{ALLOW}` lets it through: keep the files that are written to yourself", level="warning"

@@ -56,7 +56,7 @@ class _Delivery:
     present: tuple[str, ...]
     """The fleet file and the configuration."""
     definitions: Mapping[str, Definitions]
-    skill_folders: Mapping[str, frozenset[str]]
+    skill_folders: Mapping[str, Mapping[str, Where]]
     needs: Mapping[str, Needs]
 
     @property
@@ -143,7 +143,7 @@ def _delivery(written: Written) -> _Delivery:
     secret_locations = _secret_locations(fleet, written.tree)
     secrets = mounts.inside(folder, [*shared, *secret_locations])
     definitions = code.definitions(fleet, written.text_of)
-    skill_folders = {name: skills.of_agent(agent, config, definitions[name]) for name, agent in fleet.agents.items()}
+    skill_folders = {name: skills.of_agent(name, written, definitions[name]) for name in fleet.agents}
     present = tuple(file for file in (written.name, *fastagent_files.CONFIG) if (folder / file).is_file())
     files_of_project = needed.ProjectFiles(folder, frozenset({*secrets.values(), *present}), written.text_of)
     needs = {
@@ -189,7 +189,9 @@ def _of_members(written: Written, delivery: _Delivery) -> list[Problem]:
     return [
         *misfits.servers(fleet, config),
         *(() if written.custom_image else stdio_servers.missing(config.commands, folder)),
-        *skills.problems(fleet, config, folder, frozenset().union(*delivery.skill_folders.values())),
+        *skills.problems(
+            fleet, folder, dict(entry for named in delivery.skill_folders.values() for entry in named.items())
+        ),
         *misfits.registering(fleet, tree),
         *misfits.publishing(fleet, tree),
         *misfits.telemetry(fleet, tree),

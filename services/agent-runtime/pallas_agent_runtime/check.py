@@ -67,13 +67,16 @@ class Result:
     problems: Sequence[Problem] = ()
 
 
-def agent(path: Path, name: str) -> list[Problem]:
+def agent(path: Path, name: str, *, allow_plain_secrets: bool = False) -> list[Problem]:
     """Load agent `name` of the fleet file at `path` as it would be served; return its warnings.
+
+    `allow_plain_secrets` is as in `prepare.prepare`.
 
     Raises:
         Refused: with every problem of the first stage that found any.
     """
-    prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    secrets = Path(names.SECRETS_DIR)
+    prepared = prepare.prepare(path, name, os.environ, secrets, allow_plain_secrets=allow_plain_secrets)
     os.chdir(prepared.settings.project)  # relative paths of fast-agent's files start there
     with serve.home(prepared.config.data):
         from pallas_agent_runtime import engine as fast  # noqa: PLC0415 - reads the home

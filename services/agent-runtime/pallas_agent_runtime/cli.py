@@ -15,6 +15,7 @@ from pathlib import Path
 from pallas_contract import __version__, names
 from pallas_contract.problems import Problem, Refused
 from pallas_service import extras
+from pallas_service.argument_parser import ArgumentParser
 
 EXIT_WORLD = 1
 EXIT_INPUT = 2
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
         if options.check:
             return _check(path, options)
         if options.agent is not None:
-            return _agent(path, options.agent, settle)
+            return _agent(path, options, settle)
         return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets)
     except Refused as refused:
         _report(refused.problems, path, options)
@@ -64,7 +65,7 @@ def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool) -> int:
     return int(supervisor.main(path, following, allow_plain_secrets=allow_plain_secrets))
 
 
-def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
+def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from pallas_service import deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
@@ -75,9 +76,15 @@ def _agent(path: Path, name: str, settle: Callable[[], None]) -> int:
     from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it
     from pallas_service.http import sockets  # noqa: PLC0415 - `pallas --help` needs none of it
 
-    prepared = prepare.prepare(path, name, os.environ, Path(names.SECRETS_DIR))
+    prepared = prepare.prepare(
+        path,
+        options.agent,
+        os.environ,
+        Path(names.SECRETS_DIR),
+        allow_plain_secrets=options.allow_plain_secrets,
+    )
     settle()
-    log_levels.configure(prepared.settings.fleet.name, name, os.environ.get(names.ENV_LOG_FORMAT, "json"))
+    log_levels.configure(prepared.settings.fleet.name, options.agent, os.environ.get(names.ENV_LOG_FORMAT, "json"))
     _print(prepared.warnings)
     for note in prepared.config.notes:
         structlog.get_logger(__name__).warning("configuration", note=note)
@@ -95,7 +102,7 @@ def _check(path: Path, options: argparse.Namespace) -> int:
     if options.agent is None:
         told = check.Told(options.form, quiet=options.quiet, verbose=options.verbose)
         return check.fleet(path, os.environ, allow_plain_secrets=options.allow_plain_secrets, told=told)
-    _report(check.agent(path, options.agent), path, options)
+    _report(check.agent(path, options.agent, allow_plain_secrets=options.allow_plain_secrets), path, options)
     if options.form == "text" and not options.quiet:
         sys.stdout.write(f"{path}: {options.agent} can start\n")
     return 0
@@ -140,7 +147,7 @@ def _fleet_line(path: Path) -> str | None:
 
 def parser(verbs: str = "") -> argparse.ArgumentParser:
     """Return the parser of the options; `verbs` are lines that `--help` shows after them."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog="pallas",
         usage="pallas [VERB] [options]" if verbs else None,
         description="Run a fleet of fast-agent MCP agents, or one of them.",

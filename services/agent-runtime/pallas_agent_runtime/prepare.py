@@ -18,7 +18,7 @@ from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials, secret_files
 from pallas_contract.probe.probe import Target
 from pallas_contract.problems import Problem, refuse_errors
-from pallas_contract.validate import access_rules, load, secret_shapes
+from pallas_contract.validate import access_rules, load, plain_secrets, secret_shapes
 from pallas_service import secret_text
 from pallas_service.access import token_files
 
@@ -50,8 +50,18 @@ class Prepared:
     """Caller -> the static token that is accepted from it."""
 
 
-def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: Path) -> Prepared:
+def prepare(
+    path: Path,
+    name: str,
+    environ: MutableMapping[str, str],
+    secrets: Path,
+    *,
+    allow_plain_secrets: bool = False,
+) -> Prepared:
     """Read, check and merge what the project says about agent `name`; `environ` receives its secrets and `.env`.
+
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text. They are of an agent that is started
+    by hand: where it is a member of a fleet, what started that has told.
 
     Raises:
         Refused: with every problem of the first stage that found any.
@@ -59,11 +69,14 @@ def prepare(path: Path, name: str, environ: MutableMapping[str, str], secrets: P
     fleet, tree, warnings = load.load(path)
     settings.check_name(fleet, tree, name)
     project = path.resolve().parent
+    by_hand = names.ENV_PLACEMENT not in environ
     cwd = None if environ.get(names.ENV_PLACEMENT) == "container" else Path.cwd()
     environment.fill(fleet, tree, name, project=project, environ=environ, secrets=secrets, cwd=cwd)
     config_tree = _tree(fastagent_files.config(project))
     secrets_tree = _tree(fastagent_files.secrets(secrets, project))
     declared, problems = fastagent.load(project, secrets)
+    if by_hand:
+        problems += plain_secrets.problems(tree, config_tree, allow=allow_plain_secrets)
     warnings += refuse_errors([*problems, *access_rules.not_called(fleet, name, declared, tree)])
     resolved = settings.resolve(fleet, tree, name, project, environ=environ)
     built = fastagent_yaml.build(

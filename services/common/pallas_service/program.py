@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
+from pallas_service.argument_parser import ArgumentParser
 
 
 class Failure(Exception):
@@ -26,7 +27,7 @@ def parse(name: str, arguments: Sequence[str], *, description: str, epilog: str)
     Raises:
         SystemExit: `--help` or `--version` (0), or an argument that there is not (2).
     """
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     default = f"${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"

@@ -51,8 +51,11 @@ def test_a_reference_by_file_is_no_secret() -> None:
 
 
 def test_one_that_is_allowed_is_a_warning_that_names_the_option() -> None:
-    (problem,) = plain_secrets.in_config(source.parse("openai: {api_key: hunter22}", name="x"))
-    allowed = plain_secrets.allowed(problem)
+    fleet = source.parse("name: x", name="agents.yaml")
+    config = source.parse("openai: {api_key: hunter22}", name="x")
+    (problem,) = plain_secrets.problems(fleet, config, allow=False)
+    (allowed,) = plain_secrets.problems(fleet, config, allow=True)
+    assert problem.level == "error"
     assert (allowed.level, allowed.where, allowed.message) == ("warning", problem.where, problem.message)
     assert "--allow-plain-secrets" in allowed.hint
 

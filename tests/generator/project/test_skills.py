@@ -58,10 +58,25 @@ def test_one_that_nobody_names_is_told_unless_that_is_meant(folder: Path, run) -
     assert run("validate", "-f", str(path))[2] == ""
 
 
-def test_one_outside_of_the_project_is_told(folder: Path, run) -> None:
-    (folder / "fastagent.config.yaml").write_text("skills: {directories: [/usr/share/skills]}\n")
-    err = run("validate", "-f", str(folder / "agents.yaml"))[2]
-    assert "fastagent.config.yaml skills: /usr/share/skills is outside: no container gets it\n" in err
+@pytest.mark.parametrize(
+    ("config", "agent", "position"),
+    [
+        ("skills: {directories: [/usr/share/skills]}\n", {}, "fastagent.config.yaml:1:24 skills.directories.0"),
+        ("", {"scout.py": CODE % "['/usr/share/skills']"}, "agents/scout.py:3:20"),
+        ("", {"scout.md": "---\nskills: /usr/share/skills\n---\nHello\n"}, "agents/scout.md:2:1 skills"),
+    ],
+    ids=["configuration", "module", "card"],
+)
+def test_one_outside_of_the_project_is_told_where_it_is_named(
+    folder: Path, run, config: str, agent: dict[str, str], position: str
+) -> None:
+    (folder / "fastagent.config.yaml").write_text(config)
+    for name, text in agent.items():
+        (folder / "agents" / name).write_text(text)
+    if "scout.md" in agent:
+        (folder / "agents.yaml").write_text("name: x\nagents:\n  scout: {card: agents/scout.md, port: 8101}\n")
+    err = run("compose", "-f", str(folder / "agents.yaml"), "--stdout")[2]
+    assert f"warning: {position}: /usr/share/skills is outside: no container gets it\n" in err
 
 
 def test_a_secret_in_one_is_refused(folder: Path, run) -> None:

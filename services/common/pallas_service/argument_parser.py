@@ -1,0 +1,51 @@
+"""argparse with a suggestion for a mistyped verb or option, which Python 3.13 does not make by itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser that names the nearest verb or option where one is unknown; its verbs have such parsers too."""
+
+    # typeshed gives parse_args overloads for namespaces of other types, which nobody here uses
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Return the options.
+
+        Raises:
+            SystemExit: what is wrong was printed, with code 2.
+        """
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._of_verb(options)._refuse(unknown)
+        return options
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is not None and value not in choices and (nearest := _nearest(str(value), map(str, choices))):
+            raise argparse.ArgumentError(action, f"there is no `{value}`: did you mean `{nearest}`?")
+        super()._check_value(action, value)
+
+    def _of_verb(self, options: argparse.Namespace) -> ArgumentParser:
+        """Return the parser of the verb that was chosen, or of the verb's own; this one where there are no verbs."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and (verb := getattr(options, action.dest, None)):
+                chosen: ArgumentParser = action.choices[verb]
+                return chosen._of_verb(options)
+        return self
+
+    def _refuse(self, unknown: Collection[str]) -> None:
+        options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        nearest = _nearest(options[0], self._option_string_actions) if options else ""
+        hint = f": did you mean `{nearest}`?" if nearest else ""
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
+def _nearest(word: str, words: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - no command that is right needs it
+
+    return next(iter(get_close_matches(word, list(words), n=1)), "")
