@@ -20,7 +20,7 @@ from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
-from pallas_gateway.own.peer import Peer
+from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants

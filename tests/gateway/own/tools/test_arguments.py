@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from pallas_gateway.own.arguments import MODELS, AskAgent, SearchKnowledgeBase, Tools, check_schema
+from pallas_gateway.own.tools.arguments import MODELS, AskAgent, SearchKnowledgeBase, Tools, check_schema
 
 TOOLS = Tools(tuple(MODELS))
 ASK: dict[str, Any] = {"agent_uri": "scout", "tenant_id": "acme", "prompt": "?"}

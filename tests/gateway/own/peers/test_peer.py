@@ -18,7 +18,7 @@ from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
 from pallas_gateway.data_plane.message import MOST_VALUES
-from pallas_gateway.own.peer import MOST
+from pallas_gateway.own.peers.peer import MOST
 from pallas_gateway.tenants import Tenants
 from tests.gateway.door import ERAS, MODERN, Door, opened
 
@@ -119,7 +119,7 @@ async def test_a_fault_of_ours_says_nothing_of_our_insides(era: str, monkeypatch
     def broken(*_: Any) -> None:
         raise RuntimeError("secret/path.py")
 
-    monkeypatch.setattr("pallas_gateway.own.peer._answer", broken)
+    monkeypatch.setattr("pallas_gateway.own.peers.peer._answer", broken)
     async with before(saying("hello")) as door:
         error = (await ask(door, era))["error"]
         assert (error["message"], error["data"]) == ("the gateway could not answer", {"reason": "failed"})

@@ -8,10 +8,10 @@ from typing import Any
 import aiohttp
 
 from pallas_contract import names
-from pallas_gateway.own import agentlets, peer, results
-from pallas_gateway.own.arguments import ASK, AskAgent
+from pallas_gateway.own.agents import agentlets
 from pallas_gateway.own.failures import Failed
-from pallas_gateway.own.peer import Answer, Peer, Progress, ToolCall
+from pallas_gateway.own.peers import objects, peer
+from pallas_gateway.own.peers.peer import Peer, ToolCall
 
 LIST = "list_agents"
 """Tool of the service that seed 002 has no word for: the agents of a tenant, which are its `my-agents://list`."""
@@ -56,26 +56,20 @@ class UserAgents:
                 return json.dumps(schema)
         raise _unknown(uri)
 
-    async def ask(
-        self, read: AskAgent, handle: str, *, seconds: float, traceparent: str, progress: Progress | None
-    ) -> Answer:
-        """Return the answer of an agent, in the conversation `handle` where that is not empty.
+    def keeper(self, uri: str) -> Peer:
+        """Return the service that answers for the agent `uri`.
 
         Raises:
-            Failed: there is no such agent, or no answer.
+            Failed: there is none, and so no such agent.
         """
         if self._service is None:
-            raise _unknown(read.agent_uri)
-        arguments = {"agent_uri": full(read.agent_uri), "tenant_id": read.tenant_id, "prompt": read.prompt}
-        arguments |= {"user_id": read.user_id} if read.user_id else {}
-        arguments |= {"session_id": handle} if handle else {}
-        call = ToolCall(ASK, arguments, seconds, traceparent)
-        return await peer.ask(self._client, self._service, call, progress)
+            raise _unknown(uri)
+        return self._service
 
     async def _list(self, service: Peer, tenant: str, seconds: float, traceparent: str) -> list[Any]:
         call = ToolCall(LIST, {"tenant_id": tenant}, seconds, traceparent)
         answer = await peer.ask(self._client, service, call)
-        body = None if answer.failed else results.structured(answer)
+        body = None if answer.failed else objects.structured(answer)
         agents = body.get("agents") if body else None
         if not isinstance(agents, list):
             raise Failed("failed", f"{service} gives no list of `agents`")

@@ -72,25 +72,6 @@ MODELS: Mapping[str, type[Arguments]] = {
 """By the names of the tools."""
 
 
-BATCH = "tools/call_batch"
-"""Method of seed 002 (Batch Operations); no version of MCP has it."""
-MOST_CALLS = 20
-"""Calls in a batch."""
-
-
-class BatchedCall(_Strict):
-    """One call of a batch, as `tools/call` has it."""
-
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-class BatchParams(t.RequestParams):
-    """Parameters of a batch."""
-
-    calls: list[BatchedCall] = Field(min_length=1, max_length=MOST_CALLS)
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """Those of `MODELS` that a gateway has."""
