@@ -21,6 +21,9 @@ from pallas_testing.model.wire import APIS, Api, sse
 
 OUTAGE = "/outage"
 """Where a test has a model fail that it cannot reach as an object: PUT and DELETE."""
+KUBELET = "kube-probe/"
+"""How the kubelet's requests begin to name themselves. It asks whether the container is well, not the provider: an
+outage that it saw would have it end the container after half a minute, and the outage with it."""
 UNSCRIPTED = "unscripted_call"
 """The `type` of the error that a call gets which nobody scripted."""
 
@@ -94,8 +97,9 @@ def create_app(backend: Backend, closing: asyncio.Event | None = None) -> Starle
     """Return the application; `closing` is set when the server ends."""
     closing = closing or asyncio.Event()
 
-    async def models(_: HttpRequest) -> Response:
-        if outage := backend.outage:
+    async def models(http: HttpRequest) -> Response:
+        outage = backend.outage
+        if outage and not http.headers.get("user-agent", "").startswith(KUBELET):
             headers = {} if outage.retry_after is None else {"retry-after": f"{outage.retry_after:g}"}
             return JSONResponse({"error": {"message": outage.message}}, outage.status, headers)
         entries = [_entry(name) for name in backend.models]

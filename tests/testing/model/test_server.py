@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pallas_testing.model import Reply, ScriptedModel, serving
+from pallas_testing.model import Failure, Reply, ScriptedModel, serving
 from pallas_testing.model.cassette.recording import Recorder
 from pallas_testing.model.server import Scripted, create_app
 from pallas_testing.model.serving import Server
@@ -138,6 +138,15 @@ def test_a_rule_of_one_agent_is_asked_before_those_of_everybody(http: httpx.Clie
     with pytest.raises(AssertionError, match=r"agents\.You are Ann\.rules\.0: scripted 2 times, asked 1 times"):
         scripted_model.verify()
     scripted_model.follow(type(scripted_model._matcher.script)())
+
+
+async def test_the_kubelet_sees_no_outage_and_so_does_not_end_it(scripted_model: ScriptedModel) -> None:
+    scripted_model.outage = Failure(503)
+    async with httpx.AsyncClient(base_url=scripted_model.url, verify=False) as http:
+        agents = {"user-agent": "python-httpx/0.28"}
+        kubelet = {"user-agent": "kube-probe/1.34"}
+        answers = [await http.get("/v1/models", headers=headers) for headers in (agents, kubelet)]
+    assert [answer.status_code for answer in answers] == [503, 200]
 
 
 async def test_an_outage_of_a_recorded_provider_is_refused_and_its_end_is_not(tmp_path: Path) -> None:
