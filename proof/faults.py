@@ -7,7 +7,7 @@ docs/testing.md says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_testing.fleet import Fleet
@@ -42,6 +42,12 @@ class Fault:
     """It befalls all agents; else one of `LEAVES`."""
     share: float = 1.0
     """Of the times that each fault is injected: less where one takes minutes."""
+    late: Mapping[str, str] = field(default_factory=dict)
+    """Targets on which it has only happened when its verb is over, and why: the seconds count from then."""
+
+
+_PAUSED = {"cluster": "until all its processes stand still, after a roll-out where no process may trace another one"}
+_REMOVED = {"cluster": "until its pods are gone, after the 5 s of preStop and a graceful end"}
 
 
 def _kill_all(fleet: Fleet, _: str) -> None:
@@ -53,8 +59,8 @@ FAULTS = (
     Fault("1", "kill", ("compose",), lambda fleet, agent: fleet.faults.kill(agent)),
     Fault("1", "kill", ("processes",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
     Fault("4", "kill", ("cluster",), lambda fleet, agent: fleet.faults.kill(agent), status=None, bound=None),
-    Fault("2", "pause", TARGETS, lambda fleet, agent: fleet.faults.pause(agent), bound=HUNG),
-    Fault("3", "remove", ("compose", "cluster"), lambda fleet, agent: fleet.faults.remove(agent)),
+    Fault("2", "pause", TARGETS, lambda fleet, agent: fleet.faults.pause(agent), bound=HUNG, late=_PAUSED),
+    Fault("3", "remove", ("compose", "cluster"), lambda fleet, agent: fleet.faults.remove(agent), late=_REMOVED),
     Fault(
         "7",
         "slow by 0.5 s each way",

@@ -35,8 +35,12 @@ ASKED = 50.0
 
 @dataclass
 class Effects:
-    """What the same fault led to, each time: seconds, and how many changes of other agents were wrong."""
+    """What the same fault led to, each time: seconds, and how many changes of other agents were wrong.
 
+    `injected` is how long the verb itself took.
+    """
+
+    injected: list[float] = field(default_factory=list)
     noticed: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
     wrong: int = 0
@@ -74,6 +78,8 @@ def effects(running: Running, fault: Fault, count: int, chance: random.Random) -
 def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
     """Yield the measures of one fault on one target."""
     if fault.status:
+        if reason := fault.late.get(target):
+            yield Measure(fault.row, f"{fault.what} {reason}", target, result.injected)
         yield Measure(fault.row, f"{fault.what} until `{fault.status}`", target, result.noticed, bound=fault.bound)
         yield Measure(fault.row, f"undone until `ok` again ({fault.what})", target, result.back)
     elif fault.status is None:
@@ -92,7 +98,9 @@ def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effect
         with ThreadPoolExecutor(1) as executor:  # the verb may take longer than the registry
             noticed = executor.submit(until, events, mark, hit, fault.status)
             fault.inject(fleet, agent)
-            result.noticed.append(noticed.result())
+            result.injected.append(time.monotonic() - began)
+            late = result.injected[-1] if fleet.target in fault.late else 0.0
+            result.noticed.append(max(0.0, noticed.result() - late))
         mended = len(events.since())
         began = time.monotonic()
         fleet.faults.undo()

@@ -96,6 +96,20 @@ def test_where_another_one_takes_the_place_only_its_return_is_measured(running: 
     assert (result.noticed, len(result.back)) == ([], 1)
 
 
+def test_what_happens_when_its_verb_is_over_counts_from_then(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(injection, "until", lambda *_: 1000.0)
+    result = injected(running, late={"stub": "until it is gone"})
+    assert result.noticed == [1000.0 - result.injected[0]]
+    assert injected(running, late={"cluster": "until it is gone"}).noticed == [1000.0]
+
+
+def test_what_was_noticed_before_its_verb_was_over_took_no_time(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(injection, "until", lambda *_: 0.0)
+    assert injected(running, late={"stub": "until it is gone"}).noticed == [0.0]
+
+
 def test_what_befalls_all_is_noticed_of_all(running: Running) -> None:
     def all_of_them(fleet: Fleet, _: str) -> None:
         for agent in fleet.agents:
@@ -111,13 +125,19 @@ def test_a_state_that_never_comes_is_an_error(running: Running) -> None:
 
 
 def test_each_measure_says_what_was_done(running: Running) -> None:
-    result = Effects(noticed=[1.0], back=[2.0], wrong=1)
+    result = Effects(noticed=[1.0], back=[2.0], wrong=1, injected=[3.0])
     noticed = Fault("1", "kill", ("compose",), kill)
     assert [(m.what, list(m.values), m.bound) for m in measured(noticed, "compose", result)] == [
         ("kill until `error`", [1.0], 6.0),
         ("undone until `ok` again (kill)", [2.0], None),
         ("wrong states of other agents (kill)", [1], 0),
     ]
+    late = Fault("3", "remove", ("cluster",), kill, late={"cluster": "until its pods are gone"})
+    assert [(m.what, list(m.values), m.bound) for m in measured(late, "cluster", result)][:2] == [
+        ("remove until its pods are gone", [3.0], None),
+        ("remove until `error`", [1.0], 6.0),
+    ]
+    assert "until its pods" not in next(m.what for m in measured(late, "compose", result))
     replaced = Fault("1", "kill", ("processes",), kill, status=None, bound=None, everybody=True)
     assert [m.what for m in measured(replaced, "processes", result)] == ["kill until all run again and are `ok`"]
     borne = Fault("7", "slow", ("compose",), kill, status="", bound=None)
