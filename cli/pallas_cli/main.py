@@ -17,8 +17,8 @@ from typing import Protocol
 
 from pallas_cli import arguments as command_line
 from pallas_cli.trouble import Trouble
+from pallas_contract import extras
 from pallas_contract.problems import Refused
-from pallas_service import extras
 
 WORLD = 1
 INPUT = 2

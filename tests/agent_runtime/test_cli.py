@@ -16,7 +16,8 @@ import pytest
 import structlog
 
 from pallas_agent_runtime import cli, log_levels, serve
-from pallas_service import deferred_models, extras
+from pallas_contract import extras
+from pallas_service import deferred_models
 from pallas_service.http import sockets as http_sockets
 from tests.problem_lines import without_codes
 

@@ -10,7 +10,7 @@ import pytest
 from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.watching import follow
 from pallas_cli import main as command
-from pallas_service import extras
+from pallas_contract import extras
 
 
 def test_up_runs_the_fleet_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

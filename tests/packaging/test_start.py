@@ -69,11 +69,11 @@ PROGRAMS = frozenset(
     {
         "pallas_contract",
         "pallas_contract.codes",
+        "pallas_contract.extras",
         "pallas_contract.names",
         "pallas_contract.problems",
         "pallas_service",
         "pallas_service.argument_parser",
-        "pallas_service.extras",
     }
 )
 """What the command lines of `pallas` and `pallas-registry` share."""

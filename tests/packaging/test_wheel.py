@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from pallas_contract import __version__
-from pallas_service import extras
+from pallas_contract import __version__, extras
 from tests.documentation import blocks
 from tests.installed import ROOT, build_wheel, end, installed_with, run
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from pallas_contract import extras
 from pallas_registry.__main__ import command, main
 from pallas_registry.catalogue.catalogue import PATH
-from pallas_service import extras
 from tests.ports import free_port
 from tests.problem_lines import without_codes
 from tests.registry.processes import DEADLINE, registry, until

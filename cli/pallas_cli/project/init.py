@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from pallas_cli.project import examples, starter
-from pallas_contract import names
+from pallas_contract import extras, names
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_service import extras
 
 _NO_NAME = "fleet"
 _UP = "in a terminal of its own; Ctrl-C stops it"

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pallas_contract import __version__, names
+from pallas_contract import __version__, extras, names
 from pallas_contract.problems import Problem, Refused
-from pallas_service import extras
 from pallas_service.argument_parser import ArgumentParser
 
 EXIT_WORLD = 1

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pallas_contract import names
-from pallas_service import extras, program
+from pallas_contract import extras, names
+from pallas_service import program
 
 if TYPE_CHECKING:
     import socket

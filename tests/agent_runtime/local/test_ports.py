@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pallas_agent_runtime.local.listeners import Listener
+from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.ports import HeldPort, held, taken
 from pallas_agent_runtime.local.programs import Member
+from pallas_contract import names
 from pallas_contract.fleet import source
 from pallas_contract.fleet.source import Source
+from pallas_contract.launch.listeners import Listener
 from pallas_service.http import sockets
 from tests.problem_lines import without_codes
 
@@ -172,3 +174,7 @@ def test_a_port_of_a_container_is_told_with_how_to_find_it(
 ) -> None:
     with socket.create_server(("127.0.0.1", port)), held([at()], tree, lambda _: [holder]) as (_, (problem,)):
         assert problem.hint.startswith(hint.format(port))
+
+
+def test_who_ends_a_fleet_and_who_names_it_know_its_members_by_one_variable() -> None:
+    assert guardian.RUN == names.ENV_RUN

@@ -13,8 +13,8 @@ from pallas_agent_runtime.local import supervisor
 from pallas_cli import main as command
 from pallas_cli.arguments import EXAMPLES
 from pallas_cli.project import examples, init, starter
+from pallas_contract import extras
 from pallas_gen.project import load
-from pallas_service import extras
 from pallas_testing.model.reader import read as read_script
 from tests.conftest import ROOT
 from tests.problem_lines import without_codes

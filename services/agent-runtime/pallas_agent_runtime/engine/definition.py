@@ -20,12 +20,12 @@ from pydantic import ValidationError
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.engine import tool_policy, user_code
 from pallas_agent_runtime.engine.patches import kit_configured
+from pallas_contract import extras
 from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent_files, providers
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate.code import models
-from pallas_service import extras
 
 DISTRIBUTION = "fast-agent-mcp"
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 
 RUN = "PALLAS_RUN"
-"""Variable of every member: the run of the fleet, a slash, and the member's name."""
+"""Variable of every member: the run of the fleet, a slash, and the member's name; `names.ENV_RUN`, not imported."""
 _ROUNDS = 100
 _PAUSE = 0.02
 """Seconds between two rounds: what was told to end may have started something just before."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from pallas_agent_runtime.local import guardian, listeners
-from pallas_agent_runtime.local.listeners import Listener
+from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.fleet.source import Source
+from pallas_contract.launch import listeners
+from pallas_contract.launch.listeners import Listener
 from pallas_contract.problems import Problem
 from pallas_service.http import sockets
 
 FindListeners = Callable[[int], Sequence[Listener]]
 """The processes that listen on a port."""
-
-
-_OF_CONTAINERS = frozenset({"docker-proxy", "rootlesskit"})
-"""Programs that listen on the published ports of containers, for Docker and for one without root."""
 
 
 class Port(Protocol):
@@ -126,19 +122,4 @@ def _problem(member: Member, tree: Source, refusal: sockets.CannotListen, find: 
     _, port = address(member)
     holders = find(port)
     message = f"{member.name} {refusal}{f' by {", ".join(map(str, holders))}' if holders else ''}"
-    return tree.problem(*member.place, message=message, hint=_hint(port, holders), code=Code.PORT_TAKEN)
-
-
-def _hint(port: int, holders: Sequence[Listener]) -> str:
-    """Return what to do about a port that others have."""
-    container = f"`docker ps --filter publish={port}`"
-    if any(holder.name in _OF_CONTAINERS for holder in holders):
-        return f"a container has it, {container} says which: stop that, or change the port"
-    if not holders:  # a fleet that is starting holds its ports without listening, and no table shows who does
-        return f"stop what has it (`ss -ltnp sport = :{port}`; or a `pallas` that is starting), or change the port"
-    if any(not holder.pid for holder in holders):
-        return f"stop it (`sudo ss -ltnp sport = :{port}`; where it is a container, {container}), or change the port"
-    fleets = {holder.fleet if holder.member else "" for holder in holders}
-    if len(fleets) == 1 and all(fleets):
-        return f"a fleet that runs has it, `pallas stop -f {shlex.quote(*fleets)}` ends that: do so, or change the port"
-    return "stop it, or change the port"
+    return tree.problem(*member.place, message=message, hint=listeners.remedy(port, holders), code=Code.PORT_TAKEN)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import closing
 from pathlib import Path
 
-from pallas_agent_runtime.local.listeners import Listener, listeners
-from pallas_service.http import sockets
+from pallas_contract.launch.listeners import Listener, listeners
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 ROW = "   0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 4711 1\n"
@@ -21,9 +19,10 @@ def test_the_process_that_listens_is_named() -> None:
     assert str(listener) == f"{Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})"
 
 
-def test_who_only_has_the_port_does_not_listen(port: int) -> None:
-    with closing(sockets.reserve("127.0.0.1", port)):
-        assert listeners(port) == []
+def test_who_only_has_the_port_does_not_listen() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert listeners(bound.getsockname()[1]) == []
 
 
 def process(proc: Path, pid: int, **environ: str) -> None:

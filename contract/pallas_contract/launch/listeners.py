@@ -1,16 +1,18 @@
-"""A port -> the processes that listen there, as far as /proc shows them; Linux only."""
+"""A port -> the processes that listen there, as far as /proc shows them (Linux only), and what to do about them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pallas_agent_runtime.local import guardian
 from pallas_contract import names
 
+_OF_CONTAINERS = frozenset({"docker-proxy", "rootlesskit"})
+"""Programs that listen on the published ports of containers, for Docker and for one without root."""
 _LISTENS = "0A"
 """TCP_LISTEN in the column `st` of /proc/net/tcp (proc_net_tcp of the kernel's documentation)."""
 
@@ -22,7 +24,7 @@ class Listener:
     pid: int = 0
     name: str = ""
     member: str = ""
-    """The run and the name of the member it is, or was started by: its `guardian.RUN`."""
+    """The run and the name of the member it is, or was started by: its `names.ENV_RUN`."""
     fleet: str = ""
     """The agents.yaml of that member."""
 
@@ -39,6 +41,21 @@ def listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
     if not inodes:
         return []
     return sorted(_owners(inodes, proc), key=lambda listener: listener.pid) or [Listener()]
+
+
+def remedy(port: int, holders: Sequence[Listener]) -> str:
+    """Return what to do about a port that others have."""
+    container = f"`docker ps --filter publish={port}`"
+    if any(holder.name in _OF_CONTAINERS for holder in holders):
+        return f"a container has it, {container} says which: stop that, or change the port"
+    if not holders:  # a fleet that is starting holds its ports without listening, and no table shows who does
+        return f"stop what has it (`ss -ltnp sport = :{port}`; or a `pallas` that is starting), or change the port"
+    if any(not holder.pid for holder in holders):
+        return f"stop it (`sudo ss -ltnp sport = :{port}`; where it is a container, {container}), or change the port"
+    fleets = {holder.fleet if holder.member else "" for holder in holders}
+    if len(fleets) == 1 and all(fleets):
+        return f"a fleet that runs has it, `pallas stop -f {shlex.quote(*fleets)}` ends that: do so, or change the port"
+    return "stop it, or change the port"
 
 
 def _inodes(table: Path, port: int) -> Iterator[str]:
@@ -73,6 +90,6 @@ def _listener(folder: Path) -> Listener:
     return Listener(
         pid=int(folder.name),
         name=(folder / "comm").read_text("utf-8", "replace").strip(),
-        member=environ.get(guardian.RUN, ""),
+        member=environ.get(names.ENV_RUN, ""),
         fleet=environ.get(names.ENV_AGENTS_CONFIG, ""),
     )

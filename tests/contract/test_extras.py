@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pallas_service import extras
+from pallas_contract import extras
 
 METADATA = """\
 Metadata-Version: 2.4
