@@ -161,7 +161,6 @@ class Code(StrEnum):
     NOT_AN_IMAGE = "PAL711"
     UNREADABLE_INPUT = "PAL712"
     NO_TOKEN = "PAL713"
-    LINK_TO_FLEET_FILE = "PAL714"
     NO_SUCH_REVISION = "PAL715"
 
     # a fleet that starts or runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -155,9 +156,20 @@ LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 
 
 def fleet_file(named: str | Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the path of agents.yaml: as named, else by the environment, else here; a folder stands for its file."""
+    """Return the path of agents.yaml: as named, else by the environment, else here; a folder stands for its file.
+
+    A link stands for the file it leads to, in whose folder the project is. In a container it is Kubernetes' own, which
+    leads elsewhere after each change, and stays.
+    """
     path = Path(named or environ.get(ENV_AGENTS_CONFIG) or AGENTS_FILE)
-    return path / AGENTS_FILE if path.is_dir() else path
+    if path.is_dir():
+        path = path / AGENTS_FILE
+    if path.is_symlink() and environ.get(ENV_PLACEMENT) != "container":
+        real = path.resolve()
+        return real if path.is_absolute() else Path(os.path.relpath(real))
+    # `deploy/../agents.yaml` is what it says unless deploy is a link
+    plain = Path(os.path.normpath(path))
+    return plain if ".." in path.parts and plain.resolve() == path.resolve() else path
 
 
 def is_name(name: str) -> bool:

@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
     if not names.is_name(options.name):
         hint = f"at most {names.MAX_NAME} of a to z, 0 to 9, `-` and `_`, beginning with a letter"
         raise Refused([Problem(Where(options.name), "is no name of a member", hint, code=Code.NOT_A_MEMBER_NAME)])
-    file = _real_file(options.file)
+    file = options.file
     fleet, tree, _ = load.load(file)
     _refuse_present(fleet, tree, options.name)
     if options.kind == "server":
@@ -59,23 +59,9 @@ def run(options: Namespace) -> int:
     init.refuse_present(file.parent, addition.files)
     _write(addition, text, changed)
     if not options.quiet:
-        sys.stdout.writelines(f"wrote {path}\n" for path in sorted(map(str, addition.files)))
-        sys.stdout.write(f"changed {addition.file.name}\n\nnext:\n  {addition.next}\n")
+        sys.stdout.writelines(f"wrote {file.parent / path}\n" for path in sorted(map(str, addition.files)))
+        sys.stdout.write(f"changed {addition.file}\n\nnext:\n  {addition.next}\n")
     return 0
-
-
-def _real_file(file: Path) -> Path:
-    """Return the fleet file behind `file`, which may be a link.
-
-    Raises:
-        Refused: it lies in another folder. `pallas-gen` takes that one for the project, `pallas` the one of the link.
-    """
-    real = Path(os.path.realpath(file))
-    if real.parent != Path(os.path.realpath(file.parent)):
-        hint = f"nothing was changed; name the file itself to add beside it: -f {real}"
-        message = f"is a link to a file in another folder, {real}"
-        raise Refused([Problem(Where(str(file)), message, hint, code=Code.LINK_TO_FLEET_FILE)])
-    return real
 
 
 def _agent(options: Namespace, fleet: ResolvedFleet, file: Path) -> Addition:

@@ -45,18 +45,16 @@ class Written:
         return self.fleet.written.image.agent is not None
 
 
-def read(
-    path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool, folder: Path | None = None
-) -> tuple[Written, list[Problem]]:
+def read(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool) -> tuple[Written, list[Problem]]:
     """Return both files and the problems that lie in them alone.
 
-    `allow_plain_secrets` makes warnings of the errors about secrets in plain text; `folder` is the project's, by
-    default that of the file itself where `path` is a link to it.
+    `allow_plain_secrets` makes warnings of the errors about secrets in plain text. The project is the folder of the
+    file itself where `path` is a link to it.
 
     Raises:
         Refused: the fleet file makes no fleet.
     """
-    folder = (folder or path.resolve().parent).resolve()
+    folder = path.resolve().parent
     tree = source.read(path)
     readable, problems = _config(folder)
     config = readable or Config()
@@ -130,15 +128,14 @@ def check(
 ) -> tuple[Written, list[Problem]]:
     """Return both files and every problem that processes have as well as containers; nothing of the user's is imported.
 
-    The project is the folder of `path`, of a link too: there `pallas` looks for all else. `elsewhere` is as in
-    `problems_of_code`.
+    `elsewhere` is as in `problems_of_code`.
 
     What only containers and images have, as a lock of servers that is out of date, is found by `pallas-gen validate`.
 
     Raises:
         Refused: the fleet file makes no fleet.
     """
-    written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets, folder=path.parent)
+    written, problems = read(path, environ, allow_plain_secrets=allow_plain_secrets)
     definitions = code.definitions(written.fleet, written.text_of)
     of_code = problems_of_code(written, definitions, None, elsewhere=elsewhere, processes=True)
     return written, [*problems, *of_code]

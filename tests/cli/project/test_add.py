@@ -187,20 +187,16 @@ def test_a_link_stays_one(project: Path) -> None:
     assert "scout:" in (project / "fleet.yaml").read_text()
 
 
-def test_a_link_to_another_folder_leaves_open_which_project_is_meant(
+def test_a_link_stands_for_the_project_that_it_leads_to(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "agents.yaml").symlink_to(project / "agents.yaml")
-    before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path / "deploy")
-    assert command.main(["add", "agent", "scout"]) == 2
-    line = f"agents.yaml: is a link to a file in another folder, {project}/agents.yaml\n"
-    hint = f"    nothing was changed; name the file itself to add beside it: -f {project}/agents.yaml\n"
-    assert without_codes(capsys.readouterr().err) == line + hint
-    assert sorted(tmp_path.rglob("*")) == before
-    assert command.main(["add", "agent", "scout", "-f", str(project)]) == 0
+    assert command.main(["add", "agent", "scout"]) == 0
     assert (project / "agents" / "scout.py").exists()
+    assert [path.name for path in (tmp_path / "deploy").iterdir()] == ["agents.yaml"]
+    assert f"../{project.name}/agents.yaml" in capsys.readouterr().out
 
 
 def test_a_linked_configuration_stays_a_link(project: Path, tmp_path: Path) -> None:
