@@ -128,6 +128,8 @@ META_PATH = "io.pallas-kit/path"
 """Registry names of these agents, the first one first, separated by commas."""
 META_SECONDS = "io.pallas-kit/seconds"
 """Seconds the task has left; not a time of day, because clocks of two hosts differ."""
+META_MODEL = "io.pallas-kit/model"
+"""The model that is to answer, empty where any may; in the result of such a call the one that has."""
 
 CALLER_HEADER = "pallas-caller"
 """HTTP header from the gateway to an agent: a digest of the caller that the gateway has verified, the same for every

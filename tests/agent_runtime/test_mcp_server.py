@@ -57,12 +57,14 @@ class Pretended:
 HEALTH = Health("degraded", datetime(2026, 3, 12, 15, 42, tzinfo=UTC), "Unreachable: argos")
 
 
-def surface(name: str = "tech_research", scope: str = "connection") -> tuple[Surface, Pretended, Metrics]:
+def surface(
+    name: str = "tech_research", scope: str = "connection", model: str = ""
+) -> tuple[Surface, Pretended, Metrics]:
     data = {"name": "demo", "agents": {name: {"module": "agents.x", "port": 8201, "instance_scope": scope}}}
     tree = source.parse(str(data), name="agents.yaml")
     own = settings.resolve(load.parse(tree), tree, name, Path("/project"), environ={})
     agent = Pretended()
-    made = Surface(own, agent, lambda: HEALTH, (Refusal,))
+    made = Surface(own, agent, lambda: HEALTH, (Refusal,), model=model)
     return made, agent, Metrics(name, [tool.name for tool in made.tools])
 
 
@@ -98,6 +100,22 @@ async def test_get_health_takes_no_arguments() -> None:
 async def test_what_goes_wrong_in_the_agent_is_a_tool_error(message: Any, said: str) -> None:
     result = await call("tech_research", {"message": message}, surface())
     assert (text(result), result.is_error) == (said, message != "hello")
+
+
+async def test_who_asks_for_the_model_is_told_and_who_wants_another_is_refused() -> None:
+    made = surface(model="gpt-4.1")
+    key = "io.pallas-kit/model"
+    async with Client(made[0].server(made[2])) as client:
+
+        async def ask(**meta: Any) -> tuple[str, Any]:
+            result = await client.call_tool("send_message", {"message": "hello"}, meta=meta)
+            assert isinstance(result, t.CallToolResult)
+            return text(result), (result.meta or {}).get(key)
+
+        assert await ask() == ("hello", None)
+        assert await ask(**{key: ""}) == ("hello", "gpt-4.1")
+        assert await ask(**{key: "opus"}) == ("model: this agent runs on gpt-4.1, not on opus", None)
+    assert len(made[1].asked) == 2
 
 
 async def test_a_crash_tells_the_caller_nothing_of_the_inside() -> None:

@@ -36,6 +36,7 @@ def test_the_gateway_leads_to_the_orchestrator_alone(fleet):
     answer = result_of(call_gateway(fleet, "ask_agent", agent_uri="orchestrator", tenant_id="desk", prompt="acme"))
     assert answer["structuredContent"]["status"] == "success"
     assert answer["structuredContent"]["response"]["figures"]["result"] == {"trend": 0.15, "range": 8.0}
+    assert answer["structuredContent"]["model"] == "passthrough"
     hidden = call_gateway(fleet, "ask_agent", agent_uri="market_data", tenant_id="desk", prompt="acme")
     assert hidden["error"]["data"] == {"reason": "unknown_agent"}
 

@@ -18,10 +18,11 @@ from pydantic import ValidationError
 from structlog.contextvars import bound_contextvars
 
 from pallas_agent_runtime.calls import arguments as calls_arguments
-from pallas_agent_runtime.calls import delegation, elicitation
+from pallas_agent_runtime.calls import delegation, elicitation, models
 from pallas_agent_runtime.calls.arguments import BadArgument, Question
 from pallas_agent_runtime.calls.delegation import BadTask, Task, TooFar
 from pallas_agent_runtime.calls.elicitation import Elicit, NotOpen, PausedTurns
+from pallas_agent_runtime.calls.models import OtherModel
 from pallas_agent_runtime.calls.progress import Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations import store
@@ -48,12 +49,22 @@ class Agent(Protocol):
 
 
 class Surface:
-    """Handlers of one agent. `failures` are the exceptions of `agent` whose text is for the caller."""
+    """Handlers of one agent.
+
+    `failures` are the exceptions of `agent` whose text is for the caller, `model` is what it runs on.
+    """
 
     def __init__(
-        self, settings: Settings, agent: Agent, current: Callable[[], Health], failures: tuple[type[Exception], ...]
+        self,
+        settings: Settings,
+        agent: Agent,
+        current: Callable[[], Health],
+        failures: tuple[type[Exception], ...],
+        *,
+        model: str = "",
     ) -> None:
         self._settings = settings
+        self._model = model
         self._agent = agent
         self._current = current
         self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, NotOpen, *failures)
@@ -100,8 +111,9 @@ class Surface:
         if params.name == health.TOOL:
             return self._health(arguments)
         try:
+            models.check(ctx.meta, self._model)
             task = delegation.arrived(ctx.meta, self._settings.registry_name)
-        except BadTask as refused:
+        except (BadTask, OtherModel) as refused:
             log.warning("call_refused", tool=params.name, reason=str(refused), era=ctx.protocol_version)
             return _text(str(refused), failed=True)
         spans.about(task)
@@ -128,7 +140,7 @@ class Surface:
         if self._settings.trace_content:
             spans.content(params.arguments or {}, text)
         _log(ctx, "call", tool, started, failed=failed)
-        return _text(text, failed=failed)
+        return _text(text, failed=failed, meta=models.answered(ctx.meta, self._model))
 
     async def _ask(self, ctx: Context, params: t.CallToolRequestParams, task: Task) -> str | t.InputRequiredResult:
         """Return the agent's answer within the time the task has left, retries of the model included."""
@@ -251,5 +263,5 @@ def _log(ctx: Context, event: str, tool: str, started: float, *, failed: bool) -
     log.info(event, tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **fields)
 
 
-def _text(value: str, *, failed: bool = False) -> t.CallToolResult:
-    return t.CallToolResult(content=[t.TextContent(type="text", text=value)], is_error=failed)
+def _text(value: str, *, failed: bool = False, meta: dict[str, Any] | None = None) -> t.CallToolResult:
+    return t.CallToolResult(content=[t.TextContent(type="text", text=value)], is_error=failed, _meta=meta)

@@ -55,6 +55,18 @@ async def test_an_instance_is_made_without_a_key(provider: Provider) -> None:
     assert keys.providers == (set() if provider in KEYLESS else {provider.value})
 
 
+def engine_of(app: FastAgent) -> Engine:
+    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=True))
+    return Engine(
+        Loaded(app, "scout"),
+        settings,
+        Conversations(MemoryStore(weigh), weigh),
+        choose=list,
+        programs=Programs(frozenset(), lambda *_: None),
+        forwarding=Forwarding({}, lambda *_: False, lambda _: False),
+    )
+
+
 async def test_a_package_that_is_missing_ends_the_start_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that nobody thought of; those that are known are named before (test_definition)."""
     monkeypatch.setattr("fast_agent.llm.provider.bedrock.llm_bedrock._boto3", None)
@@ -63,18 +75,25 @@ async def test_a_package_that_is_missing_ends_the_start_in_one_line(monkeypatch:
     @app.agent("scout", "Help.", model="bedrock.m")
     async def scout() -> None: ...
 
-    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=True))
-    engine = Engine(
-        Loaded(app, "scout"),
-        settings,
-        Conversations(MemoryStore(weigh), weigh),
-        choose=list,
-        programs=Programs(frozenset(), lambda *_: None),
-        forwarding=Forwarding({}, lambda *_: False, lambda _: False),
-    )
+    engine = engine_of(app)
     with pytest.raises(EngineFailed, match=r"^ImportError: boto3 is required"):
         async with engine.running():
             raise AssertionError
+
+
+async def test_the_engine_knows_the_model_of_the_agent_that_is_asked() -> None:
+    app = FastAgent("keys", parse_cli_args=False, quiet=True)
+
+    @app.agent("scout", "Help.", model="openai.gpt-4.1")
+    async def scout() -> None: ...
+
+    @app.agent("other", "Help.", model="passthrough")
+    async def other() -> None: ...
+
+    engine = engine_of(app)
+    assert engine.model == ""
+    async with engine.running():
+        assert engine.model == "gpt-4.1"
 
 
 async def test_a_key_that_is_there_by_now_is_missing_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ AGENTS = {
     "hidden": {"card": "a.md", "port": 8102},
 }
 FLEET = resolve(Fleet.model_validate({"name": "x", "version": "1.2.0", "agents": AGENTS}))
+MODEL = "io.pallas-kit/model"
 ASKED = {"agent_uri": "percolate-researcher", "tenant_id": TENANT, "prompt": "Summarize recent docs"}
 
 
@@ -40,12 +41,15 @@ class Researcher(Agent):
         super().__init__("percolate-researcher")
         self.asked: list[dict[str, Any]] = []
         self.seconds: list[str] = []
+        self.models: list[str] = []
+        self.model: str | None = None
 
     async def call(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
         arguments = dict(params.arguments or {})
         assert params.name == "send_message"
         self.asked.append(arguments)
         self.seconds.append(ctx.meta["io.pallas-kit/seconds"])
+        self.models.append(ctx.meta[MODEL])
         prompt = arguments["message"]
         if prompt == "wait":
             await ctx.session.report_progress(1, 2, "waiting")
@@ -56,7 +60,10 @@ class Researcher(Agent):
                 self.cancelled.set()
                 raise
         text = json.dumps({"answer": "42", "confidence": 0.95}) if prompt == "structured" else f"done: {prompt}"
-        return t.CallToolResult(content=[t.TextContent(type="text", text=text)], is_error=prompt == "fail")
+        content = t.TextContent(type="text", text=text)
+        return t.CallToolResult(
+            content=[content], is_error=prompt == "fail", _meta={MODEL: self.model} if self.model else None
+        )
 
 
 @pytest.fixture
@@ -137,6 +144,19 @@ async def test_what_an_agent_answers_in_json_is_the_response(researcher: Researc
         assert (failed["isError"], failed["structuredContent"]["status"]) == (True, "error")
 
 
+async def test_the_model_of_the_answer_is_told_and_one_that_is_wanted_goes_along(researcher: Researcher) -> None:
+    async with before(researcher) as door:
+        unknown = error(await ask_agent(door, model="claude-opus-4"))
+        assert unknown[::2] == (-32003, {"reason": "failed"})
+        researcher.model = "claude-opus-4"
+        for model in (None, "claude-opus-4"):
+            answer = (await ask_agent(door, model=model))["result"]["structuredContent"]
+            assert (answer["status"], answer["model"]) == ("success", "claude-opus-4")
+        of_user = error(await ask_agent(door, agent_uri="agentlet://user/u/a", model="claude-opus-4"))
+        assert of_user[2]["field"] == "model"
+    assert researcher.models == ["claude-opus-4", "", "claude-opus-4"]
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_mcp_clients_of_both_eras_see_what_there_is(researcher: Researcher, era: str) -> None:
     async with before(researcher) as door, httpx2.AsyncClient(timeout=60) as web:
@@ -187,7 +207,7 @@ async def test_arguments_are_refused_by_name_in_the_shape_of_the_seed(researcher
             "Invalid params: tenant_id is required",
             {"field": "tenant_id", "reason": "Field required"},
         )
-        for changes, field in (({"prompt": 1}, "prompt"), ({"more": 1}, "more"), ({"model": "gpt"}, "model")):
+        for changes, field in (({"prompt": 1}, "prompt"), ({"more": 1}, "more"), ({"model": 1}, "model")):
             code, _, data = error(await ask_agent(door, **changes))
             assert (code, data["field"]) == (-32602, field)
         assert error(await ask(door, "tools/call", {"name": "create_agent"}))[0] == -32602

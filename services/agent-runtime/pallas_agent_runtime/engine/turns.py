@@ -93,6 +93,8 @@ class Engine:
         self._keys = MissingKeys()
         self._accepting = True
         self._aborting = False
+        self.model = ""
+        """The model of the agent that is asked, without its provider; empty before it runs, and where it has none."""
 
     @property
     def failure(self) -> str:
@@ -130,6 +132,8 @@ class Engine:
         try:
             async with self._pool.one() as instance:
                 await instance.connections.start_programs()
+                model = instance.session.agent_app.registered_agents()[self._loaded.target].llm
+                self.model = str(model.model_name or "") if model else ""
             yield
         finally:
             await self.abort()

@@ -38,7 +38,7 @@ def test_what_the_seed_gives_a_default_has_it() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "field"),
     [
-        ("ask_agent", {**ASK, "model": "gpt"}, "model"),
+        ("ask_agent", {**ASK, "model": "x" * 201}, "model"),
         ("ask_agent", {**ASK, "prompt": ""}, "prompt"),
         ("search_knowledge_base", {**SEARCH, "limit": 0}, "limit"),
         ("search_knowledge_base", {**SEARCH, "limit": 21}, "limit"),

@@ -54,18 +54,22 @@ class ToolCall:
     seconds: float
     traceparent: str
     caller: str = ""
+    model: str | None = None
+    """The model that is to answer, empty where any may; None where it is not asked for either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The texts of a tool's result in one, which has a form in UTF-8, and the object beside it.
 
-    `failed` says that the text is the reason why there is no other.
+    `failed` says that the text is the reason why there is no other; `model` is the model that has answered, where it
+    was asked for.
     """
 
     text: str
     failed: bool
     structured: dict[str, Any] | None = None
+    model: str | None = None
 
 
 async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall, progress: Progress | None = None) -> Answer:
@@ -137,6 +141,8 @@ def _request(call: ToolCall, *, with_progress: bool) -> bytes:
         f"{META}clientInfo": _CLIENT,
         names.META_SECONDS: f"{call.seconds:g}",
     }
+    if call.model is not None:
+        meta[names.META_MODEL] = call.model
     if with_progress:
         meta["progressToken"] = 1
     params = {"name": call.tool, "arguments": call.arguments, "_meta": meta}
@@ -156,11 +162,17 @@ def _answer(data: bytes, peer: Peer) -> Answer:
             _text("\n".join(texts)),
             failed=bool(result.get("isError")),
             structured=structured if isinstance(structured, dict) else None,
+            model=_model(result.get("_meta")),
         )
     error = reply.get("error")
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return Answer(_text(error["message"][:_SHOWN]), failed=True)
     raise Failed("failed", f"{peer} gives no answer of MCP")
+
+
+def _model(meta: Any) -> str | None:
+    model = meta.get(names.META_MODEL) if isinstance(meta, dict) else None
+    return _text(model[:_SHOWN]) if isinstance(model, str) else None
 
 
 def _text(text: str) -> str:

@@ -28,7 +28,9 @@ class AskAgent(_Strict):
     prompt: str = Field(min_length=1, description="User prompt for the agent")
     user_id: str | None = Field(default=None, max_length=256, description="User identifier")
     session_id: str | None = Field(default=None, max_length=256, description="Session to be continued")
-    model: str | None = Field(default=None, max_length=200, description="Not supported: an agent has its model")
+    model: str | None = Field(
+        default=None, max_length=200, description="Model that is to answer: that of the agent, or the call fails"
+    )
 
 
 class SearchKnowledgeBase(_Strict):
@@ -105,8 +107,6 @@ class Tools:
             read: Arguments = MODELS[name].model_validate(dict(arguments))
         except ValidationError as error:
             raise invalid_arguments(error) from None
-        if isinstance(read, AskAgent) and read.model is not None:
-            raise invalid("model", "no agent takes another model for a call")
         return read
 
 

@@ -17,6 +17,7 @@ from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agents import agentlets, user_agents
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
+from pallas_gateway.own.failures import Failed, invalid
 from pallas_gateway.own.peers import peer
 from pallas_gateway.own.peers.peer import Answer, Peer, Progress, ToolCall
 from pallas_gateway.own.tools import results
@@ -89,13 +90,20 @@ class Calls:
         handle = _handle(allowance.name, read) if read.session_id else ""
         seconds = self._admission.seconds(allowance)
         if user_agents.is_users(read.agent_uri):
+            if read.model is not None:
+                raise invalid("model", "an agent of a user has its model")
             call = ToolCall(ASK, _of_user(read, handle), seconds, traceparent)
             answer = await self._asked(self._users.keeper(read.agent_uri), call, progress)
             return results.of_agent(answer, trace)
         agent = self._agents[self._agentlets.find(read.agent_uri)]
         arguments = {"message": read.prompt} | ({"session_id": handle} if handle else {})
-        call = ToolCall("send_message", arguments, seconds, traceparent, caller=digest(caller(ctx.request)))
-        return results.of_agent(await self._asked(agent, call, progress), trace)
+        call = ToolCall(
+            "send_message", arguments, seconds, traceparent, caller=digest(caller(ctx.request)), model=read.model or ""
+        )
+        answer = await self._asked(agent, call, progress)
+        if read.model and not answer.failed and answer.model is None:
+            raise Failed("failed", f"{agent} does not say which model has answered")
+        return results.of_agent(answer, trace)
 
     async def _pass_on(
         self, ctx: Context, tool: str, read: Arguments, *, allowance: Allowance, progress: Progress | None

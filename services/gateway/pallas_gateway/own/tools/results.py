@@ -18,7 +18,9 @@ def of_agent(answer: Answer, trace: str) -> t.CallToolResult:
     status = "error" if answer.failed else "success"
     body = structured(answer)
     response = {"answer": answer.text} if body is None else body
-    return _result({"status": status, "response": response, "trace_id": trace, "model": None}, failed=answer.failed)
+    return _result(
+        {"status": status, "response": response, "trace_id": trace, "model": answer.model}, failed=answer.failed
+    )
 
 
 def of_service(answer: Answer, arguments: Arguments, peer: Peer) -> t.CallToolResult:
