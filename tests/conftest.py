@@ -25,13 +25,14 @@ atexit.register(gc.freeze)
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 LONGEST = (
+    "e2e/test_cluster_fixture.py",
     "e2e/test_cluster.py",
     "e2e/test_cluster_guarded.py",
+    "e2e/test_cluster_options.py",
     "e2e/test_conformance.py",
     "e2e/test_compose.py",
-    "e2e/test_local.py",
-    "e2e/test_cluster_options.py",
     "chart/test_kubernetes.py",
+    "e2e/test_local.py",
     "packaging/test_wheel.py",
     "e2e/test_stranger.py",
     "tools/supply_chain/test_release.py",
@@ -47,7 +48,8 @@ LONGEST = (
     "e2e/test_demo.py",
 )
 """The modules that take a minute and more. Where workers share the tests these begin first: none is to be waited for
-alone. Of those that start ten agents no two come within the first four, which begin together."""
+alone. Those that need a cluster have workers of their own (tools/test); of the others that start ten agents no two come
+within the first three, which begin together."""
 
 TOGETHER = ("tests/agent_runtime/pair/", "tests/agent_runtime/upstream/")
 """Folders whose modules share the agents that they call: one worker runs them all, and starts these once."""

@@ -18,7 +18,8 @@ from itertools import cycle
 from pallas_testing.project.claims import Claims
 
 _LANE = int(os.environ.get("PALLAS_TEST_LANE", "0"))
-"""Which of two runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
+"""Which of the runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
+_LANES = 3
 _BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 32_000))
 """Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
 those of the examples, which a person may have running."""
@@ -38,7 +39,7 @@ def worker() -> tuple[int, int]:
 def _shuffled() -> Iterator[int]:
     """Return this worker's share again and again, so that no port comes twice within a few tests."""
     number, workers = worker()
-    share = _BELOW_EPHEMERAL[_LANE::2][number::workers]
+    share = _BELOW_EPHEMERAL[_LANE::_LANES][number::workers]
     return cycle(random.sample(share, len(share)))
 
 

@@ -25,7 +25,7 @@ from pallas_testing.targets.compose import Compose
 
 from . import leftovers
 
-RARE = {"healthcheck": {"interval": "20s", "start_period": "300s", "start_interval": "3s"}}
+RARE = {"healthcheck": {"interval": "60s", "start_period": "300s", "start_interval": "3s"}}
 """Each check is a program in a container and costs 0.2 s of CPU: ten containers that are checked every 10 s, or every
 second while they start, keep a core from what they are checked for."""
 

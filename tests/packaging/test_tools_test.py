@@ -95,7 +95,7 @@ def test_elsewhere_what_is_missing_is_left_out_of_each_round_and_named(copy: Cop
     done = copy.run("tools/test")
     assert done.returncode == 0
     assert "NOT RUN (not browser and not conformance)" in done.stderr
-    assert len(copy.rounds) == 4
+    assert len(copy.rounds) == 5
     assert all(" and not browser and not conformance" in line for line in copy.rounds)
 
 
@@ -104,7 +104,8 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
     copy.run("tools/test", CI="1")
     expressions = [line.partition(" -q -m ")[2].partition(" --junitxml")[0] for line in copy.rounds]
     heavy = ("docker", "slow", "cluster", "browser", "prometheus")
-    for marks in [{}, *({mark} for mark in heavy), {"alone"}, {"slow", "alone"}, {"docker", "helm"}, {"slow", "waits"}]:
+    pairs = [{"slow", "alone"}, {"docker", "helm"}, {"docker", "cluster"}, {"slow", "waits"}]
+    for marks in [set[str](), *({mark} for mark in heavy), {"alone"}, *pairs]:
         names = {
             mark: mark in marks
             for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "versions")
@@ -113,7 +114,7 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
 
 
 def test_each_round_reads_only_the_files_with_tests_of_its_marks(copy: Copy) -> None:
-    for mark, files in {"waits": ["w"], "alone": ["a"], "slow": ["s", "w"], "docker": ["d", "s"]}.items():
+    for mark, files in {"waits": "w", "alone": "a", "slow": "sw", "docker": "ds", "cluster": "cs"}.items():
         copy.script(f"files/{mark}", "".join(f"{name}.py\n" for name in files))
     copy.run("tools/test", CI="1")
     read = {Path(line.partition("--junitxml ")[2].split()[0]).stem: line.split(".py") for line in copy.rounds}
@@ -121,11 +122,12 @@ def test_each_round_reads_only_the_files_with_tests_of_its_marks(copy: Copy) -> 
         "quick": [],
         "waiting": ["w"],
         "together": ["d", "s", "w"],
+        "pods": ["c", "s"],
         "alone": ["a"],
     }
     (copy.folder / "rounds").unlink()
     copy.run("tools/test", "tests/e2e", CI="1")
-    assert [(".py" in line, line.endswith("tests/e2e")) for line in copy.rounds] == [(False, True)] * 4
+    assert [(".py" in line, line.endswith("tests/e2e")) for line in copy.rounds] == [(False, True)] * 5
 
 
 def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
@@ -153,22 +155,22 @@ def working_in(folder: Path) -> list[str]:
 
 def test_no_round_waits_for_ever(copy: Copy) -> None:
     copy.run("tools/test", CI="1")
-    assert [" --timeout 600 " in f"{line} " for line in copy.rounds] == [True] * 4
+    assert [" --timeout 600 " in f"{line} " for line in copy.rounds] == [True] * 5
 
 
 def test_the_last_line_counts_all_rounds(copy: Copy) -> None:
     done = copy.run(".ci/run")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "4 passed, 0 failed")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "5 passed, 0 failed")
     assert "     1.5 s  tests.alone::test_it" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["quick", "together", "waiting", "alone"])
+@pytest.mark.parametrize("name", ["quick", "together", "waiting", "pods", "alone"])
 @pytest.mark.parametrize("how", ["fail", "crash"])
 def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy, name: str, how: str) -> None:
     (copy.folder / f"{how}-{name}").touch()
     done = copy.run("tools/test")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "3 passed, 1 failed")
-    assert len(copy.rounds) == 4
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "4 passed, 1 failed")
+    assert len(copy.rounds) == 5
 
 
 def test_marks_make_the_rounds_and_nothing_else(copy: Copy) -> None:

@@ -51,4 +51,4 @@ async def until[T](ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -
                     return answer
             except httpx.TransportError:
                 pass
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)

@@ -169,7 +169,7 @@ class Program:
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                     writer.close()
                     return
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.1)
 
     def signal(self, number: int) -> None:
         assert self.process
