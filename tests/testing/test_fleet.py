@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -338,6 +338,34 @@ def test_a_gateway_that_never_is_ready_is_named(order: Order, monkeypatch: pytes
         start.running("stub", order, {}, patience=0),
     ):
         pass
+
+
+@pytest.mark.parametrize(("expected", "asked"), [({}, ["harper"]), ({"harper": "error"}, [])])
+def test_a_gateway_has_to_reach_the_agents_that_come_up(
+    order: Order, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str], asked: list[str]
+) -> None:
+    """Beside the registry: a Service of Kubernetes leads to a pod later than DNS does."""
+    order.file.write_text(FILE + "gateway: {agents: [harper]}\n")
+    answers = ["harper: refused", "", ""]
+    questions = []
+
+    class Late(Stub):
+        def start(self) -> None:
+            super().start()
+            self.change("harper", expected.get("harper", "ok"))
+
+        def unreached(self, caller: str, members: Sequence[str]) -> str:
+            questions.append((caller, list(members)))
+            return answers.pop(0)
+
+    monkeypatch.setattr(table, "target", lambda _, order: Late(order))
+    with (
+        pytest.raises(CannotStart, match="the gateway does not reach its agents: harper: refused"),
+        start.running("stub", order, expected, patience=0),
+    ):
+        raise AssertionError("it is not up")
+    with start.running("stub", order, expected, patience=0):
+        assert questions == [("gateway", asked)] * 2
 
 
 def test_a_gateway_that_is_not_published_is_not_asked(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,7 +126,8 @@ class Fleet:
             return
         for member in self.faults.members:
             self._until_back(member)
-        waiting.until(lambda: unready_gateway(self._target), lambda text: not text, what="the gateway", within=PATIENCE)
+        look = partial(unready_gateway, self._target, self._expected)
+        waiting.until(look, lambda text: not text, what="the gateway", within=PATIENCE)
         self.wait_for(self._expected, within=PATIENCE)
         self.registry.catch_up(self._expected)
 

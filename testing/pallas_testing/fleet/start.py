@@ -50,7 +50,7 @@ def running(name: str, order: Order, expected: Mapping[str, str], *, patience: f
     """Yield the fleet of an agents.yaml on the target called `name`, up; nothing of it is left afterwards.
 
     It is up when the registry says `ok` of every agent, or the status that `expected` has for it, and its gateway says
-    that it is ready, where it has one that this machine reaches.
+    that it is ready and reaches its agents, where it has one that this machine reaches.
 
     Raises:
         CannotStart: it does not come up; the text says why, with the logs of those that are not well.
@@ -89,7 +89,7 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         lines = [f"{agent} {states.get(agent, 'unlisted')}" for agent in different]
         if any(states[agent].reason == _INPUT_REFUSED for agent in different if agent in states):
             raise _Refused("an agent refuses its input:\n" + "\n".join(lines))
-        return "; ".join(lines) or target.pending() or unready_gateway(target)
+        return "; ".join(lines) or target.pending() or unready_gateway(target, expected_states)
 
     try:
         waiting.until(look, lambda text: not text, what="the fleet", within=patience, fatal=(_Ended, _Refused))
@@ -99,8 +99,10 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
         raise CannotStart("\n".join([str(error), *([] if isinstance(error, _Ended) else logs)])) from None
 
 
-def unready_gateway(target: Target) -> str:
+def unready_gateway(target: Target, expected_states: Mapping[str, str]) -> str:
     """Return why the gateway of a fleet is not ready; empty where it is, there is none or nobody here reaches it.
+
+    It has to reach its agents, but for those that are expected to be in `error`.
 
     Raises:
         httpx.HTTPError: it does not answer.
@@ -112,7 +114,11 @@ def unready_gateway(target: Target) -> str:
     except LookupError:  # not published
         return ""
     status = http.get(url + _READY).status_code
-    return "" if status == httpx.codes.OK else f"the gateway answers /readyz with {status}"
+    if status != httpx.codes.OK:
+        return f"the gateway answers /readyz with {status}"
+    agents = [agent for agent in target.file.behind_gateway if expected_states.get(slug(agent)) != "error"]
+    reasons = target.unreached(fleet_file.GATEWAY, agents)
+    return f"the gateway does not reach its agents: {reasons}" if reasons else ""
 
 
 def _services(target: Target) -> dict[str, State]:

@@ -45,6 +45,8 @@ class FleetFile:
     models: tuple[str, ...] = ()
     """Services that provide a model."""
     gateway: int | None = None
+    behind_gateway: tuple[str, ...] = ()
+    """Agents that the gateway leads to."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -89,6 +91,7 @@ def read(path: Path) -> FleetFile:
         agents={name: _port(entry.get("port")) for name, entry in agents.items()},
         services={name: None if "image" in entry else _port(entry.get("port")) for name, entry in services.items()},
         gateway=_gateway_port(top.get(GATEWAY)),
+        behind_gateway=tuple(map(str, _mapping(top.get(GATEWAY)).get("agents") or ())),
         calls={name: tuple(map(str, entry.get("depends_on") or ())) for name, entry in agents.items()},
         models=tuple(name for name, entry in services.items() if entry.get("provides") in _MODELS),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,6 +114,10 @@ class Target(ABC):
 
     def pending(self) -> str:
         """Return what of the start is still under way, empty where nothing is."""
+        return ""
+
+    def unreached(self, caller: str, members: Sequence[str]) -> str:
+        """Return which of these members `caller` does not reach yet, though they are well, and why; empty for none."""
         return ""
 
     def kill(self, agent: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from pallas_testing.project.fleet_file import REGISTRY, slug
 from pallas_testing.targets import commands, disk
 from pallas_testing.targets.base import CannotDisturb, CannotStart, Order, Target, Undo, undone
 from pallas_testing.targets.cluster import policies, stopper
-from pallas_testing.targets.cluster.forwards import Forwards
+from pallas_testing.targets.cluster.forwards import PORT, Forwards
 from pallas_testing.targets.cluster.kubectl import Kubectl, selector
 from pallas_testing.targets.cluster.relays import Relays
 from pallas_testing.targets.leash import Leash
@@ -33,6 +33,15 @@ _SHOWN = "deployments,replicasets,pods,services,configmaps,networkpolicies,event
 """What may be shown to somebody who knows no secret."""
 _SMALL = "4Mi"
 """Of a `/tmp` that is filled: it counts as memory of its container."""
+
+_REACH = """
+import socket
+for host in {hosts!r}:
+    try:
+        socket.create_connection((host, {port}), timeout=3).close()
+    except OSError as error:
+        print(f"{{host}}: {{error}}")
+"""
 
 
 class Cluster(Target):
@@ -97,6 +106,10 @@ class Cluster(Target):
 
     def artifacts(self) -> Mapping[str, str]:
         return {"manifests in the namespace": self._kubectl("get", _SHOWN, "--output=yaml")}
+
+    def unreached(self, caller: str, members: Sequence[str]) -> str:
+        """Ask from within: a Service leads to a pod only once it is ready, seconds after the registry has found it."""
+        return self.execute(caller, _REACH.format(hosts=list(map(slug, members)), port=PORT)).strip()
 
     def kill(self, agent: str) -> None:
         with undone(partial(self.restore, agent)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import sys
 from collections.abc import Callable
 
@@ -66,6 +68,20 @@ def test_kind_has_a_way_of_its_own(fleet: Cluster, runner: Runner) -> None:
     fleet.start()
     fleet.stop()
     assert runner.lines[3] == "pallas-gen build -f agents.yaml --load kind"
+
+
+def test_who_is_reached_is_asked_from_within(started: Cluster, runner: Runner) -> None:
+    runner.answers["kubectl exec"] = "tech-research: Connection refused\n"
+    assert started.unreached("gateway", ["tech_research"]) == "tech-research: Connection refused"
+    assert "--selector=app.kubernetes.io/name=gateway" in runner.lines[0]
+    assert "for host in ['tech-research']:" in runner.lines[-1]
+
+
+def test_the_question_who_is_reached_names_who_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        exec(target._REACH.format(hosts=["127.0.0.1", "nowhere.invalid"], port=port))
+    assert re.fullmatch(r"nowhere\.invalid: .+\n", capsys.readouterr().out)
 
 
 def test_faults_are_commands_and_what_undoes_them(started: Cluster, runner: Runner) -> None:
