@@ -40,7 +40,11 @@ def listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
     inodes = {inode for table in ("tcp", "tcp6") for inode in _inodes(proc / "net" / table, port)}
     if not inodes:
         return []
-    return sorted(_owners(inodes, proc), key=lambda listener: listener.pid) or [Listener()]
+    owners = list(_owners(inodes, proc))
+    of_members = {inode for listener, own in owners if listener.member for inode in own}
+    # the supervisor, which has handed a member its socket down, has it too
+    others = [listener for listener, own in owners if listener.member or not own <= of_members]
+    return sorted(others, key=lambda listener: listener.pid) or [Listener()]
 
 
 def remedy(port: int, holders: Sequence[Listener]) -> str:
@@ -67,14 +71,15 @@ def _inodes(table: Path, port: int) -> Iterator[str]:
                 yield columns[9]
 
 
-def _owners(inodes: set[str], proc: Path) -> Iterator[Listener]:
+def _owners(inodes: set[str], proc: Path) -> Iterator[tuple[Listener, set[str]]]:
+    """Yield each process that has some of the sockets, with these."""
     links = {f"socket:[{inode}]" for inode in inodes}
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
         with contextlib.suppress(OSError):  # another user's, or gone
-            if any(_link(descriptor) in links for descriptor in (folder / "fd").iterdir()):
-                yield _listener(folder)
+            if own := links.intersection(map(_link, (folder / "fd").iterdir())):
+                yield _listener(folder), own
 
 
 def _link(descriptor: Path) -> str:

@@ -25,9 +25,9 @@ def test_who_only_has_the_port_does_not_listen() -> None:
         assert listeners(bound.getsockname()[1]) == []
 
 
-def process(proc: Path, pid: int, **environ: str) -> None:
+def process(proc: Path, pid: int, inode: int = 4711, **environ: str) -> None:
     (proc / str(pid) / "fd").mkdir(parents=True)
-    (proc / str(pid) / "fd" / "3").symlink_to("socket:[4711]")
+    (proc / str(pid) / "fd" / "3").symlink_to(f"socket:[{inode}]")
     (proc / str(pid) / "comm").write_text("python3\n")
     (proc / str(pid) / "environ").write_text("".join(f"{key}={value}\0" for key, value in environ.items()))
 
@@ -43,6 +43,16 @@ def test_a_member_of_another_fleet_is_named_with_its_fleet(tmp_path: Path) -> No
     (listener,) = listeners(9000, tmp_path)
     assert str(listener) == "python3 (pid 12: `registry` of /home/x/agents.yaml)"
     assert listener.member == "ab12/registry"
+
+
+def test_a_supervisor_is_not_named_beside_the_member_that_it_handed_the_socket_down_to(tmp_path: Path) -> None:
+    other = ROW.format(port=9000, state="0A").replace("4711", "4712")
+    table(tmp_path, ROW.format(port=9000, state="0A"), other)
+    process(tmp_path, 11)
+    process(tmp_path, 12, PALLAS_RUN="ab12/registry", PALLAS_AGENTS_CONFIG="/x/agents.yaml")
+    assert [listener.pid for listener in listeners(9000, tmp_path)] == [12]
+    process(tmp_path, 13, 4712)
+    assert [listener.pid for listener in listeners(9000, tmp_path)] == [12, 13]
 
 
 def test_a_socket_that_only_its_owner_sees_is_another_users(tmp_path: Path) -> None:
