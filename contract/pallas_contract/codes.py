@@ -170,6 +170,13 @@ class Code(StrEnum):
     DEFECT = "PAL804"
     REPLICAS_FILE = "PAL805"
     SAME_COMPOSE_PROJECT = "PAL806"
+    TOOL_MISSING = "PAL807"
+    TOOL_TOO_OLD = "PAL808"
+    ENGINE_AWAY = "PAL809"
+    EXTRA_MISSING = "PAL810"
+    IMAGE_MISSING = "PAL811"
+    HOST_UNKNOWN = "PAL812"
+    NOT_WELL = "PAL813"
 
     @property
     def label(self) -> str:

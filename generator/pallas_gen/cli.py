@@ -20,6 +20,7 @@ from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
 from pallas_gen.commands.build import add_build
 from pallas_gen.commands.diff import add_diff
+from pallas_gen.commands.doctor import add_doctor
 from pallas_gen.commands.lock import add_lock
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import (
@@ -61,6 +62,7 @@ add_commands(app, TARGETS)
 add_build(app)
 add_lock(app)
 add_diff(app)
+add_doctor(app)
 
 
 @command(app, "validate", "pallas-gen validate desk --format sarif")

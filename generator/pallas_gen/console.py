@@ -150,6 +150,11 @@ def report(problems: Iterable[Problem], folder: Path | None = None) -> None:
             collected.append(reports.located(problem, os.path.relpath(folder)) if folder else problem)
 
 
+def is_quiet() -> bool:
+    """Return whether errors alone, and what was asked for, are to be printed."""
+    return _QUIET.get()
+
+
 def note(text: str) -> None:
     """Print a line about what was done to stdout, unless it is to be quiet there."""
     if not _QUIET.get() and _COLLECTED.get() is None:

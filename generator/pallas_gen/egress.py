@@ -29,6 +29,27 @@ def reasons(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definiti
     return (*sorted(set(models)), *_servers(fleet, config, definitions), *keys(agent.access))
 
 
+def urls(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definitions: Definitions) -> Iterator[str]:
+    """Yield the URLs outside of the fleet that `agent` is known to call: of servers, model providers, an issuer.
+
+    Those that are known only when it starts are left out.
+    """
+    candidates = [*_outside(fleet, config, definitions).values(), *_providers(fleet, config, agent, definitions)]
+    if agent.access.jwt and agent.access.jwt.jwks_url:
+        candidates.append(agent.access.jwt.jwks_url)
+    yield from (url for url in candidates if _host(url) and not VARIABLE.search(url))
+
+
+def _providers(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definitions: Definitions) -> Iterator[str]:
+    """Yield the address of the provider of each model that is called: as configured, else its default."""
+    data = config.tree.data if config.tree else {}
+    for model in _models(fleet, config, agent, definitions):
+        if provider := providers.find(providers.split(model)[0]):
+            section = data.get(provider.name)
+            configured = section.get("base_url") if isinstance(section, dict) else None
+            yield str(configured or agent.env.get(provider.url_variable) or provider.default_url)
+
+
 def _models(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definitions: Definitions) -> Iterator[str]:
     """Yield the models that are called outside of the fleet."""
     own = any(peer in fleet.services and fleet.services[peer].provides == "openai" for peer in agent.depends_on)
@@ -50,15 +71,21 @@ def _is_openai(model: str) -> bool:
 
 
 def _servers(fleet: ResolvedFleet, config: Config, definitions: Definitions) -> Iterator[str]:
-    outside = {name: url for name, url in config.servers.items() if url and _is_outside(fleet, name, url)}
+    outside = _outside(fleet, config, definitions)
     why = _unclear(definitions)
-    if not why:
-        outside = {name: url for name, url in outside.items() if name in definitions.servers}
-    elif outside:
+    if why and outside:
         yield f"all servers of the configuration count, because {why}"
     yield from (f"its server `{name}` ({_origin(url)})" for name, url in sorted(outside.items()))
     urls = sorted({url for definition in definitions.agents for url in definition.urls})
     yield from (f"its card names {_origin(url)}" for url in urls if _is_outside(fleet, "", url))
+
+
+def _outside(fleet: ResolvedFleet, config: Config, definitions: Definitions) -> dict[str, str]:
+    """Return the URL of each server outside of the fleet that counts: of all where nobody can read which are used."""
+    outside = {name: url for name, url in config.servers.items() if url and _is_outside(fleet, name, url)}
+    if _unclear(definitions):
+        return outside
+    return {name: url for name, url in outside.items() if name in definitions.servers}
 
 
 def _is_outside(fleet: ResolvedFleet, name: str, url: str) -> bool:

@@ -47,6 +47,7 @@ DECLARATIONS = frozenset(
         "pallas_gen.commands",
         "pallas_gen.commands.build",
         "pallas_gen.commands.diff",
+        "pallas_gen.commands.doctor",
         "pallas_gen.commands.lock",
         "pallas_gen.commands.targets",
         "pallas_gen.console",

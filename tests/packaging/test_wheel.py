@@ -95,7 +95,7 @@ def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path
     assert run(installed / "python", "-m", "pallas_gen", "--version", cwd=tmp_path).startswith("pallas-gen ")
     help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
     verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
-    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build", "lock"}
+    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build", "lock", "doctor"}
 
 
 def test_a_project_is_made_and_taken_without_any_extra(installed: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ FILE = PurePosixPath(f"{names.DOTENV_FILE}.example")
 
 def files(fleet: ResolvedFleet, config: Config, source: str, folder: Path) -> dict[PurePosixPath, str]:
     """Return the file for `folder`; none where nothing is referred to, or where the user has one of their own."""
-    lines = "".join(f"# {why}\n{name}=\n" for name, why in sorted(_references(fleet, config)))
+    lines = "".join(f"# {why}\n{name}=\n" for name, why in sorted(references(fleet, config)))
     if not lines or _users_own(folder / FILE):
         return {}
     use = f"copy it to {names.DOTENV_FILE} beside {source} and fill it in"
@@ -31,7 +31,7 @@ def _users_own(path: Path) -> bool:
         return False
 
 
-def _references(fleet: ResolvedFleet, config: Config) -> Iterator[tuple[str, str]]:
+def references(fleet: ResolvedFleet, config: Config) -> Iterator[tuple[str, str]]:
     """Yield name and reason of each variable that every agent needs and none is given."""
     given = {key for agent in fleet.agents.values() for key in (*agent.secrets, *agent.env)}
     variables = {**(fastagent.variables(config.tree) if config.tree else {}), **config.variables}

@@ -1,0 +1,51 @@
+"""`pallas-gen doctor`: its exit codes and forms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pallas_gen.doctor import examine as examining
+from pallas_gen.doctor.finding import Finding
+
+OK = Finding("machine", "ok", "helm", "4.3")
+
+
+@pytest.fixture
+def findings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Finding]:
+    """What the doctor finds."""
+    monkeypatch.chdir(tmp_path)
+    result = [OK]
+    monkeypatch.setattr(examining, "examine", lambda *_, **__: result)
+    return result
+
+
+def test_the_exit_code_says_whose_the_trouble_is(findings: list[Finding], run) -> None:
+    assert run("doctor") == (0, "machine\n  ok       helm: 4.3\nnothing stands in the way\n", "")
+    findings.append(Finding("machine", "warning", "kubectl", "is old", "take a newer one"))
+    assert run("doctor")[0] == 0
+    findings.append(Finding("ports", "error", "8101", "is taken", "stop it"))
+    assert run("doctor")[0] == 1
+    findings.append(Finding("project", "error", "agents.yaml", "is wrong", "mend it"))
+    assert run("doctor")[0] == 2
+
+
+def test_a_document_and_quiet(findings: list[Finding], run) -> None:
+    code, out, _ = run("doctor", "--format", "json", "-q")
+    assert (code, json.loads(out)["findings"][0]["subject"]) == (0, "helm")
+    assert run("doctor", "-q")[1].strip() == ""
+
+
+def test_a_target_that_there_is_not_is_refused(findings: list[Finding], run) -> None:
+    code, _, err = run("doctor", "--target", "swarm")
+    assert code == 2
+    assert "there is no target swarm: processes, compose, helm" in err
+
+
+def test_a_file_that_is_named_must_be_there(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("doctor", "nowhere.yaml", "-q")
+    assert (code, "nowhere.yaml: no such file" in out) == (2, True)
+    assert "project" not in run("doctor")[1]
