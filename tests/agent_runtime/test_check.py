@@ -159,10 +159,12 @@ def test_a_module_that_is_installed_is_there_as_at_the_start(project: Path, caps
 
 
 @pytest.mark.usefixtures("unloaded")
-def test_the_project_is_the_folder_of_a_link_as_at_the_start(project: Path, tmp_path_factory: Any) -> None:
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "fleet.yaml"
-    (project / "agents.yaml").rename(elsewhere)
-    (project / "agents.yaml").symlink_to(elsewhere)
+def test_the_project_is_the_folder_that_a_link_leads_to_as_at_the_start(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "agents.yaml").symlink_to(project / "agents.yaml")
+    monkeypatch.chdir(elsewhere)
     assert check.fleet(Path("agents.yaml"), {}) == 0
     (project / "other.md").unlink()
     assert check.fleet(Path("agents.yaml"), {}) == 2
