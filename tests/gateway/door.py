@@ -30,6 +30,7 @@ from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
+from pallas_gateway.own.subscriptions import Subscriptions
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
@@ -128,6 +129,12 @@ class Door:
     metrics: Metrics
     reachability: Reachability
     plane: DataPlane
+    tools: OwnTools | None = None
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        assert self.tools is not None
+        return self.tools.subscriptions
 
     def url(self, agent: str = "scout") -> str:
         return f"{self.web.base_url}/agents/{agent}/mcp"
@@ -173,13 +180,22 @@ async def opened(
         pages = Pages(metrics, reachability, {"name": "gateway"})
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         tools_app: ASGIApp | None = None
+        own_tools = None
         if fleet and tenants:
             admission = Admission(tenants, timeout, watchers)
             peers = {tool: Peer("service", host, routes[host]) for tool, host in (tools or {}).items()}
-            own_tools = OwnTools(fleet, routes, client, admission, services=peers, trace_id=lambda: "ab" * 16)
+            own_tools = OwnTools(
+                fleet,
+                routes,
+                client,
+                admission,
+                streams=plane.streams,
+                services=peers,
+                trace_id=lambda: "ab" * 16,
+            )
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
         web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
-        yield Door(web, noted, pages, metrics, reachability, plane)
+        yield Door(web, noted, pages, metrics, reachability, plane, own_tools)
 
 
 def text(result: Any) -> str:

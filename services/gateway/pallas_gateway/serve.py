@@ -75,10 +75,12 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
             streams=max(1, most_connections() // 4),  # of one caller or tenant, so that others come in
             watchers=watchers,
         )
-        own = None
+        tools = own = None
         if settings.gateway.tenants:
             admission = Admission(tenants, settings.gateway.timeout, watchers)
-            tools = OwnTools(settings.fleet, settings.routes, client, admission, services=services)
+            tools = OwnTools(
+                settings.fleet, settings.routes, client, admission, streams=plane.streams, services=services
+            )
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
         server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
         for listener in listeners:
@@ -88,6 +90,8 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
         serving = asyncio.create_task(server.serve(listeners))
         await stop.asked.wait()
         pages.ready = False
+        if tools:
+            tools.subscriptions.close()
         await drain(metrics.idle, stop.insisted, _nothing)
         server.should_exit = True
         await serving

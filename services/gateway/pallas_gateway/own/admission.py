@@ -12,6 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from pallas_contract import names
+from pallas_gateway.data_plane import shares
 from pallas_gateway.data_plane.plane import TIMEOUT
 from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
 from pallas_gateway.own.failures import Failed
@@ -50,6 +51,10 @@ class Admission:
         """Return the tenant of a request that names none; empty where it cannot be known."""
         allowance = self._tenants.of(verified) if verified else self._tenants.only()
         return allowance.name if allowance else ""
+
+    def owner(self, verified: Caller | None) -> str:
+        """Return whose share of what all have together a request takes; empty where nobody is verified."""
+        return shares.owner(verified, self._tenants.of(verified))
 
     async def counted[T](
         self,

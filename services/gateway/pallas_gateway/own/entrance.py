@@ -20,6 +20,8 @@ MOST_VALUES = 10_000
 """Arrays, objects and members of a request: no tool of the gateway's own takes more than a few."""
 STREAMED = "pallas.streamed"
 """Key of the ASGI scope: whether the answer is a stream, in which progress can be told."""
+SIZE = "pallas.size"
+"""Key of the ASGI scope: bytes of the body."""
 _PROGRESS = b'"progressToken"'
 _ALLOW = ((b"allow", b"POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
@@ -69,13 +71,14 @@ class Entrance:
             if has_more_values(body, MOST_VALUES):
                 raise _too_large(f"{MOST_VALUES} values")
             streamed = _PROGRESS in body and "text/event-stream" in Headers(scope=scope).get("accept", "")
+            about = {STREAMED: streamed, SIZE: len(body)}
             upload.pieces.append({"type": "http.request", "body": body, "more_body": False})
             del body
 
             async def again() -> Message:
                 return upload.pieces.popleft() if upload.pieces else await receive()
 
-            await (self._streaming if streamed else self._app)({**scope, STREAMED: streamed}, again, send)
+            await (self._streaming if streamed else self._app)({**scope, **about}, again, send)
 
 
 def _bounded(receive: Receive) -> Receive:

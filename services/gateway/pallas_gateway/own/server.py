@@ -14,6 +14,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway.data_plane.plane import Route
+from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.own import prompts, resources
 from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agents.agentlets import Agentlets
@@ -21,6 +22,7 @@ from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
 from pallas_gateway.own.peers.peer import Peer, Progress
 from pallas_gateway.own.resources import Resources
+from pallas_gateway.own.subscriptions import Subscriptions
 from pallas_gateway.own.tools import batch
 from pallas_gateway.own.tools.arguments import CREATE
 from pallas_gateway.own.tools.batch import Batches, BatchParams
@@ -33,7 +35,8 @@ from pallas_service.http.bodies import BodyBudget
 class OwnTools:
     """Handlers of the gateway's own server.
 
-    `routes` are the agents behind it by host name, `services` those that have a tool of it, by the tool's name.
+    `routes` are the agents behind it by host name, `services` those that have a tool of it, by the tool's name,
+    `streams` the shares of what is only listened to.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class OwnTools:
         client: aiohttp.ClientSession,
         admission: Admission,
         *,
+        streams: Streams,
         services: Mapping[str, Peer] | None = None,
         trace_id: NewId = new_id,
     ) -> None:
@@ -52,6 +56,7 @@ class OwnTools:
         agentlets = Agentlets(fleet, routes)
         users = UserAgents(client, services.get(CREATE))
         tracing = Tracing(trace_id)
+        self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
         self._calls = Calls(
             client,
@@ -61,6 +66,7 @@ class OwnTools:
             services=services,
             agentlets=agentlets,
             users=users,
+            subscriptions=self.subscriptions,
         )
         self._batches = Batches(self._calls)
 
@@ -84,6 +90,7 @@ class OwnTools:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._resources.read,
+            on_subscriptions_listen=self.subscriptions.listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )

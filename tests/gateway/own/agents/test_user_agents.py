@@ -45,6 +45,8 @@ class Workshop:
         def create_agent(
             tenant_id: str, user_id: str, agent_name: str, description: str, output_schema: dict[str, Any]
         ) -> str:
+            if agent_name == "fail":
+                raise ValueError("no room")
             agent = {"uri": f"agentlet://user/{user_id}/{agent_name}", "description": description, **output_schema}
             self.agents.setdefault(tenant_id, []).append(agent)
             return json.dumps({"agent_uri": agent["uri"], "message": "Agent created successfully"})

@@ -20,6 +20,7 @@ from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.failures import Failed, invalid
 from pallas_gateway.own.peers import peer
 from pallas_gateway.own.peers.peer import Answer, Peer, Progress, ToolCall
+from pallas_gateway.own.subscriptions import Subscriptions
 from pallas_gateway.own.tools import results
 from pallas_gateway.own.tools.arguments import ASK, Arguments, AskAgent, CreateAgent, Tools, check_schema
 from pallas_gateway.own.tracing import Tracing
@@ -43,6 +44,7 @@ class Calls:
         services: Mapping[str, Peer],
         agentlets: Agentlets,
         users: UserAgents,
+        subscriptions: Subscriptions,
     ) -> None:
         self._client = client
         self._admission = admission
@@ -51,6 +53,7 @@ class Calls:
         self._services = services
         self._agentlets = agentlets
         self._users = users
+        self._subscriptions = subscriptions
         self.tools = Tools((ASK, *sorted(services)))
 
     async def call(
@@ -118,10 +121,19 @@ class Calls:
             self._admission.seconds(allowance),
             self._tracing.traceparent(self._tracing.trace(ctx)),
         )
-        return results.of_service(await self._asked(service, call, progress), read, service)
+        result = results.of_service(await self._asked(service, call, progress), read, service)
+        if isinstance(read, CreateAgent) and not result.is_error:
+            await self._subscriptions.changed(allowance.name, agentlets.MINE, *_made(result))
+        return result
 
     async def _asked(self, member: Peer, call: ToolCall, progress: Progress | None) -> Answer:
         return await peer.ask(self._client, member, call, progress)
+
+
+def _made(result: t.CallToolResult) -> list[str]:
+    """Return the URI of the agent that `create_agent` has made, where the service says one."""
+    uri = (result.structured_content or {}).get("agent_uri")
+    return [user_agents.full(uri)] if isinstance(uri, str) and user_agents.is_users(uri) else []
 
 
 def _of_user(read: AskAgent, handle: str) -> dict[str, Any]:
