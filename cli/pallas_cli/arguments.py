@@ -22,7 +22,7 @@ MODULES: Mapping[str, str] = {
     "stop": "pallas_cli.running.stop",
 }
 """Verb -> the module that runs it."""
-EXAMPLES = ("hello", "pallas", "data-pool")
+EXAMPLES = ("hello", "pallas", "data-pool", "percolate")
 """Fleets of the kit that `pallas init --example` copies."""
 _RAW = argparse.RawDescriptionHelpFormatter
 

@@ -213,7 +213,7 @@ def test_every_hard_text_reaches_env_args_and_files_unchanged(compiled) -> None:
     assert fleet["agents"]["a"]["title"] == text
 
 
-@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "03-data-pool"])
+@pytest.mark.parametrize("name", ["01-hello", "02-pallas", "03-data-pool", "04-percolate"])
 def test_helm_lint_has_nothing_to_say(example, name: str) -> None:
     done = example(name).lint("--set", "secrets.fastagent-secrets-yaml.content=x")
     assert done.returncode == 0, done.stdout

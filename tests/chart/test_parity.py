@@ -35,7 +35,18 @@ GATEWAY = (
     "agents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
     "services: {memory: {module: agents.scout, port: 8102}}\n"
 )
-NAMES = ["images", "01-hello", "02-pallas", "03-data-pool", "graph", "public", "protected", "gateway", *COLLECTORS]
+NAMES = [
+    "images",
+    "01-hello",
+    "02-pallas",
+    "03-data-pool",
+    "04-percolate",
+    "graph",
+    "public",
+    "protected",
+    "gateway",
+    *COLLECTORS,
+]
 SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
@@ -46,7 +57,7 @@ def read_compose(plan: Plan) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def fleets(example, compiled, graph, public) -> dict[str, Any]:
     examples = {name: (example(name), ()) for name in ("01-hello", "03-data-pool")}
-    examples["02-pallas"] = (example("02-pallas"), SECRET)
+    examples |= {name: (example(name), SECRET) for name in ("02-pallas", "04-percolate")}
     traced = {
         name: (compiled(f"{GRAPH}telemetry: {{otlp_endpoint: '{url}'}}\n"), ()) for name, url in COLLECTORS.items()
     }

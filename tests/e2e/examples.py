@@ -9,12 +9,12 @@ from importlib import import_module
 from tests.installed import ROOT
 
 
-def copied_from(example: str) -> dict[str, Callable[..., object]]:
-    """Return the tests in the folder `tests` of an example by their names.
+def copied_from(example: str, folder_of_tests: str = "tests") -> dict[str, Callable[..., object]]:
+    """Return the tests in a folder of an example, which has one module of them, by their names.
 
     A module here that takes them in lends them its fixture `running_fleet`, and so its fleet.
     """
-    folder = ROOT / "examples" / example / "tests"
+    folder = ROOT / "examples" / example / folder_of_tests
     (path,) = folder.glob("test_*.py")
     sys.path.insert(0, str(folder))  # so pytest rewrites the assertions, as it does for the user
     try:

@@ -9,13 +9,16 @@ from pallas_contract import names
 
 _PACKAGE = Path(__file__).parents[1]
 _CANDIDATES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
-_FOLDERS = {"hello": "01-hello", "pallas": "02-pallas", "data-pool": "03-data-pool"}
-_PATTERNS = (names.AGENTS_FILE, "fastagent.*.yaml", "agents/*", "standins/*", "tests/*.py")
-_SUFFIXES = frozenset({".py", ".md", ".yaml"})
+_FOLDERS = {"hello": "01-hello", "pallas": "02-pallas", "data-pool": "03-data-pool", "percolate": "04-percolate"}
+_PATTERNS = (names.AGENTS_FILE, "fastagent.*.yaml", "requirements.*", "agents/*", "standins/*", "tests/**/*.py")
+_OWN = ("percolate/**/*", "documents/**/*")
+"""What single examples have besides."""
+_SUFFIXES = frozenset({".py", ".md", ".yaml", ".txt", ".pdf", ".in", ".lock"})
 QUESTIONS: Mapping[str, tuple[str, str]] = {
     "hello": ("hello", "Good morning"),
     "pallas": ("harper", "Why does every agent get a container of its own?"),
     "data-pool": ("orchestrator", "acme"),
+    "percolate": ("percolate_researcher", "Who proved what in 1980?"),
 }
 """Example -> an agent of it and what to ask it."""
 
@@ -38,5 +41,5 @@ def _folder(name: str) -> Path:
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    for pattern in _PATTERNS:
+    for pattern in (*_PATTERNS, *_OWN):
         yield from sorted(path for path in folder.glob(pattern) if path.suffix in _SUFFIXES and path.is_file())

@@ -15,6 +15,8 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 
 _NO_NAME = "fleet"
+_PACKAGES = PurePosixPath("requirements.lock")
+"""What the code of a project imports besides."""
 _UP = "in a terminal of its own; Ctrl-C stops it"
 
 
@@ -41,7 +43,7 @@ def run(options: Namespace) -> int:
     out.writelines(f"wrote {folder / path}\n" for path in sorted({*files, *beside} - set(retained)))
     out.writelines(f"left {folder / path} as it is\n" for path in retained)
     out.write("\nnext:\n")
-    out.writelines(f"  {line}\n" for line in _next(folder, agent, message))
+    out.writelines(f"  {line}\n" for line in _next(folder, agent, message, packages=_PACKAGES in files))
     return 0
 
 
@@ -86,11 +88,13 @@ def refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
         )
 
 
-def _next(folder: Path, agent: str, message: str) -> Iterable[str]:
+def _next(folder: Path, agent: str, message: str, *, packages: bool) -> Iterable[str]:
     """Yield the commands that show the project at work."""
     if folder.resolve() != Path.cwd():
         yield f"cd {folder}"
     if extras.missing("agent", "registry", "testing"):
         yield f"pip install '{extras.DISTRIBUTION}[all]'"
+    if packages:
+        yield f"pip install -r {_PACKAGES}"
     yield f"pallas up        # {_UP}"
     yield f'pallas call {agent} "{message}"'

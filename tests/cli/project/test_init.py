@@ -60,6 +60,18 @@ def test_an_example_is_the_one_of_the_repository(tmp_path: Path) -> None:
             assert (tmp_path / path.relative_to(example)).read_text() == path.read_text()
 
 
+def test_an_example_comes_with_its_documents_and_names_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["init", str(tmp_path), "--example", "percolate"]) == 0
+    assert "next:\n" in (printed := capsys.readouterr().out)
+    assert "  pip install -r requirements.lock\n  pallas up " in printed
+    example = ROOT / "examples" / "04-percolate"
+    brought = (*example.glob("documents/**/*.*"), *example.glob("percolate/**/*.py"), example / "requirements.lock")
+    for path in brought:
+        assert (tmp_path / path.relative_to(example)).read_bytes() == path.read_bytes()
+
+
 def test_nothing_is_written_where_a_file_of_the_project_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "desk.py").write_text("mine")

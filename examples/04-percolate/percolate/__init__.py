@@ -1,0 +1,1 @@
+"""Percolate's memory: a knowledge base and a graph of entities for each tenant, served over MCP."""

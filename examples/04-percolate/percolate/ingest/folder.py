@@ -1,0 +1,95 @@
+"""The folder of a tenant -> the memory. What is malformed is reported, and what the memory had of it stays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from percolate.ingest import graph, readers
+from percolate.memory import entities
+from percolate.memory.embeddings import AT_ONCE, Embedder, numbers
+from percolate.memory.pieces import pieces
+from percolate.memory.store import Store
+from percolate.problems import EmbeddingFailed, Malformed
+
+
+@dataclass
+class Report:
+    """What came of it: documents that are new or changed, and a line for each problem."""
+
+    read: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def ingest(store: Store, embedder: Embedder, folder: Path, tenant: str, *, again: bool = False) -> Report:
+    """Take everything in `folder` into the memory of `tenant`: NAME of a knowledge base/FILE, and entities.yaml.
+
+    With `again` vectors of another length are made anew, once the endpoint has given one.
+    """
+    report = Report()
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        try:
+            if name == graph.FILE:
+                entities.replace(store, tenant, graph.read(path))
+            else:
+                report.read += _document(store, path, name, tenant)
+        except Malformed as error:
+            report.problems.append(f"{tenant}/{name} {error}")
+    try:
+        _embed(store, embedder, tenant, again=again)
+    except EmbeddingFailed as error:
+        waiting = len(store.without_vector(tenant, embedder.model))
+        report.problems.append(
+            f"{tenant}: {error}: {waiting} pieces are found by words only, until they are ingested again"
+        )
+    return report
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, in order; what a link leads to elsewhere is not in it."""
+    root = folder.resolve()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith(".") and path.resolve().is_relative_to(root):
+            yield path
+
+
+def _document(store: Store, path: Path, name: str, tenant: str) -> bool:
+    """Return whether a document is new or another one than before."""
+    source = f"resource://{name}"
+    if (digest := _digest(path)) and digest == store.digest(tenant, source):
+        return False
+    document = readers.read(path, source, name.partition("/")[0])
+    store.replace(tenant, document, pieces(document))
+    return True
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file that is not too large to be read, else nothing."""
+    try:
+        if path.stat().st_size > max(readers.LARGEST.values()):
+            return ""
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _embed(store: Store, embedder: Embedder, tenant: str, *, again: bool) -> None:
+    """Give each piece of `tenant` its vector: a batch at a time, so that little is lost when it ends in between."""
+    if again:
+        (sample,) = embedder.embed(["again"])
+        if store.length(embedder.model) != len(sample):
+            store.drop_vectors(embedder.model)
+    waiting = store.without_vector(tenant, embedder.model)
+    for start in range(0, len(waiting), AT_ONCE):
+        batch = waiting[start : start + AT_ONCE]
+        vectors = embedder.embed([content for _, content in batch])
+        length = store.length(embedder.model)
+        if length is not None and length != len(vectors[0]):
+            raise EmbeddingFailed(
+                f"{embedder.model} answers {numbers(vectors[0])} numbers, and the memory has vectors of {length // 4}"
+                " (`--again` makes all of them anew)"
+            )
+        store.put_vectors(embedder.model, [(key, vector) for (key, _), vector in zip(batch, vectors, strict=True)])

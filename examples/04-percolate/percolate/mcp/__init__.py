@@ -1,0 +1,1 @@
+"""What clients and agents see of the memory."""

@@ -1,0 +1,110 @@
+"""Hybrid search: pieces that are near in meaning, and pieces that have the words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from percolate.memory.embeddings import Embedder, numbers
+from percolate.memory.pieces import LONGEST
+from percolate.memory.store import Store
+from percolate.problems import EmbeddingFailed
+
+_CANDIDATES = 100
+"""Pieces that each of the two ways may bring."""
+_NEAR = 0.2
+"""Cosine from which on a piece is found without having a word of the query."""
+_WORDS_OF_A_QUERY = 32
+_MEANING = 0.6
+"""Share of the score; the rest is that of the words."""
+
+_BY_VECTOR = """
+SELECT p.id, 1 - vec_distance_cosine(p.vector, :vector) AS cosine
+FROM pieces p JOIN documents d USING (tenant, source)
+WHERE p.tenant = :tenant AND p.model = :model AND length(p.vector) = length(:vector)
+  AND (:knowledge_base IS NULL OR d.knowledge_base = :knowledge_base)
+ORDER BY cosine DESC, p.id LIMIT :most
+"""
+_BY_WORDS = """
+SELECT p.id, -bm25(words) AS score
+FROM words JOIN pieces p ON p.id = words.rowid JOIN documents d USING (tenant, source)
+WHERE words MATCH :words AND p.tenant = :tenant
+  AND (:knowledge_base IS NULL OR d.knowledge_base = :knowledge_base)
+ORDER BY score DESC, p.id LIMIT :most
+"""
+_SHOWN = """
+SELECT p.content, p.source, p.page, d.type, d.knowledge_base FROM pieces p JOIN documents d USING (tenant, source)
+WHERE p.id = ? AND p.tenant = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A piece that was found; `score` is between 0 and 1."""
+
+    content: str
+    score: float
+    source: str
+    type: str
+    page: int | None
+    knowledge_base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, best first. `notice` says why they were found by words only."""
+
+    hits: list[Hit]
+    notice: str = ""
+
+
+def search(
+    store: Store, embedder: Embedder, *, tenant: str, query: str, knowledge_base: str | None, limit: int
+) -> Found:
+    """Return what `tenant` has about `query`, in one knowledge base or in all of them."""
+    scope = {"tenant": tenant, "knowledge_base": knowledge_base, "most": _CANDIDATES}
+    notice = ""
+    cosines: dict[int, float] = {}
+    try:
+        (vector,) = embedder.embed([query])
+        notice = _mismatch(store, embedder.model, vector)
+        cosines = dict(store.rows_of(_BY_VECTOR, scope | {"vector": vector, "model": embedder.model}))
+    except EmbeddingFailed as error:
+        notice = f"{error}: found by words only"
+    terms = re.findall(r"\w+", query)[:_WORDS_OF_A_QUERY]
+    words = " OR ".join(f'"{term}"' for term in terms)
+    scores = dict(store.rows_of(_BY_WORDS, scope | {"words": words})) if words else {}
+    best = max(scores.values(), default=0.0)
+    ranked = sorted(
+        (
+            (_score(cosines.get(key), scores.get(key, 0.0) / best if best > 0 else 0.0, words_alone=not cosines), key)
+            for key in cosines.keys() | scores.keys()
+            if key in scores or cosines[key] >= _NEAR
+        ),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
+    hits = [hit for score, key in ranked[:limit] for hit in _hits(store, tenant, key, score)]
+    return Found(hits, notice)
+
+
+def _score(cosine: float | None, words: float, *, words_alone: bool) -> float:
+    if words_alone:
+        return round(words, 4)
+    return round(_MEANING * max(0.0, min(1.0, cosine or 0.0)) + (1 - _MEANING) * words, 4)
+
+
+def _mismatch(store: Store, model: str, vector: bytes) -> str:
+    length = store.length(model)
+    if length is None or length == len(vector):
+        return ""
+    return (
+        f"{model} answers {numbers(vector)} numbers, and the memory has vectors of {length // 4}: found by words only, "
+        "until `python -m percolate.ingest --again` has run"
+    )
+
+
+def _hits(store: Store, tenant: str, key: int, score: float) -> list[Hit]:
+    return [
+        Hit(content[: 2 * LONGEST], score, source, type_, page, knowledge_base)
+        for content, source, page, type_, knowledge_base in store.rows(_SHOWN, key, tenant)
+    ]

@@ -1,0 +1,17 @@
+"""Trouble that a user is told about, in words that say what to do."""
+
+
+class Problem(Exception):
+    """What is wrong, and with what."""
+
+
+class Malformed(Problem):
+    """A document or a file of entities that cannot be read; what the memory had of it stays."""
+
+
+class EmbeddingFailed(Problem):
+    """No vectors came: search goes on by words, and pieces wait for theirs."""
+
+
+class NotThere(Problem):
+    """Nothing of that name is in the memory."""

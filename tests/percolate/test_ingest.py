@@ -1,0 +1,243 @@
+"""Documents of examples/04-percolate: what is malformed is named, is not taken in, and holds up nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import httpx
+import pytest
+from percolate.ingest.folder import Report, ingest
+from percolate.memory.embeddings import Embedder, StandIn, embedder
+from percolate.memory.search import search
+from percolate.memory.store import Store
+from percolate.settings import Settings
+from pypdf import PdfWriter
+
+from tests.installed import ROOT
+
+DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
+TENANT = "acme"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "memory.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tenant's folder with one document that is as it should be."""
+    path = tmp_path / TENANT / "general"
+    path.mkdir(parents=True)
+    (path / "fine.md").write_text("Otters hold hands while they sleep.")
+    return path.parent
+
+
+def take_in(store: Store, folder: Path, embedder: Embedder | None = None, *, again: bool = False) -> Report:
+    return ingest(store, embedder or StandIn(), folder, TENANT, again=again)
+
+
+def found(store: Store, query: str, embedder: Embedder | None = None, limit: int = 5) -> list[str]:
+    hits = search(store, embedder or StandIn(), tenant=TENANT, query=query, knowledge_base=None, limit=limit).hits
+    return [hit.content for hit in hits]
+
+
+def pdf(stream: bytes, filters: str = "") -> bytes:
+    """Return a PDF with one page of this content."""
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << /Font << >> >> /Contents 4 0 R >>"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        page,
+        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), filters.encode(), stream),
+    ]
+    body = b"%PDF-1.4\n"
+    places = []
+    for number, entry in enumerate(objects, 1):
+        places.append(b"%010d 00000 n \n" % len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, entry)
+    table = b"xref\n0 5\n0000000000 65535 f \n" + b"".join(places)
+    return body + table + b"trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(body)
+
+
+def encrypted() -> bytes:
+    writer = PdfWriter(clone_from=DOCUMENTS / "test-tenant" / "documents" / "agreement.pdf")
+    writer.encrypt("secret", algorithm="RC4-128")
+
+    buffer = BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+def bomb() -> bytes:
+    """Return a PDF of some hundred bytes that unpacks to 256 MiB."""
+    packer = zlib.compressobj(1)
+    block = bytes(1 << 20)
+    once = b"".join(packer.compress(block) for _ in range(256)) + packer.flush()
+    return pdf(zlib.compress(once, 9), "/Filter [/FlateDecode /FlateDecode]")
+
+
+MALFORMED = {
+    "latin1.txt": ("Motörhead".encode("latin-1"), "is not UTF-8, at byte 4: convert it"),
+    "zeros.md": (b"a\0b", "has bytes of zero: it is no text"),
+    "empty.txt": (b" \n", "has no text"),
+    "picture.png": (b"\x89PNG", "is no document: .md, .pdf, .txt are"),
+    "garbage.pdf": (b"no PDF at all", "is damaged: "),
+    "scan.pdf": (pdf(b""), "has no text: a scan needs OCR first"),
+    "bomb.pdf": (bomb(), "unpacks to more than a document has: it may be a bomb"),
+    "locked.pdf": (encrypted(), "is encrypted: save it without a password"),
+}
+
+
+def test_what_is_malformed_is_named_and_all_the_rest_is_taken_in(store: Store, folder: Path) -> None:
+    for name, (data, _) in MALFORMED.items():
+        (folder / "general" / name).write_bytes(data)
+    with (folder / "general" / "huge.txt").open("wb") as file:
+        file.truncate(1 << 30)
+    (folder / "attic").mkdir()
+    (folder / "attic" / "old.md").write_text("Old.")
+    report = take_in(store, folder)
+    assert report.read == 1
+    problems = dict(problem.split(" ", 1) for problem in report.problems)
+    assert problems.pop("acme/general/huge.txt") == "has 1,024 MiB, and may have 8: split it"
+    assert problems.pop("acme/attic/old.md").startswith("is in no knowledge base")
+    assert {path.rpartition("/")[2] for path in problems} == MALFORMED.keys()
+    for name, (_, expected) in MALFORMED.items():
+        assert problems[f"acme/general/{name}"].startswith(expected), name
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+
+
+def test_a_document_that_is_damaged_later_stays_as_it_was(store: Store, folder: Path) -> None:
+    take_in(store, folder)
+    (folder / "general" / "fine.md").write_bytes(b"\xff")
+    assert take_in(store, folder).read == 0
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+    (folder / "general" / "fine.md").write_text("Otters have pockets.")
+    assert take_in(store, folder).read == 1
+    assert found(store, "otters") == ["Otters have pockets."]
+    assert take_in(store, folder).read == 0
+
+
+def test_a_link_out_of_the_folder_is_not_followed(store: Store, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("Otters know the password.")
+    (folder / "general" / "link.md").symlink_to(tmp_path / "secret.md")
+    assert take_in(store, folder).read == 1
+    assert found(store, "password") == []
+
+
+def test_a_graph_is_taken_in_whole_or_not_at_all_with_every_reason(store: Store, folder: Path) -> None:
+    file = folder / "entities.yaml"
+    file.write_text("entities: [{id: a, type: t, name: A}]")
+    assert take_in(store, folder).problems == []
+    entries = ["{id: b, type: t, name: B, related: [{relation: r, to: c}]}", "{id: b, type: t, name: B}"]
+    file.write_text(f"entities: [{', '.join(entries)}]")
+    (problem,) = take_in(store, folder).problems
+    assert problem == "acme/entities.yaml `b` is there twice; `b` leads to `c`, which is not there"
+    file.write_text("entities: [{id: b, type: t, colour: red}]")
+    (problem,) = take_in(store, folder).problems
+    assert "entities.0.name: Field required; entities.0.colour: Extra inputs are not permitted" in problem
+    file.write_text("entities: &all [*all]")
+    assert take_in(store, folder).problems == ["acme/entities.yaml has an alias (`*name`): write it out"]
+    assert store.rows("SELECT id FROM entities") == [("a",)]
+
+
+class Provider:
+    """An endpoint whose vectors have as many numbers as it is told; with 0 it is down."""
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers = numbers
+        self.embedder = self._embedder()
+
+    def _embedder(self) -> Embedder:
+        settings = Settings(Path(), "https://embeddings.example/v1", "small", "sk-key")
+        return embedder(settings, httpx.Client(transport=httpx.MockTransport(self._answer)))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer sk-key"
+        if not self.numbers:
+            raise httpx.ConnectError("refused")
+        texts = json.loads(request.content)["input"]
+        vector = [1.0] * self.numbers
+        return httpx.Response(200, json={"data": [{"index": n, "embedding": vector} for n in range(len(texts))]})
+
+
+def test_without_the_endpoint_documents_are_found_by_words_and_get_vectors_later(store: Store, folder: Path) -> None:
+    provider = Provider(0)
+    report = take_in(store, folder, provider.embedder)
+    assert report.read == 1
+    down = "the embedding endpoint embeddings.example gives no answer (ConnectError)"
+    assert report.problems == [
+        f"acme: {down}: 1 pieces are found by words only, until they are ingested again",
+    ]
+    answer = search(store, provider.embedder, tenant=TENANT, query="otters", knowledge_base=None, limit=5)
+    assert ([hit.score for hit in answer.hits], answer.notice) == ([1.0], f"{down}: found by words only")
+    provider.numbers = 3
+    assert take_in(store, folder, provider.embedder).problems == []
+    assert found(store, "something else", provider.embedder) == ["Otters hold hands while they sleep."]
+
+
+def test_vectors_of_another_length_replace_none_until_one_says_so(store: Store, folder: Path) -> None:
+    provider = Provider(3)
+    take_in(store, folder, provider.embedder)
+    provider.numbers = 4
+    (folder / "general" / "new.md").write_text("Badgers dig.")
+    (problem,) = take_in(store, folder, provider.embedder).problems
+    assert "small answers 4 numbers, and the memory has vectors of 3 (`--again` makes all of them anew)" in problem
+    answer = search(store, provider.embedder, tenant=TENANT, query="otters", knowledge_base=None, limit=5)
+    assert len(answer.hits) == 1
+    assert "found by words only, until `python -m percolate.ingest --again` has run" in answer.notice
+    provider.numbers = 0
+    take_in(store, folder, provider.embedder, again=True)
+    assert store.length("small") == 12
+    provider.numbers = 4
+    assert take_in(store, folder, provider.embedder, again=True).problems == []
+    assert len(found(store, "something else", provider.embedder)) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (401, "{}", "answers HTTP 401"),
+        (200, "<html>", "answers no list of embeddings"),
+        (200, '{"data": []}', "answers 0 vectors for 1 texts"),
+        (200, '{"data": [{"index": 0, "embedding": [1, "x"]}]}', "answers no list of embeddings"),
+        (200, '{"data": [{"index": 0, "embedding": [NaN]}]}', "answers no list of embeddings"),
+    ],
+)
+def test_an_endpoint_that_answers_nonsense_is_named(
+    store: Store, folder: Path, status: int, body: str, reason: str
+) -> None:
+    settings = Settings(Path(), "https://embeddings.example/v1")
+    answering = httpx.MockTransport(lambda _: httpx.Response(status, text=body))
+    (problem,) = take_in(store, folder, embedder(settings, httpx.Client(transport=answering))).problems
+    assert problem.startswith(f"acme: the embedding endpoint embeddings.example {reason}: 1 pieces")
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+
+
+def test_the_command_says_what_it_could_not_take_in_and_ends_with_1(tmp_path: Path) -> None:
+    example = DOCUMENTS.parent
+    (tmp_path / "documents" / TENANT / "general").mkdir(parents=True)
+    (tmp_path / "documents" / TENANT / "general" / "a.md").write_text("A.")
+    environment = os.environ | {"PYTHONPATH": str(example), "PERCOLATE_DATABASE": "memory.db"}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "percolate.ingest", *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=environment)
+
+    done = run()
+    assert (done.returncode, done.stdout) == (0, "1 documents read, 0 problems\n")
+    assert run("nobody").returncode == 2
+    (tmp_path / "memory.db").write_text("no database at all, but text that is long enough" * 10)
+    (tmp_path / "memory.db-wal").unlink(missing_ok=True)
+    done = run()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "memory.db: file is not a database: move it away, and the memory begins anew\n"
