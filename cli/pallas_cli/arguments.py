@@ -158,6 +158,11 @@ def _add_registry(verb: argparse.ArgumentParser) -> None:
     _add_namespace(verb)
 
 
+def _add_output(verb: argparse.ArgumentParser) -> None:
+    text = "the folder that `pallas-gen compose -o DIR` wrote to; default: where the fleet's containers are from"
+    verb.add_argument("-o", "--output", type=Path, metavar="DIR", help=text)
+
+
 def _add_namespace(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("-n", "--namespace", metavar="NAME", help="the fleet runs there in Kubernetes; needs kubectl")
 
@@ -184,6 +189,7 @@ def _add_logs(verbs: Any) -> None:
     logs.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until the fleet ends")
     default = f"${names.ENV_AGENTS_CONFIG}, else {names.AGENTS_FILE}"
     logs.add_argument("--file", type=Path, metavar="PATH", help=f"the fleet file or its folder; default: {default}")
+    _add_output(logs)
     _add_namespace(logs)
 
 
@@ -191,6 +197,7 @@ def _add_stop(verbs: Any) -> None:
     stop = _add(verbs, "stop", "end the fleet, in order", example="pallas stop")
     _add_path(stop)
     _add_file(stop)
+    _add_output(stop)
     _add_namespace(stop)
 
 

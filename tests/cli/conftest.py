@@ -33,6 +33,8 @@ class Stand:
     calls: list[dict[str, Any]] = field(default_factory=list)
     states: dict[str, dict[str, str]] = field(default_factory=lambda: {"desk": {"status": "ok"}})
     published: bool = True
+    fleet: dict[str, str] = field(default_factory=dict)
+    """What the registry says of its owner."""
 
     def servers(self) -> dict[str, Any]:
         entries = [
@@ -73,7 +75,8 @@ class Stand:
 
         @server.custom_route("/services", methods=["GET"])
         async def services(_: Request) -> Response:
-            return JSONResponse({"services": [{"name": "model", "status": "not probed", "provides": "openai"}]})
+            model = {"name": "model", "status": "not probed", "provides": "openai"}
+            return JSONResponse({"fleet": self.fleet, "services": [model]})
 
         inner = server.streamable_http_app(stateless_http=True)
 

@@ -1,4 +1,4 @@
-"""The registry's documents -> its agents and services, with state, reason and URL."""
+"""The registry's documents -> its agents and services, with state, reason and URL, and whose it is."""
 
 from __future__ import annotations
 
@@ -31,12 +31,32 @@ class Member:
     """Where clients outside of the fleet reach an agent; empty where it publishes no address."""
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The fleet of a registry, by its own word."""
+
+    name: str
+    placement: str
+    """`local` or `container`."""
+    project: str = ""
+    """Digest of the path of its fleet file (run_files.project_id); empty in containers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All that a registry says; an older one says nothing of its owner."""
+
+    members: list[Member]
+    """The agents and then the services."""
+    owner: Owner | None = None
+
+
 class NoRegistry(Trouble):
     """Nobody answers at the URL, or somebody who is no registry of the kit."""
 
 
-def read(url: str) -> list[Member]:
-    """Return the agents and then the services that the registry at `url` lists.
+def read(url: str) -> Listing:
+    """Return what the registry at `url` lists.
 
     Raises:
         NoRegistry: there is none.
@@ -44,13 +64,14 @@ def read(url: str) -> list[Member]:
     return asyncio.run(_read(url.rstrip("/")))
 
 
-async def _read(url: str) -> list[Member]:
+async def _read(url: str) -> Listing:
     try:
         async with asyncio.timeout(_PATIENCE):
             agents = await _get(f"{url}{names.SERVER_JSON_PATH}")
             services = await _get(f"{url}{names.SERVICES_PATH}")
         listed = [_agent(entry) for entry in agents["servers"]]
-        return listed + [_service(entry) for entry in services["services"]]
+        listed += [_service(entry) for entry in services["services"]]
+        return Listing(listed, _owner(services.get("fleet")))
     except http_client.Unreachable as error:
         raise NoRegistry(f"no registry answers at {url}: {error.reason.message}") from None
     except TimeoutError:
@@ -89,6 +110,10 @@ def _public(name: str, urls: list[str]) -> str:
     """
     inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
     return urls[0] if urls and urls != [inside] else ""
+
+
+def _owner(entry: dict[str, str] | None) -> Owner | None:
+    return Owner(entry["name"], entry["placement"], entry.get("project", "")) if entry else None
 
 
 def _service(entry: dict[str, Any]) -> Member:

@@ -6,9 +6,10 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from pallas_cli.running import catalogue, kubernetes
+from pallas_cli.running import catalogue, kubernetes, owner, target
 from pallas_cli.running.catalogue import Member, NoRegistry
 from pallas_contract import names
 from pallas_contract.codes import Code
@@ -20,9 +21,17 @@ from pallas_contract.validate import load, masking
 _EXAMPLE = "http://127.0.0.1:24200"
 
 
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Where a registry is, and the fleet file by which it was found; None where the user has named it."""
+
+    url: str
+    fleet: owner.Fleet | None = None
+
+
 @contextmanager
-def registry(options: Namespace) -> Iterator[str]:
-    """Yield the URL of the registry: by `--registry`, through the cluster's API, by environment, or by the fleet file.
+def registry(options: Namespace) -> Iterator[Registry]:
+    """Yield where the registry is: by `--registry`, through the cluster's API, by environment, or by the fleet file.
 
     Raises:
         Refused: the URL is none, or the fleet file is needed and wrong.
@@ -30,46 +39,49 @@ def registry(options: Namespace) -> Iterator[str]:
     """
     named = options.registry or (None if options.namespace else os.environ.get(names.ENV_REGISTRY))
     if named:
-        yield _url(named, "--registry" if options.registry else names.ENV_REGISTRY)
+        yield Registry(_url(named, "--registry" if options.registry else names.ENV_REGISTRY))
     elif options.namespace:
         with kubernetes.forwarded(options.namespace, names.REGISTRY) as url:
-            yield url
+            yield Registry(url)
     else:
         yield _answering(_of_file(options))
 
 
-def members(url: str) -> list[Member]:
-    """Return what the registry at `url` lists.
+def members(registry: Registry) -> list[Member]:
+    """Return what a registry lists.
 
     Raises:
-        NoRegistry: nobody answers; the text says how to name another one.
+        NoRegistry: nobody answers, or the registry of another fleet; the text says how to name another one.
     """
     try:
-        return catalogue.read(url)
+        listing = catalogue.read(registry.url)
     except NoRegistry as error:
-        hint = (
-            f"start the fleet (`pallas up`), or name its registry: --registry URL, ${names.ENV_REGISTRY}, -n NAMESPACE"
-        )
+        start = f"start the fleet ({target.starts(registry.fleet.file)}), or n" if registry.fleet else "N"
+        hint = f"{start}ame its registry: --registry URL, ${names.ENV_REGISTRY}, -n NAMESPACE"
         raise NoRegistry(f"{error}\n    {hint}") from None
+    if registry.fleet:
+        owner.refuse_other(listing.owner, registry.url, registry.fleet)
+    return listing.members
 
 
-def _answering(urls: list[str]) -> str:
-    """Return the first of `urls` at which a registry answers; the last, unasked, where none of the others does."""
-    for url in urls[:-1]:
+def _answering(registries: list[Registry]) -> Registry:
+    """Return the first at which the fleet's registry answers; the last, unasked, where none of the others does."""
+    for registry in registries[:-1]:
         try:
-            catalogue.read(url)
+            members(registry)
         except NoRegistry:
             continue
-        return url
-    return urls[-1]
+        return registry
+    return registries[-1]
 
 
-def _of_file(options: Namespace) -> list[str]:
+def _of_file(options: Namespace) -> list[Registry]:
     """Return where the world finds the registry of the fleet file, and where it is on this machine."""
     fleet = load.parse(source.read(options.file))
     here = addresses.registry_health_url(fleet, "local").removesuffix(names.READY_PATH)
     public = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
-    return [here] if urlsplit(public).hostname in names.LOCAL_HOSTS else [public, here]
+    urls = [here] if urlsplit(public).hostname in names.LOCAL_HOSTS else [public, here]
+    return [Registry(url, owner.Fleet(fleet.name, options.file)) for url in urls]
 
 
 def http_url(text: str, where: str, example: str) -> SplitResult:

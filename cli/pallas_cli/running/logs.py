@@ -31,15 +31,16 @@ def run(options: Namespace) -> int:
     """
     if options.namespace:
         return target.tool(kubectl_command(options.namespace, options.name, follow=options.follow))
-    running = target.find(options.file, ended=True)
-    if running and running.compose:
+    running = target.find(options.file, output=options.output, ended=True)
+    if running and running.stack:
         words = [*(["--follow"] if options.follow else []), *([names.slug(options.name)] if options.name else [])]
-        return target.tool_lines(target.compose_command(running.compose, "logs", *words), running.compose.parent)
+        return target.tool_lines(target.compose_command(running.stack, "logs", *words), running.stack.files[0].parent)
     files = run_files.of(options.file)
-    if not files.log.is_file():
+    if options.output or not files.log.is_file():
         source.read(options.file)
-        hint = "start it with `pallas up`, or name where it runs: -n NAMESPACE"
-        raise Trouble(f"{options.file}: this fleet does not run here, and has not as processes\n    {hint}")
+        has_not = f"has no containers of {options.output}" if options.output else "has not as processes"
+        hint = f"start it ({target.starts(options.file)}), or name where it runs: -n NAMESPACE"
+        raise Trouble(f"{options.file}: this fleet does not run here, and {has_not}\n    {hint}")
     for line in _chosen(lines(files, follow=options.follow), options.name, files.log):
         sys.stdout.write(line)
         sys.stdout.flush()

@@ -13,6 +13,7 @@ from typing import Any
 
 from pallas_cli.running import locate
 from pallas_cli.running.catalogue import Member, NoRegistry
+from pallas_cli.running.locate import Registry
 from pallas_contract.problems import printable
 
 OK = 0
@@ -30,12 +31,12 @@ def run(options: Namespace) -> int:
     Raises:
         NoRegistry: nobody answers.
     """
-    with locate.registry(options) as url:
+    with locate.registry(options) as registry:
         if options.watch:
-            return _watch(url, options)
-        members = locate.members(url)
+            return _watch(registry, options)
+        members = locate.members(registry)
         if not options.quiet:
-            sys.stdout.write(_shown(url, members, options))
+            sys.stdout.write(_shown(registry.url, members, options))
         return OK if well(members) else WORLD
 
 
@@ -80,9 +81,9 @@ def _state(state: str, width: int, coloured: bool) -> str:
     return f"\x1b[{_COLOURS[state]}m{padded}\x1b[0m" if coloured and state in _COLOURS else padded
 
 
-def _watch(url: str, options: Namespace) -> int:
+def _watch(registry: Registry, options: Namespace) -> int:
     """Print the state with each change, in the place of the last one on a terminal, until Ctrl-C."""
-    for block in changes(_blocks(url, options)):
+    for block in changes(_blocks(registry, options)):
         sys.stdout.write(f"{_CLEAR if sys.stdout.isatty() else ''}{block}")
         sys.stdout.flush()
     return OK
@@ -97,10 +98,10 @@ def changes(blocks: Iterable[str]) -> Iterator[str]:
         last = block
 
 
-def _blocks(url: str, options: Namespace) -> Iterator[str]:
+def _blocks(registry: Registry, options: Namespace) -> Iterator[str]:
     while True:
         try:
-            yield _shown(url, locate.members(url), options)
+            yield _shown(registry.url, locate.members(registry), options)
         except NoRegistry as error:  # it may come back
             yield f"{error}\n"
         time.sleep(options.interval)

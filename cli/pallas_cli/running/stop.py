@@ -41,13 +41,13 @@ def run(options: Namespace) -> int:
                 )
             ]
         )
-    running = target.find(options.file)
+    running = target.find(options.file, output=options.output)
     if running is None:
         source.read(options.file)
         sys.stdout.write(f"{options.file}: this fleet does not run here\n")
         return 0
-    if running.compose:
-        return target.tool(target.compose_command(running.compose, "stop"), running.compose.parent)
+    if running.stack:
+        return target.tool(target.compose_command(running.stack, "stop"), running.stack.files[0].parent)
     end(run_files.of(options.file).lock)
     sys.stdout.write(f"{options.file}: stopped\n")
     return 0

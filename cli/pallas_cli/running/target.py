@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pallas_cli.running import stacks
 from pallas_cli.trouble import Trouble
+from pallas_contract import names
 from pallas_contract.launch import compose_containers, run_files
+from pallas_contract.launch.compose_containers import Stack
 
 COMPOSE_FILE = "compose.yaml"
 _CLEAR_LINE = b"\x1b[2K"
@@ -17,45 +22,56 @@ _CLEAR_LINE = b"\x1b[2K"
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The target that runs the fleet; `pid` is that of `pallas`, `compose` the file of the containers."""
+    """The target that runs the fleet; `pid` is that of `pallas`, `stack` what the containers were made from."""
 
     target: Literal["processes", "compose"]
     pid: int = 0
-    compose: Path | None = None
+    stack: Stack | None = None
 
 
-def find(config: Path, *, ended: bool = False) -> Running | None:
+def find(config: Path, *, output: Path | None = None, ended: bool = False) -> Running | None:
     """Return what runs the fleet file at `config`; None where nothing does on this machine.
 
-    With `ended` containers that no longer run count too, where no run of processes has left its log.
+    `output` is the folder of the compose file that is meant; without it the processes come first, and a stack is known
+    by the fleet file that it was written for, wherever its compose file lies. With `ended` containers that no longer
+    run count too, where no run of processes has left its log.
 
     Raises:
-        Trouble: docker fails, or the containers are those of a fleet of the same name in another folder; unless the
-            fleet has run as processes here.
+        Trouble: docker fails, several stacks could be meant, or the containers are those of a fleet of the same name in
+            another folder; unless the fleet has run as processes here.
     """
     files = run_files.of(config)
-    pid = run_files.holder(files.lock)
+    pid = None if output else run_files.holder(files.lock)
     if pid is not None:
         return Running("processes", pid=pid)
-    # the command runs in this folder, and would look for a relative one inside of it
-    compose = config.parent.absolute() / COMPOSE_FILE
-    if not compose.is_file():
-        return None
-    has_log = files.log.is_file()
+    has_log = not output and files.log.is_file()
     try:
-        containers = _containers(compose, ended=ended and not has_log)
-        _refuse_others(containers, compose)
+        stack = _stack(config, output, ended=ended and not has_log)
     except Trouble as trouble:
         if not has_log:
             raise
         sys.stderr.write(f"{trouble}\n    its containers, if there are any, are left alone\n")
         return None
-    return Running("compose", compose=compose) if containers else None
+    return Running("compose", stack=stack) if stack else None
 
 
-def compose_command(file: Path, *words: str) -> list[str]:
-    """Return a command of docker compose in the folder of its file, so that compose.override.yaml counts."""
-    return ["docker", "compose", "--project-directory", str(file.parent), *words]
+def starts(config: Path) -> str:
+    """Return the commands that start the fleet of `config`: as processes, and by each compose file written for it."""
+    commands = [["pallas", "up", *([] if str(config) == names.AGENTS_FILE else ["-f", str(config)])]]
+    folder = config.parent
+    for file in [folder / COMPOSE_FILE, *sorted(folder.glob(f"*/{COMPOSE_FILE}"))]:
+        written_for = compose_containers.fleet_file(file) if file.is_file() else None
+        if written_for and os.path.realpath(written_for) == os.path.realpath(config):
+            option = [] if str(file) == COMPOSE_FILE else ["-f", str(file)]
+            commands.append(["docker", "compose", *option, "up", "--wait"])
+    return " or ".join(f"`{shlex.join(command)}`" for command in commands)
+
+
+def compose_command(stack: Stack, *words: str) -> list[str]:
+    """Return a command of docker compose for a stack, in the folder of its file, whose `.env` and overrides count."""
+    files = [word for file in stack.files for word in ("--file", str(file))] if stack.project else []
+    project = ["--project-name", stack.project] if stack.project else []
+    return ["docker", "compose", "--project-directory", str(stack.files[0].parent), *project, *files, *words]
 
 
 def tool(command: list[str], cwd: Path | None = None) -> int:
@@ -95,11 +111,43 @@ def tool_lines(command: list[str], cwd: Path) -> int:
     return 1 if process.returncode else 0
 
 
-def _containers(file: Path, *, ended: bool) -> list[str]:
-    """Return the ids of the containers of a compose file's project; none where docker is not here."""
-    command = compose_command(file, "ps", "--quiet", *(["--all"] if ended else []))
+def _stack(config: Path, output: Path | None, *, ended: bool) -> Stack | None:
+    """Return the stack of a fleet file, or the one in the folder `output`; None where it has no containers.
+
+    Raises:
+        Trouble: docker fails, several have containers, or those of its project are another fleet's.
+    """
+    # a command runs in this folder, and would look for a relative one inside of it
+    file = (output or config.parent).absolute() / COMPOSE_FILE
+    own = [stack for stack in stacks.all_here() if _is_meant(stack, config, output and file)]
+    own = [stack for stack in own if _containers(stack, ended=ended)]
+    if len(own) > 1:
+        folders = "\n".join(f"    -o {stack.files[0].parent} (compose project {stack.project})" for stack in own)
+        raise Trouble(f"{config}: several stacks of this fleet are here: name one\n{folders}")
+    if own:
+        return own[0]
+    if not file.is_file():
+        if output:
+            raise Trouble(f"{file} is not there: name the folder that `pallas-gen compose -o DIR` wrote to")
+        return None
+    beside = Stack("", (file,))  # its registry may be gone, or somebody's own file may bring it along
+    containers = _containers(beside, ended=ended)
+    _refuse_others(containers, file)
+    return beside if containers else None
+
+
+def _is_meant(stack: Stack, config: Path, file: Path | None) -> bool:
+    """Return whether a stack was made from the compose file `file`; for the fleet file, where none is named."""
+    if file is not None:
+        return any(os.path.realpath(path) == os.path.realpath(file) for path in stack.files)
+    return stack.fleet_file is not None and os.path.realpath(stack.fleet_file) == os.path.realpath(config)
+
+
+def _containers(stack: Stack, *, ended: bool) -> list[str]:
+    """Return the ids of the containers of a stack; none where docker is not here."""
+    command = compose_command(stack, "ps", "--quiet", *(["--all"] if ended else []))
     try:
-        done = subprocess.run(command, check=False, cwd=file.parent, capture_output=True, text=True)  # noqa: S603
+        done = subprocess.run(command, check=False, cwd=stack.files[0].parent, capture_output=True, text=True)  # noqa: S603
     except FileNotFoundError:
         return []
     if done.returncode:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from pallas_cli.running import kubernetes, locate
+from pallas_cli.running.locate import Registry
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
@@ -30,11 +31,11 @@ def endpoint(options: Namespace) -> Iterator[str]:
         with kubernetes.forwarded(options.namespace, options.agent) as url:
             yield f"{url}{names.MCP_PATH}"
     else:
-        with locate.registry(options) as url:
-            yield _listed(options.agent, url)
+        with locate.registry(options) as registry:
+            yield _listed(options.agent, registry)
 
 
-def _listed(agent: str, registry: str) -> str:
+def _listed(agent: str, registry: Registry) -> str:
     agents = {member.name: member for member in locate.members(registry) if member.kind == "agent"}
     member = agents.get(names.slug(agent))
     if member is None:
@@ -43,7 +44,10 @@ def _listed(agent: str, registry: str) -> str:
         raise Refused(
             [
                 Problem(
-                    Where(agent), f"the registry at {registry} has no agent of this name", hint, code=Code.NO_SUCH_AGENT
+                    Where(agent),
+                    f"the registry at {registry.url} has no agent of this name",
+                    hint,
+                    code=Code.NO_SUCH_AGENT,
                 )
             ]
         )

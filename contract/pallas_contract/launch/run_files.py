@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ def of(config: Path) -> RunFiles:
     folder = config.parent / STATE["local"] / "run"
     log = folder / f"{config.stem}.log"
     return RunFiles(folder, folder / f"{config.stem}.lock", log, log.with_suffix(".log.1"))
+
+
+def project_id(config: Path) -> str:
+    """Return 16 hexadecimal digits that tell the fleet file at `config` from its copies in other folders."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(config))).hexdigest()[:16]
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ class FleetReading:
     """When the two files were changed last."""
     replicas: Mapping[str, int] | None = None
     """How many replicas run of the agents of which that is known, where something else than the fleet file decides."""
+    path: Path | None = None
+    """The fleet file."""
 
     def expected_replicas(self, agent: str) -> int:
         """Return the replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
@@ -85,6 +87,7 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> FleetReading:
         token_files=tuple(files.values()),
         written=written,
         replicas=replicas,
+        path=path,
     )
 
 

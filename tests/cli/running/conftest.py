@@ -10,13 +10,15 @@ import pytest
 
 DOCKER = """\
 #!/bin/sh
-case "$*" in ps*id=abc*) printf '%s' "$MADE_BY"; exit 0 ;; esac
+case "$*" in ps*id=abc*) printf '%s' "$MADE_BY"; exit 0 ;; ps*kind=registry*) printf '%s' "$REGISTRIES"; exit 0 ;; esac
 echo "$(basename "$0") $*" >> "$LOG"
-[ "$4" != ps ] || printf '%s' "$CONTAINERS"
-[ "$4" != logs ] || printf '%s' "$LINES_OF_LOGS"
+case " $* " in
+  *" ps "*) printf '%s' "$CONTAINERS" ;;
+  *" logs "*) printf '%s' "$LINES_OF_LOGS" ;;
+esac
 exit "$CODE"
 """
-"""Whose containers these are is asked besides, and not written down."""
+"""Whose containers these are, and which registries there are, is asked besides and not written down."""
 
 
 @pytest.fixture
@@ -29,6 +31,6 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
         (folder / name).chmod(0o755)
     log = tmp_path / "tools.log"
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    for name, value in (("LOG", str(log)), ("CONTAINERS", "abc\n"), ("MADE_BY", ""), ("CODE", "0")):
+    for name, value in (("LOG", str(log)), ("CONTAINERS", "abc\n"), ("MADE_BY", ""), ("REGISTRIES", ""), ("CODE", "0")):
         monkeypatch.setenv(name, value)
     return lambda: log.read_text().splitlines() if log.exists() else []

@@ -9,13 +9,16 @@ import pytest
 
 from pallas_cli.arguments import parse
 from pallas_cli.running import kubernetes, locate
+from pallas_cli.running.locate import Registry
+from pallas_cli.running.owner import Fleet, OtherFleet
 from pallas_contract.problems import Refused
 from tests.cli.conftest import Stand
+from tests.served import serving
 
 
 def found(*words: str) -> str:
-    with locate.registry(parse(["status", *words])) as url:
-        return url
+    with locate.registry(parse(["status", *words])) as registry:
+        return registry.url
 
 
 def test_the_option_comes_before_the_environment_and_that_before_the_file(
@@ -59,7 +62,27 @@ def test_a_public_registry_that_does_not_answer_is_looked_for_on_this_machine(st
     assert found() == stand.url
 
 
-def test_the_hint_says_how_a_registry_is_named() -> None:
+def test_a_public_registry_of_another_fleet_is_passed_over(stand: Stand, project: Path) -> None:
+    here = Registry(stand.url, Fleet("demo", project / "agents.yaml"))
+    with serving(Stand(fleet={"name": "other", "placement": "container"}).app()) as url:
+        public = Registry(url, here.fleet)
+        assert locate._answering([public, here]) == here
+        assert locate._answering([here, public]) == here
+
+
+def test_the_hint_says_how_a_fleet_is_started_and_its_registry_named(tmp_path: Path) -> None:
     with pytest.raises(locate.NoRegistry) as trouble:
-        locate.members("http://127.0.0.1:9")
-    assert str(trouble.value).endswith("name its registry: --registry URL, $PALLAS_REGISTRY, -n NAMESPACE")
+        locate.members(Registry("http://127.0.0.1:9", Fleet("demo", Path("agents.yaml"))))
+    way = "name its registry: --registry URL, $PALLAS_REGISTRY, -n NAMESPACE"
+    assert str(trouble.value).endswith(f"    start the fleet (`pallas up`), or {way}")
+    with pytest.raises(locate.NoRegistry) as trouble:
+        locate.members(Registry("http://127.0.0.1:9"))
+    assert str(trouble.value).endswith(f"    N{way[1:]}")
+
+
+def test_another_fleets_members_are_nobodys_here(stand: Stand, project: Path) -> None:
+    stand.fleet = {"name": "other", "placement": "container"}
+    with locate.registry(parse(["status"])) as registry, pytest.raises(OtherFleet):
+        locate.members(registry)
+    with locate.registry(parse(["status", "--registry", stand.url])) as registry:
+        assert [member.name for member in locate.members(registry)] == ["desk", "model"]

@@ -12,6 +12,7 @@ from pallas_cli import main as command
 from pallas_cli.running import target
 from pallas_cli.trouble import Trouble
 from pallas_contract.launch import run_files
+from pallas_contract.launch.compose_containers import Stack
 
 Calls = Callable[[], list[str]]
 
@@ -32,7 +33,7 @@ def test_containers_are_asked_for_where_there_is_a_compose_file(
     assert calls() == []
     compose = tmp_path / "compose.yaml"
     compose.write_text("")
-    assert target.find(tmp_path / "agents.yaml") == target.Running("compose", compose=compose)
+    assert target.find(tmp_path / "agents.yaml") == target.Running("compose", stack=Stack("", (compose,)))
     assert calls() == [f"docker compose --project-directory {tmp_path} ps --quiet"]
     monkeypatch.setenv("CONTAINERS", "")
     assert target.find(tmp_path / "agents.yaml") is None
@@ -44,8 +45,87 @@ def test_a_relative_folder_is_that_of_the_containers_too(
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/compose.yaml").write_text("")
     monkeypatch.chdir(tmp_path)
-    assert target.find(Path("sub/agents.yaml")) == target.Running("compose", compose=tmp_path / "sub/compose.yaml")
+    assert target.find(Path("sub/agents.yaml")) == target.Running(
+        "compose", stack=Stack("", (tmp_path / "sub/compose.yaml",))
+    )
     assert calls() == [f"docker compose --project-directory {tmp_path}/sub ps --quiet"]
+
+
+def stack_of(folder: Path, fleet: Path) -> Path:
+    """Write the part of a compose file in `folder` that tells its fleet file."""
+    folder.mkdir(exist_ok=True)
+    text = f"      PALLAS_AGENTS_CONFIG: /project/f\n      source: {fleet}\n      target: /project/f\n"
+    (folder / "compose.yaml").write_text(text)
+    return folder / "compose.yaml"
+
+
+@pytest.mark.parametrize("verb", ["logs", "stop"])
+def test_a_stack_elsewhere_is_known_by_the_fleet_file_it_was_written_for(
+    verb: str, tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = tmp_path / "desk" / "agents.yaml"
+    fleet.parent.mkdir()
+    fleet.write_text("agents: {desk: {module: a, port: 24201}}\n")
+    file = stack_of(fleet.parent / "deploy", fleet)
+    other = stack_of(tmp_path / "other", tmp_path / "other" / "agents.yaml")
+    monkeypatch.setenv("REGISTRIES", f"a\t{other}\t\nsecond\t{file}\t\n")
+    monkeypatch.chdir(fleet.parent)
+    assert command.main([verb]) == 0
+    docker = f"docker compose --project-directory {file.parent} --project-name second --file {file}"
+    assert calls() == [f"{docker} ps --quiet{' --all' if verb == 'logs' else ''}", f"{docker} {verb}"]
+    monkeypatch.setenv("CONTAINERS", "")
+    assert command.main([verb]) == (1 if verb == "logs" else 0)
+    assert "this fleet does not run here" in "".join(capsys.readouterr())
+
+
+def test_of_several_stacks_one_has_to_be_named(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
+    one, two = (stack_of(tmp_path / name, tmp_path / "agents.yaml") for name in ("one", "two"))
+    monkeypatch.setenv("REGISTRIES", f"one\t{one}\t\ntwo\t{two}\t\n")
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["logs"]) == 1
+    assert capsys.readouterr().err == (
+        "pallas logs: agents.yaml: several stacks of this fleet are here: name one\n"
+        f"    -o {one.parent} (compose project one)\n    -o {two.parent} (compose project two)\n"
+    )
+    assert command.main(["logs", "-o", "two"]) == 0
+    assert calls()[-1].endswith(f"--project-name two --file {two} logs")
+
+
+def test_a_folder_that_is_named_comes_before_the_processes(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where docker does not know its registry, and where nothing is in it."""
+    config = tmp_path / "agents.yaml"
+    config.write_text("agents: {desk: {module: a, port: 24201}}\n")
+    files = run_files.of(config)
+    files.folder.mkdir(parents=True)
+    files.log.write_text("desk | of processes\n")
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["logs", "-o", "deploy"]) == 1
+    assert capsys.readouterr().err.startswith(f"pallas logs: {tmp_path}/deploy/compose.yaml is not there: name the fo")
+    file = stack_of(tmp_path / "deploy", config)
+    with run_files.locked(files.lock):
+        assert command.main(["logs", "-o", "deploy"]) == 0
+        assert calls()[-1] == f"docker compose --project-directory {file.parent} logs"
+    monkeypatch.setenv("CONTAINERS", "")
+    assert command.main(["logs", "-o", "deploy"]) == 1
+    assert "has no containers of deploy\n" in capsys.readouterr().err
+
+
+def test_who_starts_a_fleet_are_pallas_and_each_compose_file_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert target.starts(Path("agents.yaml")) == "`pallas up`"
+    stack_of(tmp_path, Path("agents.yaml"))
+    stack_of(tmp_path / "deploy", Path("../agents.yaml"))
+    stack_of(tmp_path / "elsewhere", Path("../other.yaml"))
+    compose = "`docker compose up --wait` or `docker compose -f deploy/compose.yaml up --wait`"
+    assert target.starts(Path("agents.yaml")) == f"`pallas up` or {compose}"
+    assert target.starts(tmp_path / "b.yaml") == f"`pallas up -f {tmp_path}/b.yaml`"
 
 
 @pytest.mark.parametrize("verb", ["logs", "stop"])

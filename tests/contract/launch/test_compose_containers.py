@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.launch import compose_containers
+from pallas_contract.launch.compose_containers import Stack
 
 
 @pytest.fixture
@@ -55,3 +56,80 @@ def test_a_folder_that_was_moved_is_no_other(files: tuple[Path, Path]) -> None:
 def test_servers_of_other_people_keep_their_first_label_and_do_not_count(files: tuple[Path, Path]) -> None:
     desk, copy = files
     assert compose_containers.other_file(f"service\t{desk}\nagent\t{copy}\n", copy) is None
+
+
+def written(folder: Path, *, fleet: str = "../agents.yaml") -> Path:
+    """Write the part of a compose file that tells the fleet file, as pallas-gen does."""
+    file = folder / "compose.yaml"
+    text = f"""\
+services:
+  registry:
+    environment:
+      PALLAS_AGENTS_CONFIG: /project/{Path(fleet).name}
+    volumes:
+    - type: bind
+      source: "../fastagent.config.yaml"
+      target: /project/fastagent.config.yaml
+    - type: bind
+      source: "{fleet}"
+      target: /project/{Path(fleet).name}
+"""
+    file.write_text(text)
+    return file
+
+
+def test_a_compose_file_tells_its_fleet_file(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    assert compose_containers.fleet_file(written(folder)) == tmp_path / "agents.yaml"
+    assert compose_containers.fleet_file(written(folder, fleet="../a$$b/f.yaml")) == tmp_path / "a$b" / "f.yaml"
+    own = folder / "own.yaml"
+    for text in (
+        "",
+        "include: [compose.yaml]\n",
+        written(folder).read_text().replace("/project/agents", "/other/x", 1),
+    ):
+        own.write_text(text)
+        assert compose_containers.fleet_file(own) is None
+
+
+def test_a_quoted_text_that_is_no_json_is_read_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    file.write_text('      PALLAS_AGENTS_CONFIG: /project/f\n      source: "a\\x20b"\n      target: /project/f\n')
+    assert compose_containers.fleet_file(file) == tmp_path / '"a\\x20b"'
+
+
+def test_registries_of_all_stacks_are_listed_with_files_and_ports(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    desk, copy = files
+    assert compose_containers.registries()[-1] == "label=io.pallas-kit.kind=registry"
+    override = desk.with_name("compose.override.yaml")
+    override.touch()
+    ports = "127.0.0.1:24200->8080/tcp, [::1]:24200->8080/tcp, 9090/tcp"
+    listed = f"desk\t{desk},{override}\t{ports}\nb\t/nowhere/compose.yaml\t\na\t{copy}\t\nc\n"
+    assert list(compose_containers.stacks(listed)) == [
+        Stack("a", (copy,)),
+        Stack("desk", (desk, override), frozenset({24200})),
+    ]
+    assert list(compose_containers.stacks("")) == []
+    (tmp_path / "desk" / "deploy").mkdir()
+    assert Stack("a", (override, written(desk.parent / "deploy"))).fleet_file == desk.parent / "agents.yaml"
+    assert Stack("a", (override,)).fleet_file is None
+
+
+@pytest.mark.parametrize(
+    ("dotenv", "environ", "name"),
+    [
+        (None, {}, "desk"),
+        ("A=1\n", {}, "desk"),
+        ("COMPOSE_PROJECT_NAME=second\n", {}, "second"),
+        ("COMPOSE_PROJECT_NAME=one\n export COMPOSE_PROJECT_NAME = 'second' # why\n", {}, "second"),
+        ("#COMPOSE_PROJECT_NAME=second\nCOMPOSE_PROJECT_NAME=\n", {}, "desk"),
+        ("COMPOSE_PROJECT_NAME=second\n", {"COMPOSE_PROJECT_NAME": "third"}, "third"),
+    ],
+)
+def test_the_name_of_a_project_is_the_variables_before_the_files(
+    dotenv: str | None, environ: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    if dotenv is not None:
+        (tmp_path / ".env").write_text(dotenv)
+    assert compose_containers.project_name("desk", tmp_path, environ) == name

@@ -39,3 +39,12 @@ def test_a_process_that_has_not_said_who_it_is_is_one(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), run_files.locked(tmp_path / "none" / "lock"):
         pass
+
+
+def test_a_copy_in_another_folder_is_another_project(tmp_path: Path) -> None:
+    first = run_files.project_id(tmp_path / "first" / "agents.yaml")
+    assert len(first) == 16
+    assert first != run_files.project_id(tmp_path / "copy" / "agents.yaml")
+    (tmp_path / "first").mkdir()
+    (tmp_path / "link").symlink_to("first")
+    assert first == run_files.project_id(tmp_path / "link" / "agents.yaml")

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from pallas_contract.documents.reason import Reason
 from pallas_contract.fleet import source
-from pallas_contract.launch import service_check
+from pallas_contract.launch import run_files, service_check
+from pallas_contract.launch.addresses import Placement
 from pallas_contract.probe.probe import Result
 from pallas_contract.validate import load
 from pallas_registry.catalogue import services
@@ -60,6 +61,20 @@ async def test_a_service_is_followed_beside_the_agents(served: Path, time, fake:
         ):
             assert line in exposition
         assert 'agent="weather"' not in exposition
+
+
+async def test_the_document_says_whose_registry_it_is(served: Path, time, fake: Fake) -> None:
+    async with running(served, time, fake, fake, services=fake) as service:
+        reading, states = service.monitor.reading, service.monitor.service_states
+
+    def fleet(placement: Placement) -> object:
+        return json.loads(services.document(reading, states, placement).body)["fleet"]
+
+    name = reading.fleet.name
+    project = run_files.project_id(served / "agents.yaml")
+    assert fleet("local") == {"name": name, "placement": "local", "project": project}
+    assert fleet("container") == {"name": name, "placement": "container"}
+    assert str(served) not in services.document(reading, states, "local").body.decode()
 
 
 async def test_a_service_that_leaves_the_file_is_forgotten_and_asked_no_more(served: Path, time, fake: Fake) -> None:

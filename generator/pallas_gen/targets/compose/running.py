@@ -16,8 +16,8 @@ _PATIENCE = 5.0
 
 
 def problems(project: str, file: Path) -> Iterator[Problem]:
-    """Yield a warning where containers of a compose project are those of another file than `file`."""
-    project = os.environ.get("COMPOSE_PROJECT_NAME") or project  # compose heeds it more than the file
+    """Yield a warning where containers of the compose project of `file` are those of another file than `file`."""
+    project = compose_containers.project_name(project, file.parent, os.environ)
     if other := compose_containers.other_file(listed(project), file):
         message = f"its compose project `{project}` has containers of {other}"
         hint = (

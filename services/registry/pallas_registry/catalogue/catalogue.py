@@ -53,7 +53,7 @@ class Catalogue:
 
     def __init__(self, *, now: Callable[[], datetime], placement: addresses.Placement) -> None:
         self._now = now
-        self._placement = placement
+        self.placement = placement
         self._reading: FleetReading | None = None
         self._registered: Sequence[Registration] = ()
         self._facts: dict[str, _Facts] = {}
@@ -100,8 +100,8 @@ class Catalogue:
         self._registered = registered
         self._facts = {}
         for agent in reading.fleet.agents:
-            server = server_json.server(reading.fleet, agent, reading.capabilities, self._placement)
-            public = addresses.agent_url(reading.fleet, agent, self._placement)
+            server = server_json.server(reading.fleet, agent, reading.capabilities, self.placement)
+            public = addresses.agent_url(reading.fleet, agent, self.placement)
             self._facts[agent] = _Facts(server, registry_api.server(server, public))
         for registration in registered:
             server = server_json.registered(reading.fleet, registration.params.model_dump())

@@ -67,7 +67,7 @@ class Publisher:
         """Make the documents anew, then wake those who follow the changes."""
         reading = self._reading()
         self.catalogue.publish(reading, self._agent_states.condition, self._registrations())
-        services_document = services.document(reading.fleet, self._service_states)
+        services_document = services.document(reading, self._service_states, self.catalogue.placement)
         # the same bytes keep their ETag
         if services.PATH not in self._documents or self._documents[services.PATH].body != services_document.body:
             self._documents[services.PATH] = services_document

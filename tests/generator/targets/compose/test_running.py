@@ -64,6 +64,8 @@ def test_without_docker_nothing_is_known(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_name_of_the_environment_is_the_project_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
     monkeypatch.setattr(running, "listed", lambda project: asked.append(project) or "")
+    (tmp_path / ".env").write_text("COMPOSE_PROJECT_NAME=third\n")
+    assert list(running.problems("desk", tmp_path / "compose.yaml")) == []
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", "second")
     assert list(running.problems("desk", tmp_path / "compose.yaml")) == []
-    assert asked == ["second"]
+    assert asked == ["third", "second"]
