@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -103,6 +104,11 @@ def test_a_first_day(project: Project) -> None:
     assert "agents/desk.py:3" in project.pallas("logs", "pallas").stdout
     assert "counted 1 word\n" in project.answer("one")
     assert {line.partition(" ")[0] for line in project.pallas("logs", "scout").stdout.splitlines()} == {"scout"}
+
+    copy = project.folder.parent / "copy"
+    shutil.copytree(project.folder, copy, ignore=shutil.ignore_patterns(".pallas"))
+    assert "is that of another fleet of this name, whose fleet file is not" in end(copy, "status").stderr
+    assert end(copy, "stop").stdout == "agents.yaml: this fleet does not run here\n"
 
     stopped = project.pallas("stop")
     assert stopped.stdout == "agents.yaml: stopped\n", stopped.stderr

@@ -16,6 +16,7 @@ import markupsafe
 import pytest
 from mcp import Client
 
+from pallas_cli.running import catalogue, owner, target
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client, probe
 from pallas_testing.fleet.start import Running
@@ -113,6 +114,19 @@ async def up(stack: Stack) -> Stack:
 async def test_the_first_look_after_up_shows_every_agent_ok(stack):
     await asyncio.to_thread(stack.up)
     assert await scenario.states(stack.url("registry")) == scenario.ALL_OK
+
+
+def test_the_verbs_know_whose_containers_these_are(stack, tmp_path):
+    running = target.find(stack.config)
+    assert (running.target, running.stack.project) == ("compose", stack.project)
+    url = stack.url("registry")
+    whose = catalogue.read(url).owner
+    owner.refuse_other(whose, url, owner.Fleet(whose.name, stack.config))
+    copy = tmp_path / "agents.yaml"
+    copy.write_text(stack.config.read_text())
+    assert target.find(copy) is None
+    with pytest.raises(owner.OtherFleet, match=f"that of {re.escape(str(stack.config))} in containers"):
+        owner.refuse_other(whose, url, owner.Fleet(whose.name, copy))
 
 
 async def test_the_registry_publishes_public_and_inner_addresses(up):
