@@ -146,6 +146,8 @@ class Code(StrEnum):
     NOT_READ_BACK = "PAL605"
     FILE_DIFFERS = "PAL606"
     WORKLOAD_DIFFERS = "PAL607"
+    NOT_RUNNING = "PAL608"
+    RUNNING_DIFFERS = "PAL609"
 
     # what a command was given
     NOT_A_MEMBER_NAME = "PAL701"

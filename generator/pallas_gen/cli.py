@@ -31,6 +31,7 @@ from pallas_gen.console import (
     AllowPlainSecrets,
     FleetOption,
     FleetPath,
+    Form,
     FormOption,
     command,
     fleet_file,
@@ -82,7 +83,7 @@ def validate(
         note(f"{file}: {agents} agent{'s' if agents != 1 else ''}, no errors")
 
 
-@command(app, "verify", "pallas-gen verify desk --target compose")
+@command(app, "verify", "pallas-gen verify desk --running")
 def verify(
     path: FleetPath = None,
     *,
@@ -94,8 +95,21 @@ def verify(
     target: Annotated[
         list[str] | None, typer.Option(help=f"Only this target, which must be there: {', '.join(_BY_NAME)}.")
     ] = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="Compare what runs instead: the fleet's containers.")
+    ] = False,
+    namespace: Annotated[
+        str | None, typer.Option("-n", "--namespace", help="With --running: the release in this namespace instead.")
+    ] = None,
 ) -> None:
-    """Compare the files that were written with the plan. Exit 1 when they differ."""
+    """Compare the files that were written, or what runs, with the plan. Exit 1 when they differ."""
+    if running:
+        if target or output:
+            raise typer.BadParameter("compares no files: leave --target and -o out", param_hint="--running")
+        _verify_running(fleet_file(path, option), namespace, form)
+        return
+    if namespace:
+        raise typer.BadParameter("is for --running", param_hint="-n")
     if unknown := [name for name in target or () if name not in _BY_NAME]:
         raise typer.BadParameter(f"there is no target {unknown[0]}: {', '.join(_BY_NAME)}", param_hint="--target")
     from pallas_gen import verify as verification
@@ -116,6 +130,22 @@ def verify(
             raise typer.Exit(WORLD)
         for line in _summary(result, len(plan.workloads)):
             note(f"{file}: {line}")
+
+
+def _verify_running(file: Path, namespace: str | None, form: Form) -> None:
+    """Compare what runs with the plan, and report the differences."""
+    import os
+
+    from pallas_gen.running import check, tool
+
+    with reporting(form, file):
+        _, plan = read_plan(file, allow_plain_secrets=True)
+        problems = check.problems(plan, namespace, os.environ, tool.run)
+        report(problems)
+        if any(problem.level == "error" for problem in problems):
+            raise typer.Exit(WORLD)
+        where = f"namespace {namespace}" if namespace else "its containers"
+        note(f"{file}: what runs in {where} is the plan, in all of its {len(plan.workloads)} workloads")
 
 
 def _command_line(verb: str, file: Path, output: Path | None, options: Iterable[str]) -> str:

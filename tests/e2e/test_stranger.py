@@ -272,6 +272,7 @@ def test_in_containers(stranger: Stranger, images: None, secrets_in_use: None) -
         texts += [("the call", answer), *shown(stranger)]
         assert {where: places for where, text in texts if (places := canaries.in_text(text))} == {}
         assert "compose is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --target compose")
+        assert "containers is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --running")
     finally:
         stranger.run(f"{down} --volumes")
     assert stranger.run("docker compose ps --all --quiet") == ""
@@ -295,6 +296,8 @@ def test_in_kubernetes(stranger: Stranger, images: None, kubernetes: None) -> No
             answer = stranger.run(call)
             assert "Good morning\n" in answer
             assert '"io.pallas-kit/health":{"status":"ok"}' in answer
+            compared = stranger.run(f"pallas-gen verify --running --namespace {NAMESPACE}")
+            assert f"namespace {NAMESPACE} is the plan, in all of its 2 workloads" in compared
             stranger.run(f"helm uninstall hello --namespace {NAMESPACE} --wait")
         finally:
             fleet.close()

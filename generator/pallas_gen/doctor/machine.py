@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,39 +12,10 @@ from typing import Any
 from pallas_contract.launch import listeners
 from pallas_contract.launch.listeners import Listener
 from pallas_gen.comparison import side
+from pallas_gen.running import tool
 
-_PATIENCE = 15.0
-"""Seconds for a tool: the first run of one on a busy machine takes some."""
 _DNS_PATIENCE = 10.0
 """Seconds for all host names: twice what a resolver waits for one server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The end of a tool."""
-
-    code: int
-    output: str = ""
-    errors: str = ""
-
-
-def _run(command: Sequence[str]) -> Done | None:
-    """Run a tool to its end; None where it is not here."""
-    try:
-        done = subprocess.run(  # noqa: S603 - tools by their names, no shell
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        return Done(1, errors=f"no answer in {_PATIENCE:g} s")
-    except OSError:
-        return None
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def _refusal(host: str, port: int) -> str:
@@ -85,7 +55,7 @@ async def _look_up(hosts: Collection[str]) -> dict[str, str]:
 class Machine:
     """The questions to this machine, each for tests to replace."""
 
-    run: Callable[[Sequence[str]], Done | None] = _run
+    run: tool.Run = tool.run
     refusal: Callable[[str, int], str] = _refusal
     listeners: Callable[[int], Sequence[Listener]] = listeners.listeners
     unresolved: Callable[[Collection[str]], Mapping[str, str]] = _unresolved

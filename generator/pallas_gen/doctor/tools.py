@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pallas_contract import extras
 from pallas_contract.codes import Code
 from pallas_gen.doctor.finding import Finding, State
-from pallas_gen.doctor.machine import Done, Machine
+from pallas_gen.doctor.machine import Machine
+from pallas_gen.running.tool import Done
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)[^\s\"]*")
 
@@ -67,11 +68,11 @@ def _tool(tool: _Tool, done: Done | None, state: State) -> Finding:
     text = _server_version(done.output) if tool is _ENGINE else done.output
     version = _VERSION.search(text)
     if done.code or not version:
-        last = next((line for line in reversed(done.errors.splitlines()) if line.strip()), "it has printed no version")
+        last = done.reason or "it has printed no version"
         if tool is _ENGINE:
             hint = "start Docker, or see with `docker info` why this user does not reach it"
-            return Finding("machine", state, tool.name, f"does not answer: {last.strip()}", hint, Code.ENGINE_AWAY)
-        return Finding("machine", state, tool.name, f"is not here: {last.strip()}", install, Code.TOOL_MISSING)
+            return Finding("machine", state, tool.name, f"does not answer: {last}", hint, Code.ENGINE_AWAY)
+        return Finding("machine", state, tool.name, f"is not here: {last}", install, Code.TOOL_MISSING)
     if (int(version[1]), int(version[2])) < tool.oldest:
         # one that is too old is in the way of its target alone
         older: State = "error" if state == "error" else "warning"

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pallas_gen.comparison import side
-from pallas_gen.doctor.machine import Done, Machine
+from pallas_gen.doctor.machine import Machine
+from pallas_gen.running.tool import Done
 
 VERSIONS = {
     "docker version": '{"Version": "26.1.5+dfsg1"}\n',

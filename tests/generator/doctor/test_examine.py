@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pallas_contract.codes import Code
 from pallas_gen.doctor.examine import examine
-from pallas_gen.doctor.machine import Done
+from pallas_gen.running.tool import Done
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
 

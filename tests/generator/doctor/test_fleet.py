@@ -9,10 +9,10 @@ from pallas_contract.fleet import source
 from pallas_contract.launch.listeners import Listener
 from pallas_gen.doctor import fleet
 from pallas_gen.doctor.finding import Finding
-from pallas_gen.doctor.machine import Done
 from pallas_gen.plan import build_plan
 from pallas_gen.project import load
 from pallas_gen.project.load import Loaded
+from pallas_gen.running.tool import Done
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101, secrets: {KEY: {file: key}}}\n"
 CONFIG = "default_model: openai.gpt-4.1\nmcp: {servers: {web: {url: 'https://web.example:8443/${PART}'}}}\n"

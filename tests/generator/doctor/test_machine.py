@@ -1,21 +1,10 @@
-"""The real machine: its programs, ports and names."""
+"""The real machine: its ports and names."""
 
 from __future__ import annotations
 
 import socket
-import sys
 
-from pallas_gen.doctor import machine
-from pallas_gen.doctor.machine import Done, Machine
-
-
-def test_a_program_is_run_or_is_not_here(monkeypatch) -> None:
-    run = Machine().run
-    program = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
-    assert run([sys.executable, "-c", program]) == Done(3, "out\n", "err\n")
-    assert run(["pallas-no-such-program"]) is None
-    monkeypatch.setattr(machine, "_PATIENCE", 0.01)
-    assert run([sys.executable, "-c", "import time; time.sleep(60)"]) == Done(1, errors="no answer in 0.01 s")
+from pallas_gen.doctor.machine import Machine
 
 
 def test_a_port_that_somebody_listens_on_is_refused() -> None:

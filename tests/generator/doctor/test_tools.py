@@ -6,8 +6,8 @@ import pytest
 
 from pallas_contract import extras
 from pallas_gen.doctor.finding import Finding
-from pallas_gen.doctor.machine import Done
 from pallas_gen.doctor.tools import tools
+from pallas_gen.running.tool import Done
 
 
 def by_subject(findings) -> dict[str, Finding]:

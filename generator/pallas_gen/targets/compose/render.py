@@ -48,7 +48,7 @@ def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePo
         subnets.PoolExhausted: the fleet's address pool is too small.
         NoProjectName: the fleet's name has no letter or digit that compose takes.
     """
-    networks = _members(plan) if plan.isolated else {}
+    networks = _networks_with_hosts(plan)
     joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
     for network, hosts in sorted(networks.items()):
         for host in hosts:
@@ -66,6 +66,19 @@ def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePo
         document["volumes"] = states
     document[RECORD] = contents.by_entry(plan, mounted)
     return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml", note=_NOTE)}
+
+
+def networks_of(plan: Plan) -> dict[str, list[str]]:
+    """Return the networks that each program joins, by host; none where all are on the default one."""
+    joined: dict[str, list[str]] = {workload.host: [] for workload in plan.workloads}
+    for network, hosts in _networks_with_hosts(plan).items():
+        for host in hosts:
+            joined[host].append(network)
+    return joined
+
+
+def _networks_with_hosts(plan: Plan) -> dict[str, list[str]]:
+    return _members(plan) if plan.isolated else {}
 
 
 def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: dict[str, list[str]]) -> Tree:

@@ -1,0 +1,204 @@
+"""The containers of a compose project, asked of docker -> problems: where they are not what the plan says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pallas_contract.codes import Code
+from pallas_contract.launch.compose_containers import PROJECT_LABEL
+from pallas_contract.problems import Problem, Where
+from pallas_gen.plan import Plan, Workload
+from pallas_gen.running import differences
+from pallas_gen.running.differences import Running, Shape
+from pallas_gen.running.tool import Run
+from pallas_gen.targets.compose import render
+from pallas_gen.targets.observed import TARGET_VARIABLES
+
+Tree = Mapping[str, Any]
+_LABELS = "com.docker.compose"
+_UP = "`docker compose up --wait` starts it"
+_ANEW = "`docker compose up --wait` makes it anew"
+_BY_HAND = "`docker compose up --wait --force-recreate` makes it anew"
+
+
+class NoAnswer(Exception):
+    """A tool is not here, or has failed; the text is for the user."""
+
+
+def problems(plan: Plan, environ: Mapping[str, str], run: Run) -> Iterator[Problem]:
+    """Yield everything in which the containers of the fleet's project differ from the plan.
+
+    Raises:
+        NoAnswer: docker is not here, or refuses.
+        render.NoProjectName: no compose project can have the fleet's name.
+    """
+    # compose heeds the variable more than the file
+    project = environ.get("COMPOSE_PROJECT_NAME") or render.project_name(plan.name)
+    place = f"compose project {project}"
+    containers = _containers(project, run)
+    if not containers:
+        yield Problem(Where(place), "has no containers here", _UP, code=Code.NOT_RUNNING)
+        return
+    images = _images(containers, plan, run)
+    by_host: dict[str, list[Tree]] = {}
+    for container in containers:
+        by_host.setdefault(_label(container, "service"), []).append(container)
+    planned = {workload.host: workload for workload in plan.workloads}
+    running = {
+        host: _running([_shape(entry, planned[host], images) for entry in entries], entries)
+        for host, entries in by_host.items()
+        if host in planned
+    }
+    networks = render.networks_of(plan)
+    wanted = {
+        host: (_planned(workload, networks[host], project), workload.replicas) for host, workload in planned.items()
+    }
+    different = list(differences.problems(wanted, running, place=place, start=_UP, anew=_BY_HAND))
+    yield from different
+    yield from _extra(by_host, planned, place)
+    named = {problem.where.field.partition(".")[0] for problem in different}
+    others = {host: entries for host, entries in by_host.items() if host in planned and host not in named}
+    yield from _outdated(others, images, place, run)
+
+
+def _containers(project: str, run: Run) -> list[Tree]:
+    """Return the containers of the project's services, as `docker inspect` has them, without those of `run`."""
+    words = ["docker", "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={PROJECT_LABEL}={project}"]
+    ids = _output(words, run).split()
+    # one that has gone since it was listed ends the command with an error, and the others are in its output
+    inspected = _parsed(run, ["docker", "inspect", *ids]) if ids else []
+    ours = [container for container in inspected if _label(container, "oneoff") != "True"]
+    return sorted(ours, key=lambda container: str(container["Name"]))
+
+
+def _images(containers: Iterable[Tree], plan: Plan, run: Run) -> dict[str, Tree]:
+    """Return the images that containers run by their ids, and those of the plan that are here by their names."""
+    ids = sorted({str(container["Image"]) for container in containers})
+    wanted = sorted({workload.image for workload in plan.workloads})
+    images: dict[str, Tree] = {str(image["Id"]): image for image in _parsed(run, ["docker", "image", "inspect", *ids])}
+    for name in wanted:
+        for image in _parsed(run, ["docker", "image", "inspect", name]):
+            images[name] = image
+    return images
+
+
+def _running(shapes: Sequence[Shape], containers: Sequence[Tree]) -> Running:
+    states = [str(container["State"]["Status"]) for container in containers]
+    other = next((state for state in states if state != "running"), "")
+    return Running(tuple(dict.fromkeys(shapes)), states.count("running"), other)
+
+
+def _planned(workload: Workload, networks: Sequence[str], project: str) -> Shape:
+    """Return how compose.yaml says that a program runs."""
+    return Shape(
+        image=workload.image,
+        command=(*(workload.foreign.entrypoint if workload.foreign else ()), *workload.command),
+        variables=tuple(sorted(workload.env.keys() - TARGET_VARIABLES)),
+        networks=tuple(sorted(f"{project}_{network}" for network in networks or ["default"])),
+    )
+
+
+def _shape(container: Tree, workload: Workload, images: Mapping[str, Tree]) -> Shape:
+    """Return how a container runs, without what its image says by itself."""
+    config = container["Config"]
+    of_image = images.get(str(container["Image"]), {}).get("Config")
+    # of an image that is gone nobody knows what it brought along
+    inherited = _names(of_image or config) - workload.env.keys()
+    return Shape(
+        image=config["Image"],
+        command=_command(config, workload, of_image),
+        variables=tuple(sorted(_names(config) - inherited - TARGET_VARIABLES)),
+        networks=tuple(sorted(container["NetworkSettings"]["Networks"])),
+        read_only=bool(container["HostConfig"]["ReadonlyRootfs"]),
+    )
+
+
+def _command(config: Tree, workload: Workload, image: Tree | None) -> tuple[str, ...]:
+    """Return the command as the plan has it, where that comes to the same in this image; else as it runs."""
+    entrypoint = tuple(workload.foreign.entrypoint) if workload.foreign else ()
+    if image is None:
+        return (*entrypoint, *workload.command)
+    # an entrypoint of its own makes Docker forget the image's command
+    whole = (
+        entrypoint or tuple(image.get("Entrypoint") or ()),
+        tuple(workload.command) or (() if entrypoint else tuple(image.get("Cmd") or ())),
+    )
+    actual = (tuple(config["Entrypoint"] or ()), tuple(config["Cmd"] or ()))
+    return (*entrypoint, *workload.command) if actual == whole else (*actual[0], *actual[1])
+
+
+def _names(config: Tree) -> set[str]:
+    return {variable.partition("=")[0] for variable in config.get("Env") or ()}
+
+
+def _extra(by_host: Mapping[str, Sequence[Tree]], planned: Mapping[str, Workload], place: str) -> Iterator[Problem]:
+    for host in sorted(by_host.keys() - planned.keys()):
+        hint = "`docker compose up --remove-orphans` removes it"
+        if any(f"{render.LABEL}.kind" in container["Config"]["Labels"] for container in by_host[host]):
+            yield Problem(Where(place, field=host), "is not in the plan", hint, code=Code.RUNNING_DIFFERS)
+        else:  # one that the user has added beside the fleet
+            message = "is not in the plan, and not the kit's"
+            hint = f"where no compose file of yours has it, {hint}"
+            yield Problem(Where(place, field=host), message, hint, "warning", code=Code.RUNNING_DIFFERS)
+
+
+def _outdated(
+    by_host: Mapping[str, Sequence[Tree]], images: Mapping[str, Tree], place: str, run: Run
+) -> Iterator[Problem]:
+    """Yield a problem per program that `up` would make anew, though it is in all else as planned."""
+    hashes: dict[str, Mapping[str, str]] = {}
+    for host, containers in sorted(by_host.items()):
+        for container in containers:
+            image = str(container["Config"]["Image"])
+            current = images.get(image)
+            files = _label(container, "project.config_files")
+            if files not in hashes:
+                hashes[files] = _hashes(files, _label(container, "project"), run)
+            if current and current["Id"] != container["Image"]:
+                message = f"runs an older {image} than is here"
+            elif hashes[files].get(host, "") not in ("", _label(container, "config-hash")):
+                shown = ", ".join(os.path.relpath(file) for file in files.split(","))
+                message = f"was made before {shown} was changed"
+            else:
+                continue
+            yield Problem(Where(place, field=host), message, _ANEW, code=Code.RUNNING_DIFFERS)
+            break
+
+
+def _hashes(files: str, project: str, run: Run) -> dict[str, str]:
+    """Return what compose knows each service by, as its files are now; nothing where these are gone or refused."""
+    paths = files.split(",")
+    if not all(map(os.path.isfile, paths)):
+        return {}
+    options = [word for path in paths for word in ("--file", path)]
+    folder = ["--project-directory", str(Path(paths[0]).parent), "--project-name", project]
+    done = run(["docker", "compose", *options, *folder, "config", "--hash", "*"])
+    lines = [line.split() for line in done.output.splitlines()] if done and not done.code else []
+    return {words[0]: words[1] for words in lines if len(words) == 2}
+
+
+def _label(container: Tree, name: str) -> str:
+    return str((container["Config"]["Labels"] or {}).get(f"{_LABELS}.{name}", ""))
+
+
+def _output(command: Sequence[str], run: Run) -> str:
+    done = run(command)
+    if done is None:
+        raise NoAnswer("docker is not here")
+    if done.code:
+        raise NoAnswer(f"docker does not answer: {done.reason}")
+    return done.output
+
+
+def _parsed(run: Run, command: Sequence[str]) -> list[Tree]:
+    """Return the objects that docker prints, none where it knows none of them."""
+    done = run(command)
+    try:
+        objects = json.loads(done.output) if done else []
+    except ValueError:
+        return []
+    return objects if isinstance(objects, list) else []

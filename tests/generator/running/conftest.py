@@ -1,0 +1,94 @@
+"""A compose project as docker has it, made from the plan as compose would."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pallas_gen.plan import Plan
+from pallas_gen.running.tool import Done
+from pallas_gen.targets.compose import render
+
+IMAGE = {"Env": ["PATH=/bin", "PALLAS_PLACEMENT=container"], "Entrypoint": ["python"], "Cmd": ["-m", "kit"]}
+FLEET = """\
+name: x
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: [other], env: {COST: canary}}
+  other: {module: agents.other, port: 8102, publish: false, replicas: 2, instance_scope: request}
+services: {db: {image: 'postgres:17', port: 5432, provides: other, entrypoint: [start], args: [--fast]}}
+"""
+
+
+class Docker:
+    """What docker and compose say of the containers and images that there are."""
+
+    def __init__(self, plan: Plan, file: Path) -> None:
+        self.images: dict[str, dict[str, Any]] = {}
+        self.containers: list[dict[str, Any]] = []
+        self.hashes: dict[str, str] = {}
+        networks = render.networks_of(plan)
+        for workload in plan.workloads:
+            image = {"Id": f"sha256:{workload.image}", "Config": copy.deepcopy(IMAGE)}
+            self.images |= {workload.image: image, f"sha256:{workload.image}": image}
+            self.hashes[workload.host] = f"hash of {workload.host}"
+            entrypoint = list(workload.foreign.entrypoint) if workload.foreign else []
+            env = [*(f"{key}={value}" for key, value in workload.env.items()), "PALLAS_LISTEN_ON=any", "PATH=/bin"]
+            labels = {"com.docker.compose.service": workload.host, "io.pallas-kit.kind": workload.kind}
+            labels |= {"com.docker.compose.config-hash": self.hashes[workload.host], "com.docker.compose.project": "x"}
+            labels |= {"com.docker.compose.project.config_files": str(file), "com.docker.compose.oneoff": "False"}
+            for number in range(workload.replicas):
+                self.containers.append(
+                    {
+                        "Name": f"/x-{workload.host}-{number + 1}",
+                        "Image": f"sha256:{workload.image}",
+                        "State": {"Status": "running"},
+                        "Config": {
+                            "Image": workload.image,
+                            "Env": env,
+                            "Entrypoint": entrypoint or ["python"],
+                            "Cmd": list(workload.command),
+                            "Labels": labels,
+                        },
+                        "HostConfig": {"ReadonlyRootfs": True},
+                        "NetworkSettings": {"Networks": {f"x_{name}": {} for name in networks[workload.host]}},
+                    }
+                )
+        self.containers = copy.deepcopy(self.containers)
+
+    def of(self, host: str) -> dict[str, Any]:
+        """Return the first container of a service."""
+        return next(entry for entry in self.containers if entry["Name"].startswith(f"/x-{host}-"))
+
+    def run(self, command: Sequence[str]) -> Done | None:
+        words = list(command)
+        if words[:2] == ["docker", "ps"]:
+            assert "label=com.docker.compose.project=x" in words
+            return Done(0, "\n".join(entry["Name"] for entry in self.containers))
+        if words[:2] == ["docker", "inspect"]:
+            return Done(0, json.dumps([entry for entry in self.containers if entry["Name"] in words[2:]]))
+        if words[:3] == ["docker", "image", "inspect"]:
+            known = [self.images[word] for word in words[3:] if word in self.images]
+            return Done(int(len(known) < len(words[3:])), json.dumps(known))
+        assert words[:2] == ["docker", "compose"]
+        assert words[-3:] == ["config", "--hash", "*"]
+        return Done(0, "".join(f"{host} {digest.replace(' ', '-')}\n" for host, digest in self.hashes.items()))
+
+
+@pytest.fixture
+def planned(plan: Callable[..., Plan]) -> Plan:
+    return plan(FLEET)
+
+
+@pytest.fixture
+def docker(planned: Plan, tmp_path: Path) -> Docker:
+    (tmp_path / "compose.yaml").write_text("")
+    made = Docker(planned, tmp_path / "compose.yaml")
+    for container in made.containers:
+        labels = container["Config"]["Labels"]
+        labels["com.docker.compose.config-hash"] = labels["com.docker.compose.config-hash"].replace(" ", "-")
+    return made

@@ -1,0 +1,109 @@
+"""Containers that somebody edited, stopped, added or left behind are named, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pallas_gen.plan import Plan
+from pallas_gen.running import compose
+from pallas_gen.running.tool import Done
+from tests.generator.running.conftest import Docker
+
+Edit = Callable[[dict[str, Any]], object]
+EDITS: dict[str, Edit] = {
+    "scout.image: is evil:1, and pallas-agent:": lambda it: it["Config"].update(Image="evil:1"),
+    "scout.command: is sh -c canary2, and -P -m": lambda it: it["Config"].update(
+        Entrypoint=["sh"], Cmd=["-c", "canary2"]
+    ),
+    "scout.variables: has DEBUG, unlike the plan": lambda it: it["Config"]["Env"].append("DEBUG=canary"),
+    "scout.variables: lacks COST, unlike the plan": lambda it: it["Config"]["Env"].remove("COST=canary"),
+    "scout.networks: has bridge, unlike the plan": lambda it: it["NetworkSettings"]["Networks"].update(bridge={}),
+    "scout.networks: lacks x_agent.scout, unlike": lambda it: it["NetworkSettings"]["Networks"].pop("x_agent.scout"),
+    "scout.read_only: is False, and True in the plan": lambda it: it["HostConfig"].update(ReadonlyRootfs=False),
+    "scout: does not run (exited)": lambda it: it["State"].update(Status="exited"),
+}
+
+
+def lines(planned: Plan, docker: Docker, **environ: str) -> list[str]:
+    problems = list(compose.problems(planned, environ, docker.run))
+    assert all(problem.hint.startswith(("`docker compose", "where no")) for problem in problems)
+    assert "canary" not in "".join(map(str, problems)).replace("canary2", "")
+    return [f"{problem.where}: {problem.message}".removeprefix("compose project x ") for problem in problems]
+
+
+def test_what_compose_makes_of_the_plan_is_the_plan(planned: Plan, docker: Docker) -> None:
+    """An image's own command, variables and entrypoint are no difference; nor is what only compose sets."""
+    assert lines(planned, docker) == []
+
+
+@pytest.mark.parametrize("expected", EDITS)
+def test_an_edit_is_named(expected: str, planned: Plan, docker: Docker) -> None:
+    EDITS[expected](docker.of("scout"))
+    (line,) = lines(planned, docker)
+    assert line.startswith(expected)
+
+
+def test_the_command_of_an_image_counts_where_the_plan_has_none(plan, docker: Docker, tmp_path) -> None:
+    services = "services: {db: {image: 'postgres:17', port: 5432, provides: other}}"
+    made = plan(f"name: x\nagents: {{a: {{module: agents.scout, port: 8101}}}}\n{services}\n")
+    own = Docker(made, tmp_path / "compose.yaml")
+    container = own.of("db")
+    container["Config"].update(Entrypoint=["python"], Cmd=["-m", "kit"])
+    own.hashes.clear()
+    assert lines(made, own) == []
+    container["Config"]["Cmd"] = ["-m", "other"]
+    assert lines(made, own) == ["db.command: is python -m other, and that of the image in the plan"]
+
+
+def test_what_is_missing_and_what_is_too_much(planned: Plan, docker: Docker) -> None:
+    docker.containers.remove(docker.of("scout"))
+    docker.containers.remove(docker.of("other"))
+    gone = docker.of("db")
+    gone["Config"]["Labels"]["com.docker.compose.service"] = "old"
+    assert sorted(lines(planned, docker)) == [
+        "db: does not run",
+        "old: is not in the plan",
+        "other: 1 of 2 replicas run",
+        "scout: does not run",
+    ]
+    del gone["Config"]["Labels"]["io.pallas-kit.kind"]
+    (beside,) = (problem for problem in compose.problems(planned, {}, docker.run) if problem.where.field == "old")
+    assert (beside.level, beside.message) == ("warning", "is not in the plan, and not the kit's")
+    gone["Config"]["Labels"]["com.docker.compose.oneoff"] = "True"
+    assert "old" not in [problem.where.field for problem in compose.problems(planned, {}, docker.run)]
+
+
+def test_what_up_would_make_anew_is_named(planned: Plan, docker: Docker) -> None:
+    docker.hashes["scout"] = "another"
+    docker.images["postgres:17"] = {"Id": "sha256:newer", "Config": {}}
+    assert [line.partition(" was made before ")[0] for line in lines(planned, docker)] == [
+        "db: runs an older postgres:17 than is here",
+        "scout:",
+    ]
+
+
+def test_an_image_that_is_gone_is_no_difference(planned: Plan, docker: Docker) -> None:
+    docker.images.clear()
+    assert lines(planned, docker) == []
+
+
+def test_files_that_are_gone_are_no_change(planned: Plan, docker: Docker) -> None:
+    docker.hashes["scout"] = "another"
+    labels = docker.of("scout")["Config"]["Labels"]
+    labels["com.docker.compose.project.config_files"] = "/nowhere/compose.yaml"
+    assert lines(planned, docker) == []
+
+
+def test_nothing_that_runs_is_one_problem(planned: Plan, docker: Docker) -> None:
+    docker.containers.clear()
+    (problem,) = compose.problems(planned, {"COMPOSE_PROJECT_NAME": "x"}, docker.run)
+    assert str(problem).startswith("compose project x: has no containers here")
+
+
+@pytest.mark.parametrize(("done", "message"), [(None, "docker is not here"), (Done(1, "", "no socket\n"), "no socket")])
+def test_who_cannot_be_asked_is_told(planned: Plan, done: Done | None, message: str) -> None:
+    with pytest.raises(compose.NoAnswer, match=message):
+        list(compose.problems(planned, {}, lambda _: done))
