@@ -53,6 +53,7 @@ ELSEWHERE = {
         "gateway/data_plane/headers": "tests/gateway/data_plane/test_plane.py",
         "gateway/own/admission": "tests/gateway/own/test_server.py",
         "gateway/own/agents/agentlets": "tests/gateway/own/test_server.py",
+        "gateway/own/execution/envelope": "tests/gateway/own/execution/test_executions.py",
         "gateway/own/failures": "tests/gateway/own/test_server.py",
         "gateway/own/peers/objects": "tests/gateway/own/peers/test_peer.py",
         "gateway/own/prompts": "tests/gateway/own/test_server.py",

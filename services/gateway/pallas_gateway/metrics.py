@@ -18,7 +18,7 @@ METHODS = frozenset(
     {"initialize", "ping", "server/discover", "tools/call", "tools/list", "prompts/get", "prompts/list"}
     | {"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe"}
     | {"completion/complete", "logging/setLevel", "notifications/cancelled", "notifications/initialized"}
-    | {"subscriptions/listen", ""}
+    | {"subscriptions/listen", "agent.execute", ""}
 )
 
 

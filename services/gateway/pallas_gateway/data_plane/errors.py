@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 Reason = Literal[
     "malformed",
@@ -21,6 +21,8 @@ Reason = Literal[
     "timeout",
     "not_admitted",
     "failed",
+    "unknown_function",
+    "function_error",
 ]
 
 UNKNOWN_TENANT = -32000
@@ -43,6 +45,8 @@ CODES: dict[Reason, int] = {
     "timeout": NO_ANSWER,
     "not_admitted": NO_ANSWER,
     "failed": NO_ANSWER,
+    "unknown_function": INVALID_PARAMS,
+    "function_error": INTERNAL_ERROR,
 }
 """JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""
 

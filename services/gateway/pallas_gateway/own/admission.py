@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
 
 from pallas_contract import names
 from pallas_gateway.data_plane import shares
@@ -36,6 +37,14 @@ class Admission:
         """Return how long a request of this tenant may take."""
         return min(self._timeout, allowance.timeout)
 
+    def seconds_of(self, verified: Caller | None, tenant: str) -> float:
+        """Return how long a request may take whose tenant may be empty, as it is where nobody is told apart.
+
+        Raises:
+            Failed: `tenant` is not that of the verified caller, or there is none of that name.
+        """
+        return self.seconds(self.allowance(verified, tenant)) if verified or tenant else self._timeout
+
     def allowance(self, verified: Caller | None, tenant: str) -> Allowance:
         """Return the allowance of `tenant`, which must be that of the verified caller where there is one.
 
@@ -58,7 +67,7 @@ class Admission:
 
     async def counted[T](
         self,
-        ctx: Context,
+        request: Request | None,
         method: str,
         name: str,
         work: Callable[[], Awaitable[T]],
@@ -67,7 +76,7 @@ class Admission:
         agent: str = names.GATEWAY,
     ) -> T:
         """Return the result of `work` within the limits of the caller's tenant; watchers are told of it."""
-        verified = caller(ctx.request)
+        verified = caller(request)
         allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
         call = Call(
             agent,
@@ -82,7 +91,7 @@ class Admission:
         for watcher in self._watchers:
             watcher.begin(call)
         try:
-            result = await attended(ctx.request, self._limited(allowance, verified, tenant, work))
+            result = await attended(request, self._limited(allowance, verified, tenant, work))
             outcome = "answered"
             return result
         except Failed as failure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from mcp_types import INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -26,9 +28,14 @@ _PROGRESS = b'"progressToken"'
 _ALLOW = ((b"allow", b"POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
 
+Others = Callable[[Scope, Receive, Send, bytes], Awaitable[bool]]
+"""Like an ASGI application, with the body that `receive` gives once more; False where it has done nothing."""
+
 
 class Entrance:
     """ASGI in front of two transports: `app` answers in JSON, `streaming` tells of progress before.
+
+    `others` answers what is no message of MCP, and says whether it was one.
 
     `bodies` is the budget of the whole gateway, `tenants` those of callers.
 
@@ -36,9 +43,12 @@ class Entrance:
     told so (405), and goes on without.
     """
 
-    def __init__(self, app: ASGIApp, streaming: ASGIApp, bodies: BodyBudget, tenants: Tenants) -> None:
+    def __init__(
+        self, app: ASGIApp, streaming: ASGIApp, others: Others, *, bodies: BodyBudget, tenants: Tenants
+    ) -> None:
         self._app = app
         self._streaming = streaming
+        self._others = others
         self._bodies = bodies
         self._tenants = tenants
 
@@ -73,11 +83,13 @@ class Entrance:
             streamed = _PROGRESS in body and "text/event-stream" in Headers(scope=scope).get("accept", "")
             about = {STREAMED: streamed, SIZE: len(body)}
             upload.pieces.append({"type": "http.request", "body": body, "more_body": False})
-            del body
 
             async def again() -> Message:
                 return upload.pieces.popleft() if upload.pieces else await receive()
 
+            if await self._others(scope, again, send, body):
+                return
+            del body
             await (self._streaming if streamed else self._app)({**scope, **about}, again, send)
 
 

@@ -54,7 +54,7 @@ class Resources:
             return t.ReadResourceResult(contents=[t.TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
         agent = self._users.host if users else names.GATEWAY
-        return await self._admission.counted(ctx, "resources/read", uri, contents, tenant=tenant, agent=agent)
+        return await self._admission.counted(ctx.request, "resources/read", uri, contents, tenant=tenant, agent=agent)
 
     def _read_systems(self, uri: str) -> str:
         try:
@@ -64,5 +64,5 @@ class Resources:
 
     async def _read_users(self, ctx: Context, uri: str, tenant: str) -> str:
         seconds = self._admission.seconds(self._admission.allowance(caller(ctx.request), tenant)) if tenant else 0.0
-        traceparent = self._tracing.traceparent(self._tracing.trace(ctx))
+        traceparent = self._tracing.traceparent(self._tracing.trace(ctx.request))
         return await self._users.read(uri, tenant, seconds=seconds, traceparent=traceparent)

@@ -20,6 +20,7 @@ from pallas_gateway.own.admission import Admission, Context
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
+from pallas_gateway.own.execution.executions import Executions
 from pallas_gateway.own.peers.peer import Peer, Progress
 from pallas_gateway.own.resources import Resources
 from pallas_gateway.own.subscriptions import Subscriptions
@@ -58,11 +59,13 @@ class OwnTools:
         tracing = Tracing(trace_id)
         self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
+        agents = {host: Peer("agent", host, route) for host, route in routes.items()}
+        self._executions = Executions(client, admission, tracing, agents=agents, agentlets=agentlets)
         self._calls = Calls(
             client,
             admission,
             tracing,
-            agents={host: Peer("agent", host, route) for host, route in routes.items()},
+            agents=agents,
             services=services,
             agentlets=agentlets,
             users=users,
@@ -77,7 +80,7 @@ class OwnTools:
         streaming = self._manager(streaming=True)
         async with plain.run(), streaming.run():
             transports = StreamableHTTPASGIApp(plain), StreamableHTTPASGIApp(streaming)
-            yield Entrance(*transports, bodies, tenants)
+            yield Entrance(*transports, self._executions.serve, bodies=bodies, tenants=tenants)
 
     def _manager(self, *, streaming: bool) -> StreamableHTTPSessionManager:
         """Return a transport of both eras, without sessions, which answers in JSON, or with `streaming` in events."""
@@ -122,7 +125,7 @@ class OwnTools:
         async def got() -> t.GetPromptResult:
             return prompts.get(params.name, params.arguments or {})
 
-        return await self._admission.counted(ctx, "prompts/get", params.name, got)
+        return await self._admission.counted(ctx.request, "prompts/get", params.name, got)
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         return await self._calls.call(ctx, params.name, params.arguments or {}, _progress(ctx))

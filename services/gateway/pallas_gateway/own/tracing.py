@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Callable
 
-from pallas_gateway.own.admission import Context
+from starlette.requests import Request
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -25,9 +25,9 @@ class Tracing:
     def __init__(self, new: NewId = new_id) -> None:
         self._new = new
 
-    def trace(self, ctx: Context) -> str:
+    def trace(self, request: Request | None) -> str:
         """Return the id of the trace that a request is part of."""
-        header = ctx.request.headers.get("traceparent", "") if ctx.request is not None else ""
+        header = request.headers.get("traceparent", "") if request is not None else ""
         match = _TRACEPARENT.fullmatch(header)
         return match[1] if match else self._new()
 

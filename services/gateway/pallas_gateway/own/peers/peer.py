@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import aiohttp
 import mcp_types as t
+from mcp.shared.inbound import encode_header_value
 
 from pallas_contract import __version__, names
 from pallas_contract.probe.session import META, MODERN
@@ -56,6 +57,8 @@ class ToolCall:
     caller: str = ""
     model: str | None = None
     """The model that is to answer, empty where any may; None where it is not asked for either."""
+    task: str = ""
+    """Id of the task that it is part of; the agent makes one where it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +81,59 @@ async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall, progres
     Raises:
         Failed: there is none.
     """
+    params = {"name": call.tool, "arguments": call.arguments, "_meta": _meta(call, with_progress=progress is not None)}
+    data = await _exchanged(client, peer, call, ("tools/call", call.tool), params=params, progress=progress)
+    if len(data) <= _LARGE:
+        return _answer(data, peer)
+    return await asyncio.to_thread(_answer, data, peer)
+
+
+async def tools(client: aiohttp.ClientSession, peer: Peer, call: ToolCall) -> dict[str, dict[str, Any]]:
+    """Return what `peer` says of each of its tools (MCP, Tool), by name; `call` is the one that it is asked for.
+
+    Raises:
+        Failed: it gives no list, or one in several pages: that of an agent is short.
+    """
+    params = {"_meta": _meta(call, with_progress=False)}
+    data = await _exchanged(client, peer, call, ("tools/list", ""), params=params, progress=None)
+    result = _reply(data).get("result")
+    listed = result.get("tools") if isinstance(result, dict) and not result.get("nextCursor") else None
+    if not isinstance(listed, list):
+        raise Failed("failed", f"{peer} gives no list of its tools")
+    return {tool["name"]: tool for tool in listed if isinstance(tool, dict) and isinstance(tool.get("name"), str)}
+
+
+async def _exchanged(
+    client: aiohttp.ClientSession,
+    peer: Peer,
+    call: ToolCall,
+    route: tuple[str, str],
+    *,
+    params: Mapping[str, Any],
+    progress: Progress | None,
+) -> bytes:
+    """Return the body that answers a request; `route` is its method, and its name where it has one."""
+    method, name = route
     head = [
         (b"accept", b"application/json, text/event-stream"),
         (b"content-type", b"application/json"),
         (b"mcp-protocol-version", MODERN.encode()),
-        (b"mcp-method", b"tools/call"),
-        (b"mcp-name", call.tool.encode()),
+        (b"mcp-method", method.encode()),
+        *([(b"mcp-name", encode_header_value(name).encode())] if name else []),
         (b"traceparent", call.traceparent.encode()),
     ]
-    body = upstream.Outgoing(_request(call, with_progress=progress is not None), lambda: None)
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    body = upstream.Outgoing(json.dumps(request).encode(), lambda: None)
     passed = headers.for_agent(head, token=peer.route.token, caller=call.caller)
     try:
         async with upstream.exchange(client, "POST", peer.route.url, headers=passed, body=body) as response:
             if response.status in (401, 403):
                 raise Failed("not_admitted", f"{peer} does not admit the gateway")
-            data = await _read(response, peer, progress)
+            return await _read(response, peer, progress)
     except upstream.Unreachable as error:
         raise Failed("unreachable", f"{peer} {error}") from None
     except upstream.Interrupted as error:
         raise Failed("interrupted", f"{peer} broke off its answer: it {error}") from None
-    if len(data) <= _LARGE:
-        return _answer(data, peer)
-    return await asyncio.to_thread(_answer, data, peer)
 
 
 async def _read(response: aiohttp.ClientResponse, peer: Peer, progress: Progress | None) -> bytes:
@@ -134,7 +168,7 @@ def _told(line: bytes) -> t.ProgressNotificationParams | None:
     return None
 
 
-def _request(call: ToolCall, *, with_progress: bool) -> bytes:
+def _meta(call: ToolCall, *, with_progress: bool) -> dict[str, Any]:
     meta: dict[str, Any] = {
         f"{META}protocolVersion": MODERN,
         f"{META}clientCapabilities": {},
@@ -145,8 +179,9 @@ def _request(call: ToolCall, *, with_progress: bool) -> bytes:
         meta[names.META_MODEL] = call.model
     if with_progress:
         meta["progressToken"] = 1
-    params = {"name": call.tool, "arguments": call.arguments, "_meta": meta}
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    if call.task:
+        meta[names.META_TASK] = call.task
+    return meta
 
 
 def _answer(data: bytes, peer: Peer) -> Answer:
@@ -162,7 +197,7 @@ def _answer(data: bytes, peer: Peer) -> Answer:
             _text("\n".join(texts)),
             failed=bool(result.get("isError")),
             structured=structured if isinstance(structured, dict) else None,
-            model=_model(result.get("_meta")),
+            model=_model_of(result.get("_meta")),
         )
     error = reply.get("error")
     if isinstance(error, dict) and isinstance(error.get("message"), str):
@@ -170,7 +205,7 @@ def _answer(data: bytes, peer: Peer) -> Answer:
     raise Failed("failed", f"{peer} gives no answer of MCP")
 
 
-def _model(meta: Any) -> str | None:
+def _model_of(meta: Any) -> str | None:
     model = meta.get(names.META_MODEL) if isinstance(meta, dict) else None
     return _text(model[:_SHOWN]) if isinstance(model, str) else None
 

@@ -73,7 +73,7 @@ class Calls:
             return await self._pass_on(ctx, tool, read, allowance=allowance, progress=progress)
 
         return await self._admission.counted(
-            ctx, "tools/call", tool, called, tenant=read.tenant_id, agent=self._named(tool, read)
+            ctx.request, "tools/call", tool, called, tenant=read.tenant_id, agent=self._named(tool, read)
         )
 
     def _named(self, tool: str, read: Arguments) -> str:
@@ -88,7 +88,7 @@ class Calls:
     async def _ask(
         self, ctx: Context, read: AskAgent, allowance: Allowance, progress: Progress | None
     ) -> t.CallToolResult:
-        trace = self._tracing.trace(ctx)
+        trace = self._tracing.trace(ctx.request)
         traceparent = self._tracing.traceparent(trace)
         handle = _handle(allowance.name, read) if read.session_id else ""
         seconds = self._admission.seconds(allowance)
@@ -119,7 +119,7 @@ class Calls:
             tool,
             read.model_dump(exclude_none=True),
             self._admission.seconds(allowance),
-            self._tracing.traceparent(self._tracing.trace(ctx)),
+            self._tracing.traceparent(self._tracing.trace(ctx.request)),
         )
         result = results.of_service(await self._asked(service, call, progress), read, service)
         if isinstance(read, CreateAgent) and not result.is_error:
