@@ -52,6 +52,7 @@ class Code(StrEnum):
     PLAIN_SECRET = "PAL124"
     UNMATCHED_FILES = "PAL125"
     SERVICE_WITHOUT_PROCESS = "PAL126"
+    SERVICE_CALLS = "PAL127"
 
     # code and cards of agents
     NO_MODULE = "PAL201"

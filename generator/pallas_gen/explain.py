@@ -27,6 +27,8 @@ def connections(plan: Plan) -> Iterator[Connection]:
     for caller, called in plan.edges:
         hard = called in plan.workload(caller).waits_for
         why = "depends_on" if hard else "depends_on, not required"
+        if plan.workload(caller).kind == "service":
+            why = "calls"
         if plan.workload(caller).kind == "gateway":
             why = "gateway.tools" if plan.workload(called).kind == "service" else "gateway.agents"
         yield Connection(caller, called, why)

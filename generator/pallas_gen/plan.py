@@ -252,6 +252,7 @@ def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
     service = fleet.services[name]
     return {
         "image": service.image or fleet.image.agent,
+        "calls": tuple(sorted(map(names.slug, service.calls))),
         "port": addresses.container_port(fleet, name),
         "foreign": _foreign(service) if service.image else None,
         "resources": service.resources,

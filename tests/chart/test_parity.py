@@ -32,8 +32,8 @@ IMAGES = (Path(__file__).parents[1] / "generator" / "fleets" / "images" / "agent
 CARD = "---\nname: scout\nmodel: passthrough\nservers: [weather]\n---\nYou look things up.\n"
 GATEWAY = (
     "name: behind\ngateway: {agents: [only], tenants: {acme: {}}, tools: {lookup_entity: memory}}\n"
-    "agents: {only: {module: agents.scout, port: 8101, publish: false}}\n"
-    "services: {memory: {module: agents.scout, port: 8102}}\n"
+    "agents: {only: {module: agents.scout, port: 8101, publish: false, depends_on: [memory]}}\n"
+    "services: {memory: {module: agents.scout, port: 8102, calls: [only]}}\n"
 )
 NAMES = [
     "images",

@@ -13,7 +13,7 @@ agents:
   top: {module: agents.scout, port: 8101, depends_on: {left_one: {}, tools: {required: false}}}
   left_one: {module: agents.other, port: 8102, publish: false, egress: true}
 services:
-  tools: {module: agents.model, port: 8103}
+  tools: {module: agents.model, port: 8103, calls: [top]}
 """
 BACK = "in compose it may ask the registry, on whose network it is; on Kubernetes not"
 TABLE = f"""\
@@ -25,6 +25,7 @@ registry   ->  top        the registry probes every agent
 the world  ->  registry   published on port 24200, behind https://registry.example.com
 the world  ->  top        published on port 8101, behind https://top.example.com
 tools      ->  registry   {BACK}
+tools      ->  top        calls
 top        ->  left-one   depends_on
 top        ->  registry   {BACK}
 top        ->  tools      depends_on, not required

@@ -173,6 +173,8 @@ class Service(_Written):
     """Limits of the container."""
     files: list[Pattern] = []
     """Files and folders of the project that the container gets in /project, besides the code that a module imports."""
+    calls: list[Text] = []
+    """Agents that a `module` may call back, of those that depend on it; their URLs are in PALLAS_PEERS, by name."""
     user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 10001
     """User and group of an image's processes; never root."""
     writable: list[ContainerPath] = []

@@ -95,6 +95,8 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
         names.ENV_SERVICE: name,
         names.ENV_ALLOWED_HOSTS: ",".join(addresses.allowed_hosts(fleet, names.slug(name))),
     }
+    if written.calls:
+        env[names.ENV_PEERS] = _json({peer: addresses.mcp_url(fleet, peer, placement) for peer in written.calls})
     models = (addresses.MODELS_PATH, addresses.MODELS_PATH)
     return Program(
         name=name,

@@ -11,7 +11,7 @@ from pallas_contract.codes import Code
 from pallas_contract.fleet.model import Service
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import addresses
+from pallas_contract.launch import addresses, credentials
 from pallas_contract.problems import Problem
 from pallas_contract.validate import access_rules, cycles
 from pallas_contract.validate.entry import gateway_rules, registration_rules
@@ -174,6 +174,30 @@ def _services(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
             yield from _of_module(name, service, tree)
         else:
             yield from _of_image(name, service, tree)
+        yield from _calls(fleet, name, service, tree)
+
+
+def _calls(fleet: ResolvedFleet, name: str, service: Service, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per agent that a service cannot call back."""
+    for index, agent in enumerate(service.calls):
+        path = ("services", name, "calls", index)
+        if agent not in fleet.agents:
+            hint = Suggestions().hint(agent, sorted(fleet.agents))
+            yield tree.problem(*path, message=f"there is no agent `{agent}`", hint=hint, code=Code.NO_SUCH_MEMBER)
+        elif service.image:
+            message = "an image is told no addresses of agents"
+            yield tree.problem(*path, message=message, hint="only a `module` has `calls`", code=Code.SERVICE_CALLS)
+        elif name not in fleet.agents[agent].depends_on:
+            # in compose a service listens on all its networks: who is called could always call back
+            message = f"`{agent}` does not depend on `{name}`, and services call only agents that do"
+            hint = f"add `{name}` to agents.{agent}.depends_on, or have the agent call the service"
+            yield tree.problem(*path, message=message, hint=hint, code=Code.SERVICE_CALLS)
+        elif credentials.protected(fleet, agent):
+            message = f"`{agent}` asks for a token, and services have none"
+            hint = (
+                f"`agents.{agent}.access: {{anonymous: true}}` and `publish: false`, so that only the fleet reaches it"
+            )
+            yield tree.problem(*path, message=message, hint=hint, code=Code.SERVICE_CALLS)
 
 
 def _of_module(name: str, service: Service, tree: Source) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import get_args
 
@@ -78,6 +79,29 @@ def test_the_gateway_is_a_program_with_the_tokens_of_its_agents_alone() -> None:
     assert (local.env["PALLAS_BIND"], local.health_url) == ("127.0.0.2:8300", "http://127.0.0.2:8300/readyz")
     assert (container.env["PALLAS_BIND"], container.health_url) == ("0.0.0.0:8080", "http://127.0.0.1:8080/readyz")
     assert (container.needs, container.state) == ((), False)
+
+
+CALLING_BACK = """
+name: x
+agents:
+  run_ner: {card: a.md, port: 8201, depends_on: [memory]}
+  aside: {card: a.md, port: 8203, depends_on: [memory]}
+services:
+  memory: {module: m, port: 8202, calls: [run_ner]}
+"""
+
+
+def test_a_service_is_told_where_the_agents_are_that_it_calls_back_and_waits_for_none() -> None:
+    fleet = load.parse(source.parse(CALLING_BACK, name="agents.yaml"))
+    peers = {}
+    for placement in PLACEMENTS:
+        entry = next(entry for entry in programs(fleet, placement) if entry.name == "memory")
+        assert entry.needs == ()
+        peers[placement] = json.loads(entry.env["PALLAS_PEERS"])
+    assert peers == {
+        "container": {"run_ner": "http://run-ner:8080/mcp"},
+        "local": {"run_ner": "http://127.0.0.1:8201/mcp"},
+    }
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

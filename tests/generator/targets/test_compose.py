@@ -58,6 +58,18 @@ def test_an_agent_listens_only_where_its_callers_are(plan) -> None:
     assert "PALLAS_LISTEN_ON" not in flat["left"]["environment"]
 
 
+def test_a_service_that_calls_back_has_one_network_with_its_agent_on_which_both_listen(plan) -> None:
+    """Two networks would be one too many: Docker answers for a name from the first, and there the agent is silent."""
+    services = document(plan(GRAPH.replace("port: 8104", "port: 8104, calls: [left]")))["services"]
+    assert sorted(services["tools"]["networks"]) == ["call.registry.tools", "call.tools.left"]
+    assert services["left"]["networks"] == {
+        "agent.left": {"aliases": ["from.registry"]},
+        "call.tools.left": {"aliases": ["from.tools"]},
+        "call.top.left": {"aliases": ["from.top"]},
+    }
+    assert services["left"]["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.tools,from.top"
+
+
 def test_the_gateway_reaches_what_it_names_and_is_reached_along_no_call(plan) -> None:
     fleet = """
 name: x

@@ -19,7 +19,7 @@ spec:
     - ports: [{port: {{ include "pallas.listensOn" . }}, protocol: TCP}]
       from:
         {{- range .callers }}
-        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: {{ ternary "gateway" "agent" (eq . "gateway") }}, app.kubernetes.io/name: {{ . | quote }}}}
+        - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: {{ if eq . "gateway" }}gateway{{ else if hasKey $.ports . }}service{{ else }}agent{{ end }}, app.kubernetes.io/name: {{ . | quote }}}}
         {{- end }}
         {{- if or (eq .kind "agent") (has .host (.root.Values.registry.calls | default list)) }}
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/component: registry}}

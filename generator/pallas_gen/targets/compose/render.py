@@ -255,7 +255,10 @@ def _members(plan: Plan) -> dict[str, list[str]]:
         members[TELEMETRY] = traced
     services = {workload.host for workload in plan.workloads if workload.kind == "service"}
     probes = [(names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls if host in services]
-    return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*plan.edges, *probes)}
+    edges = {*plan.edges}
+    # Two that call each other share one network, on which both listen: of two, Docker's DNS would choose by name.
+    calls = [edge for edge in plan.edges if edge[1] not in services or edge[::-1] not in edges]
+    return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*calls, *probes)}
 
 
 def _networks(plan: Plan, members: dict[str, list[str]]) -> Tree:
