@@ -57,11 +57,12 @@ def missing(command: Command, folder: Path, find: Find = shutil.which) -> str:
         return ""
     if "/" in program:
         return "" if programs.is_inside(program) else _missing_path(folder / (command.folder or "."), program)
-    found = find(program)
-    if not found:
+    if not find(program):
         return f"there is no program `{program}` here"
     module = programs.module(command)
-    known = not module or programs.is_local(module, command, folder) or not _is_ours(found) or _is_installed(module)
+    known = (
+        not module or programs.is_local(module, command, folder) or not is_ours(program, find) or _is_installed(module)
+    )
     return "" if known else f"there is no module `{module}` here"
 
 
@@ -72,9 +73,10 @@ def _missing_path(start: Path, program: str) -> str:
     return f"`{program}` may not be executed here" if os.path.isfile(path) else f"there is no program `{program}` here"
 
 
-def _is_ours(interpreter: str) -> bool:
-    """Return whether an interpreter is the one of this environment: of another nobody knows the packages here."""
-    return os.path.dirname(os.path.abspath(interpreter)) == os.path.dirname(sys.executable)
+def is_ours(program: str, find: Find = shutil.which) -> bool:
+    """Return whether a program of a server is of this environment: of another nobody knows the packages here."""
+    path = find(program)
+    return path is not None and os.path.dirname(os.path.abspath(path)) == os.path.dirname(sys.executable)
 
 
 def _is_installed(module: str) -> bool:

@@ -108,8 +108,8 @@ def problems_of_code(
     yield from variables.unset(fleet, written.config, surroundings.variables)
     yield from shell.withheld(fleet, definitions)
     yield from programs.problems(fleet, written.config, definitions, folder)
-    for path, certain in programs.scripts(fleet, written.config, definitions):
-        for problem in rules.script(path, surroundings):
+    for path, program, certain in programs.scripts(fleet, written.config, definitions):
+        for problem in rules.script(path, surroundings, here=processes and availability.is_ours(program)):
             yield problem if certain else replace(problem, level="warning")
     for module, where in programs.modules(fleet, written.config, definitions, folder):
         yield from rules.server_module(module, where, surroundings)

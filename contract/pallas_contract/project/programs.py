@@ -57,15 +57,17 @@ def problems(
             )
 
 
-def scripts(fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions]) -> Iterator[tuple[str, bool]]:
-    """Yield the Python scripts of servers, as paths in the project, and whether it is certain that they are run."""
+def scripts(
+    fleet: ResolvedFleet, config: Config, definitions: Mapping[str, Definitions]
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield the Python scripts of servers, as paths in the project, with what runs them and whether that is certain."""
     certain = _certain(fleet, definitions)
     for name, command in config.commands.items():
         index = _script(command)
         start = command.folder or "."
         plain = start == "." or is_inside(start)
         if index is not None and plain and command.program != "uv" and command.arguments[index].endswith(".py"):
-            yield _shown(start, command.arguments[index]), name in certain
+            yield _shown(start, command.arguments[index]), command.program, name in certain
 
 
 def modules(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from pallas_contract.problems import Refused
-from pallas_contract.project import code, load
+from pallas_contract.project import availability, code, load
 
 FILES = {
     "agents.yaml": "name: x\nagents:\n  scout: {module: scout, port: 8101}\n",
@@ -73,6 +74,39 @@ def test_the_script_of_a_server_is_read_as_code(project: Path, script: str, uses
     definitions = code.definitions(written.fleet, written.text_of)
     problems = list(map(str, load.problems_of_code(written, definitions, {"": frozenset({"six"})})))
     assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "expected"),
+    [
+        ("python", "import pandas\n", ["srv/notes.py:1:1: imports `pandas`, which is not installed here"]),
+        (
+            "python",
+            "from mcp.server.fastmcp import FastMCP\n",
+            ["srv/notes.py:1:1: imports `mcp.server.fastmcp`, which version 2 of the MCP SDK here does not have"],
+        ),
+        ("python", "import six\nimport beside\nimport scout\nimport mcp.server\n", []),
+        ("other/python", "import pandas\n", []),
+    ],
+)
+def test_the_script_of_a_server_that_is_a_process_here_is_told_what_it_lacks(
+    project: Path, monkeypatch: pytest.MonkeyPatch, program: str, script: str, expected: list[str]
+) -> None:
+    """Of the Python of another environment nobody knows the packages; the agent starts without the server."""
+    folder = project.parent
+    (folder / "other").mkdir()
+    (folder / "other" / "python").symlink_to(sys.executable)
+    (folder / "srv").mkdir()
+    monkeypatch.setattr(availability.shutil, "which", lambda name: sys.executable if name == "python" else None)
+    entry = f"notes: {{command: {program}, args: [srv/notes.py]}}"
+    (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {{{entry}}}}}\n")
+    (folder / "scout.py").write_text(FILES["scout.py"].replace("wether", "notes"))
+    (folder / ".env").unlink()
+    (folder / "srv" / "notes.py").write_text(script)
+    (folder / "srv" / "beside.py").touch()
+    _, problems = load.check(project, {}, elsewhere={"six", "mcp", "fast_agent"}.__contains__)
+    assert [problem.level for problem in problems] == ["warning"] * len(expected)
+    assert [str(problem)[9 : 9 + len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ _BROUGHT_BY = {
 _PATHS = frozenset({"path", "meta_path", "path_hooks", "addsitedir"})
 """Attributes of `sys` and `site` by which a module has Python look elsewhere too."""
 _FASTMCP = "mcp.server.fastmcp"
-"""A module of MCP's SDK 1, as most servers import it; the image has 2."""
+"""A module of MCP's SDK 1, as most servers import it; the image and the kit's extra `agent` have 2."""
+_NEWER = "write `from mcp.server import MCPServer`, as docs/services.md does"
 
 
 @cache
@@ -55,11 +56,9 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
     """
     for name, node in _unconditional(module.tree.body):
         top = name.partition(".")[0]
-        if f"{name}.".startswith(f"{_FASTMCP}."):
+        if _is_old(name):
             message = f"imports `{_FASTMCP}`, which version 2 of the MCP SDK in the agent image does not have"
-            hint = (
-                "write `from mcp.server import MCPServer`, as docs/services.md does, or run it from an image of its own"
-            )
+            hint = f"{_NEWER}, or run it from an image of its own"
             where = Where(module.name, node.lineno, node.col_offset + 1)
             yield Problem(where, message, hint, "warning", code=Code.OLD_FASTMCP)
         if is_absent(name, text_of, distributions):
@@ -74,13 +73,21 @@ def not_here(module: Module, text_of: TextOf, is_installed: Callable[[str], bool
         return
     for name, node in _unconditional(module.tree.body):
         top = name.partition(".")[0]
+        where = Where(module.name, node.lineno, node.col_offset + 1)
+        if _is_old(name):
+            message = f"imports `{_FASTMCP}`, which version 2 of the MCP SDK here does not have: it does not start"
+            hint = f"{_NEWER}, or run it in an environment of its own"
+            yield Problem(where, message, hint, code=Code.OLD_FASTMCP)
         known = top == "__main__" or top in sys.stdlib_module_names or _local(name, text_of)
         if not known and not is_installed(top):
             package = _BROUGHT_BY.get(top, top)
             message = f"imports `{top}`, which is not installed here: it does not start"
             hint = f"install the package that brings it (`pip install {package}`), or remove the import"
-            where = Where(module.name, node.lineno, node.col_offset + 1)
             yield Problem(where, message, hint, code=Code.MISSING_PACKAGE)
+
+
+def _is_old(name: str) -> bool:
+    return f"{name}.".startswith(f"{_FASTMCP}.")
 
 
 def is_absent(name: str, text_of: TextOf, distributions: Collection[str]) -> bool:

@@ -174,9 +174,10 @@ def _files(module: str, around: Surroundings, installed: frozenset[str] | None) 
             yield from imports.not_here(entry, around.text_of, around.is_installed)
 
 
-def script(path: str, around: Surroundings) -> Iterator[Problem]:
+def script(path: str, around: Surroundings, *, here: bool = False) -> Iterator[Problem]:
     """Yield the problems of a server's script in the project: Python first looks for its imports beside it.
 
+    `here`: it is run by the Python of this environment. What it lacks is a warning, since the agent starts without it.
     One that cannot be read here is a warning: Python may well run it, as it does a file of any size.
     """
     try:
@@ -193,17 +194,20 @@ def script(path: str, around: Surroundings) -> Iterator[Problem]:
         yield from refused.problems
         return
     beside = PurePosixPath(path).parent
+
+    def text_of(name: str) -> str | None:
+        try:
+            near = around.text_of(str(beside / name))
+            return around.text_of(name) if near is None else near
+        except Refused:
+            return ""  # it is there, and that is all that is asked of it
+
     installed = around.installed(None)
     if installed is not None:
-
-        def text_of(name: str) -> str | None:
-            try:
-                near = around.text_of(str(beside / name))
-                return around.text_of(name) if near is None else near
-            except Refused:
-                return ""  # it is there, and that is all that is asked of it
-
         yield from imports.problems(parsed, text_of, installed)
+    elif here and around.is_installed is not None:
+        absent = imports.not_here(parsed, text_of, around.is_installed)
+        yield from (replace(problem, level="warning") for problem in absent)
 
 
 def server_module(name: str, where: Where, around: Surroundings) -> Iterator[Problem]:

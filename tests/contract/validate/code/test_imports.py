@@ -97,3 +97,11 @@ def test_what_an_agent_that_is_a_process_here_cannot_import(text: str, places: l
     problems = list(imports.not_here(parsed, FILES.get, {"six"}.__contains__))
     assert [without_codes(str(problem)).partition("\n")[0] for problem in problems] == places
     assert all("`pip install pandas`" in problem.hint and problem.level == "error" for problem in problems)
+
+
+def test_what_the_sdk_of_before_had_does_not_start_as_a_process_here() -> None:
+    parsed = module.parse("from mcp.server.fastmcp import FastMCP\n", name="tools/weather.py", package=("tools",))
+    (problem,) = imports.not_here(parsed, FILES.get, {"mcp"}.__contains__)
+    assert (problem.level, problem.where.line) == ("error", 1)
+    assert "version 2 of the MCP SDK here does not have: it does not start" in problem.message
+    assert problem.hint.startswith("write `from mcp.server import MCPServer`")
