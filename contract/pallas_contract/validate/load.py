@@ -17,7 +17,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.validate import graph_rules, habits, secret_shapes
-from pallas_contract.validate.suggestions import Suggestions
+from pallas_contract.validate.suggestions import Suggestions, suggested
 
 _BY_TYPE = {
     "string_type": "text",
@@ -92,7 +92,17 @@ def parse(tree: Source) -> ResolvedFleet:
         suggestions = Suggestions()
         problems = [_problem(tree, detail, suggestions) for detail in details]
         # Of several at one place, as from the branches of a union, the first one counts.
-        raise Refused({problem.where: problem for problem in reversed(problems)}.values()) from None
+        raise Refused({problem.where: problem for problem in reversed(_without_echoes(problems))}.values()) from None
+
+
+def _without_echoes(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems but those of a required key that an unknown one beside it was meant to be."""
+    meant = set()
+    for problem in problems:
+        if problem.code is Code.UNKNOWN_KEY and (nearest := suggested(problem.hint)):
+            parent, _, _ = problem.where.field.rpartition(".")
+            meant.add(f"{parent}.{nearest}" if parent else nearest)
+    return [problem for problem in problems if problem.code is not Code.MISSING_KEY or problem.where.field not in meant]
 
 
 def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Problem:

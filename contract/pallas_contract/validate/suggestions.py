@@ -32,3 +32,9 @@ class Suggestions:
             return ""
         self._comparisons += len(names)
         return next(iter(difflib.get_close_matches(name, names, n=1)), "")
+
+
+def suggested(hint: str) -> str:
+    """Return the name that a hint of `Suggestions` asks about; empty where it lists those there are."""
+    start, end = "did you mean `", "`?"
+    return hint[len(start) : -len(end)] if hint.startswith(start) and hint.endswith(end) else ""

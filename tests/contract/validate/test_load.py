@@ -37,3 +37,15 @@ def test_a_number_in_quotes_is_recognised(text: str) -> None:
 def test_an_unknown_key_may_look_like_a_branch_of_pydantics(key: str) -> None:
     (problem,) = refusals(f'port: 8101, "{key}": 1')
     assert problem.startswith(f"agents.yaml:3:45 agents.scout.{key}: unknown key")
+
+
+def test_a_required_key_that_was_mistyped_is_one_problem() -> None:
+    text = "name: x\nagents:\n  one: {card: a.md, prot: 8101}\n  two: {card: a.md, prots: 8102, zzz: 1}\n"
+    with pytest.raises(Refused) as refused:
+        load.parse(source.parse(text, name="agents.yaml"))
+    problems = {problem.where.field: problem.hint for problem in refused.value.problems}
+    assert problems["agents.one.prot"] == "did you mean `port`?"
+    assert "agents.one.port" not in problems
+    with pytest.raises(Refused) as refused:
+        load.parse(source.parse("nam: x\nagents: {a: {card: a.md, zzz: 1}}\n", name="agents.yaml"))
+    assert sorted(problem.where.field for problem in refused.value.problems) == ["agents.a.port", "agents.a.zzz", "nam"]

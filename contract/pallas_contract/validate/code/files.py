@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pallas_contract.codes import Code
@@ -11,6 +11,10 @@ from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
+from pallas_contract.validate.suggestions import Suggestions, suggested
+
+_MOST = 500
+"""Files that a name is compared with."""
 
 
 def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
@@ -20,13 +24,15 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
     """
     modules = [("agents", name, agent.module) for name, agent in fleet.agents.items() if agent.module]
     modules += [("services", name, service.module) for name, service in fleet.services.items() if service.module]
+    suggestions = Suggestions()
     for kind, name, module in modules:
         relative = module.replace(".", "/")
         there = os.path.isfile(folder / f"{relative}.py") or os.path.isdir(
             folder / relative
         )  # unlike Path's, they never raise
         if not there and not elsewhere(module):
-            hint = f"create {relative}.py beside {tree.name}, or name an `image` that holds the module"
+            create = f"create {relative}.py beside {tree.name}, or name an `image` that holds the module"
+            hint = _as_file(folder, module) or _near(module, _modules(folder), suggestions) + create
             yield tree.problem(
                 kind,
                 name,
@@ -37,11 +43,38 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
             )
     for name, agent in fleet.agents.items():
         if agent.card and not os.path.isfile(folder / agent.card):
-            hint = f"write `{agent.card.replace('\\', '/')}`" if "\\" in agent.card else "create it"
+            cards = _in_folders(folder, (".md", ".yaml", ".yml"))
+            hint = f"{_near(agent.card, cards, suggestions)}create it"
+            if "\\" in agent.card:
+                hint = f"write `{agent.card.replace('\\', '/')}`"
             yield tree.problem(
                 "agents", name, "card", message=f"there is no file {agent.card}", hint=hint, code=Code.NO_CARD
             )
     yield from _skills(fleet, tree, folder)
+
+
+def _as_file(folder: Path, module: str) -> str:
+    """Return how to write a module that is named as its file is; empty for any other."""
+    name = module.removesuffix(".py")
+    is_there = name != module and os.path.isfile(folder / f"{name.replace('.', '/')}.py")
+    return f"write `{name}`: a module is written without `.py`" if is_there else ""
+
+
+def _modules(folder: Path) -> list[str]:
+    return [path.removesuffix(".py").replace("/", ".") for path in _in_folders(folder, (".py",))]
+
+
+def _near(name: str, names: Sequence[str], suggestions: Suggestions) -> str:
+    """Return the question whether the nearest of `names` is meant, as the begin of a hint; empty where none is near."""
+    hint = suggestions.hint(name, names)
+    return f"{hint} else " if suggested(hint) else ""
+
+
+def _in_folders(folder: Path, suffixes: tuple[str, ...]) -> list[str]:
+    """Return the files of `folder` and of the folders in it, as paths from there, sorted; hidden ones are none."""
+    paths = [path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.name.endswith(suffixes)]
+    relative = (path.relative_to(folder).as_posix() for path in paths)
+    return sorted(path for path in relative if not path.startswith((".", "_")))[:_MOST]
 
 
 def unread(definition: Definition, is_file: Callable[[str], bool]) -> Iterator[Problem]:
