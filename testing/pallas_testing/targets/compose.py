@@ -11,7 +11,7 @@ from pathlib import Path
 
 import docker
 import yaml
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
@@ -153,7 +153,10 @@ class Compose(Target):
         containers = self._existing(agent)
         with undone(partial(self.resume, agent)):
             for container in containers:
-                container.pause()
+                try:
+                    container.pause()
+                except APIError as error:  # without cgroups of its own it cannot: rootless, beside version 1 of them
+                    raise self.cannot("pause", f"the engine refuses it: {error.explanation}") from None
 
     def resume(self, agent: str) -> None:
         for container in self._containers(agent):

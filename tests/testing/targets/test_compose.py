@@ -16,12 +16,12 @@ from typing import Any
 import docker
 import pytest
 import yaml
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import ContainerCollection
 
 from pallas_testing.project import fleet_file
 from pallas_testing.targets import compose, table
-from pallas_testing.targets.base import CannotStart, Order
+from pallas_testing.targets.base import CannotDisturb, CannotStart, Order
 from pallas_testing.targets.edges import Edges
 
 VERBS = """
@@ -209,6 +209,20 @@ def test_replicas_of_which_one_resists_are_all_brought_back(
         getattr(fleet, verb)("hello")
     assert done == [f"{call} one", f"{back} one", f"{back} two"]
     assert failed.value.__notes__ == ["this fault failed half way: it has been undone"]
+
+
+def test_an_engine_that_pauses_nothing_is_named(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of a user who has no cgroups of version 2."""
+
+    def refuse() -> None:
+        raise APIError("500 Server Error", explanation="cgroups not configured for container")
+
+    fleet = compose.Compose(order)
+    containers = [SimpleNamespace(status="running", pause=refuse)]
+    monkeypatch.setattr(fleet, "_containers", lambda _: containers)
+    message = "pause: not on compose: the engine refuses it: cgroups not configured for container"
+    with pytest.raises(CannotDisturb, match=message):
+        fleet.pause("hello")
 
 
 def test_a_secret_is_as_before_where_a_reader_of_it_does_not_start_again(
