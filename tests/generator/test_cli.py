@@ -272,7 +272,7 @@ def test_problems_as_one_document(make, run, monkeypatch) -> None:
     (entry,) = json.loads(out)["problems"]
     assert (entry["code"], entry["level"], entry["line"]) == ("PAL108", "warning", 3)
     assert entry["file"] == f"{path.parent.name}/agents.yaml"
-    path.write_text(ONE.replace("port", "prt"))
+    path.write_text(ONE.replace("port", "zzz"))
     code, out, err = run("validate", path.parent.name, "--format", "sarif")
     assert (code, err) == (2, "")
     rules = [result["ruleId"] for result in json.loads(out)["runs"][0]["results"]]
@@ -298,7 +298,7 @@ def test_quiet_prints_errors_alone_and_verbose_where_they_are_explained(make, ru
     assert run("validate", str(path), "-q") == (0, "", "")
     assert "" not in run("validate", str(path))[1:]
     assert "\n    see docs/problems.md#pal108-low-port\n" in run("validate", str(path), "--verbose")[2]
-    path.write_text(ONE.replace("port", "prt"))
+    path.write_text(ONE.replace("port: 8101", "zzz: 1"))
     code, out, err = run("compose", str(path), "--quiet")
     assert (code, out) == (2, "")
     assert "is required" in err
