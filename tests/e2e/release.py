@@ -165,14 +165,16 @@ class Started(Release):
 
 
 @contextmanager
-def running(config: Path) -> Iterator[Running]:
+def running(config: Path, *, build: bool = False) -> Iterator[Running]:
     """Yield the fleet of an agents.yaml, up in a namespace that enforces the restricted Pod Security Standard.
 
-    Nothing of it is left afterwards. The images are on the nodes (see `cluster`).
+    Nothing of it is left afterwards. The kit's images are on the nodes (see `cluster`); `build` brings its own there.
     """
     folder = config.parent.with_name(f"{config.parent.name}.running")
     folder.mkdir()
-    with start.running("cluster", Order(config, folder, {ENV_LOAD: ""}), {}, patience=PATIENCE) as fleet:
+    with start.running(
+        "cluster", Order(config, folder, {} if build else {ENV_LOAD: ""}), {}, patience=PATIENCE
+    ) as fleet:
         assert isinstance(fleet.target, Cluster)
         done = call("kubectl", "label", "namespace", fleet.target.namespace, RESTRICTED)
         assert "violate" not in done.stderr, "pods that it has already"

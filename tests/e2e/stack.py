@@ -29,6 +29,17 @@ RARE = {"healthcheck": {"interval": "60s", "start_period": "300s", "start_interv
 """Each check is a program in a container and costs 0.2 s of CPU: ten containers that are checked every 10 s, or every
 second while they start, keep a core from what they are checked for."""
 
+CONNECT = """
+import socket
+for host in {hosts}:
+    try:
+        socket.create_connection((host, 8080), timeout=5).close()
+        print("connected")
+    except OSError:
+        print("refused")
+"""
+"""`refused`: there is no such name, or no way there."""
+
 PATIENCE = 540.0
 """Seconds until a fleet is up, on a machine that has much else to do: a test here may take ten minutes."""
 
@@ -101,6 +112,10 @@ class Stack:
         """What `code` prints when it runs inside the member's container."""
         done = self.container(member).exec_run(["python", "-c", code])
         return done.output.decode().strip()
+
+    def connections(self, caller: str, *hosts: str) -> list[str]:
+        """What becomes of connections from a member's container to other hosts, in their order."""
+        return self.python(caller, CONNECT.format(hosts=hosts)).split()
 
     def generate(self) -> None:
         """`pallas-gen compose` anew."""

@@ -15,10 +15,10 @@ from .release import running
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.parametrize("example", ["01-hello", "03-data-pool"])
+@pytest.mark.parametrize("example", ["01-hello", "03-data-pool", "04-percolate"])
 def test_an_example_holds_on_a_cluster(kubernetes: None, root: Path, tmp_path: Path, example: str) -> None:
     config = edited(root / "examples" / example, tmp_path, more="registry: {probe_interval: 1}\n")
-    with running(config) as running_fleet:
+    with running(config, build=(config.parent / "requirements.lock").exists()) as running_fleet:
         for test in copied_from(example).values():
             fleet = Fleet(running_fleet)
             test(fleet)

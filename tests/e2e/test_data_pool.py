@@ -23,17 +23,6 @@ pytestmark = pytest.mark.docker
 
 ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "news-fetcher"), "ok")
 
-CONNECT = """
-import socket
-for host in {hosts}:
-    try:
-        socket.create_connection((host, 8080), timeout=5).close()
-        print("connected")
-    except OSError:
-        print("refused")
-"""
-"""`refused`: there is no such name, or no way there."""
-
 REPLICAS = 3
 """Of market_data, whose replicas answer for each other."""
 
@@ -140,15 +129,10 @@ def test_only_the_orchestrator_and_the_gateway_can_be_reached_from_outside(up):
 
 
 def test_the_gateway_reaches_whom_it_names_alone_and_no_agent_calls_it(up):
-    reached = connections(up, "gateway", "orchestrator", "newswire", "market-data", "exchange")
+    reached = up.connections("gateway", "orchestrator", "newswire", "market-data", "exchange")
     assert reached == ["connected", "connected", "refused", "refused"]
-    assert connections(up, "orchestrator", "feature-extractor", "gateway") == ["connected", "refused"]
-    assert connections(up, "feature_extractor", "gateway") == ["refused"]
-
-
-def connections(stack: Stack, caller: str, *hosts: str) -> list[str]:
-    """What becomes of connections from a container to other hosts, in their order."""
-    return stack.python(caller, CONNECT.format(hosts=hosts)).split()
+    assert up.connections("orchestrator", "feature-extractor", "gateway") == ["connected", "refused"]
+    assert up.connections("feature_extractor", "gateway") == ["refused"]
 
 
 globals().update(copied_from("03-data-pool"))
