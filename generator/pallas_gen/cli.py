@@ -18,7 +18,8 @@ import typer
 
 from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
-from pallas_gen.commands.build import add_build
+from pallas_gen.commands.building.build import add_build
+from pallas_gen.commands.clients import add_clients
 from pallas_gen.commands.diff import add_diff
 from pallas_gen.commands.doctor import add_doctor
 from pallas_gen.commands.lock import add_lock
@@ -64,6 +65,7 @@ add_build(app)
 add_lock(app)
 add_diff(app)
 add_doctor(app)
+add_clients(app)
 
 
 @command(app, "validate", "pallas-gen validate desk --format sarif")

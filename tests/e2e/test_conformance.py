@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,20 @@ def test_the_inspector_uses_an_agent(inspect: Inspect) -> None:
     asked = ["--prompt-name", prompt["name"], "--prompt-args", "session_id=inspected"]
     history = [(each["role"], each["content"]["text"]) for each in inspect(AGENT, "prompts/get", *asked)["messages"]]
     assert history[-2:] == [("user", "good morning"), ("assistant", "good morning")]
+
+
+def test_the_inspector_reads_what_pallas_gen_prints_for_it(fleet: Fleet, tmp_path: Path) -> None:
+    """By its own file, as by any other client's: the agents of the registry, with their addresses."""
+    asked = [sys.executable, "-P", "-m", "pallas_gen", "clients", "inspector", "--registry", fleet.url("registry")]
+    file = tmp_path / "inspector.json"
+    file.write_text(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    server = AGENT.replace("_", "-")
+    words = ["--cli", "--config", str(file), "--server", server, "--method", "tools/list", "--format", "json"]
+    called = [*suite.command("inspector"), *words]
+    done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=300, env={"HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    tools = json.loads(done.stdout)["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["send_message", AGENT, "get_health"]
 
 
 def test_the_inspector_uses_the_registry(inspect: Inspect) -> None:

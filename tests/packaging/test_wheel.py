@@ -80,6 +80,7 @@ VERBS = {
     "verify -o out --target image": "Dockerfile.fleet is as pallas-gen writes it\n",
     "explain network": "everything else is refused\n",
     "graph": "└── research\n",
+    "clients cursor": '"url": "http://localhost:',
     "diff fleet": "no difference\n",
 }
 

@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 
 import typer
 
-from pallas_gen.commands import build_settings, tool
+from pallas_gen.commands import tool
+from pallas_gen.commands.building import build_settings
 from pallas_gen.console import DEFAULT_FILE, WORLD, note, read_plan
 from pallas_gen.dependencies import server_locks
 from pallas_gen.dependencies.launch import Package

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pallas_contract import __version__, names
-from pallas_gen.commands import build_settings
+from pallas_gen.commands.building import build_settings
 from pallas_gen.images import docker, sources
 from tools.supply_chain.environment import output
 

@@ -19,7 +19,8 @@ from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.images import ResolvedImages
 from pallas_contract.fleet.model import Images
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_gen.commands import build_settings, tool
+from pallas_gen.commands import tool
+from pallas_gen.commands.building import build_settings
 from pallas_gen.console import WORLD, read_plan
 from pallas_gen.dependencies import server_locks
 from pallas_gen.images import build_log, docker, sources, steps

@@ -41,7 +41,7 @@ def _build(
     allow_plain_secrets: AllowPlainSecrets = False,
 ) -> None:
     """Build the images that are not here: the kit's own, from the installed version, and those of the fleet."""
-    from pallas_gen.commands import build_images
+    from pallas_gen.commands.building import build_images
 
     file = fleet_file(path, option)
     wanted = (
