@@ -29,11 +29,11 @@ async def ended(folder: Path, **env: str) -> tuple[int | None, str, str]:
 
 
 async def test_what_the_user_wrote_is_answered_with_all_problems_and_2(folder: Path) -> None:
-    (folder / "agents.yaml").write_text("name: demo\nagents: {harper: {module: a, prt: 1}}\n")
+    (folder / "agents.yaml").write_text("name: demo\nagents: {harper: {module: a, prt: 1, zzz: 1}}\n")
     code, out, err = await ended(folder)
     assert (code, out) == (2, "")
     assert "agents.yaml:2:30 agents.harper.prt: unknown key [PAL101]\n    did you mean `port`?" in err
-    assert "agents.harper.port: is required" in err
+    assert "agents.yaml:2:38 agents.harper.zzz: unknown key [PAL101]\n" in err
     assert "Traceback" not in err
 
 
