@@ -24,6 +24,20 @@ MODULES: Mapping[str, str] = {
 """Verb -> the module that runs it."""
 EXAMPLES = ("hello", "pallas", "data-pool", "percolate")
 """Fleets of the kit that `pallas init --example` copies."""
+_OF_PALLAS_GEN = (
+    *("build", "compose", "diff", "doctor", "explain", "graph", "helm", "image", "lock", "observability", "probe"),
+    *("schema", "validate", "verify"),
+)
+_HABITS: Mapping[str, str] = {
+    "ask": "did you mean `call`?",
+    "down": "`pallas stop` ends a fleet; `docker compose down` takes its containers away too",
+    "ps": "did you mean `status`?",
+    "restart": "`pallas stop`, then `pallas up`; `pallas up --watch` restarts what is edited",
+    "run": "did you mean `up`?",
+    "start": "did you mean `up`?",
+    **{verb: f"did you mean `pallas-gen {verb}`?" for verb in _OF_PALLAS_GEN},
+}
+"""Words of other tools, and of the kit's other command, in the place of a verb."""
 _RAW = argparse.RawDescriptionHelpFormatter
 
 
@@ -45,6 +59,8 @@ def parser() -> argparse.ArgumentParser:
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Return the options of a verb; `file` is the path of agents.yaml, also where its folder was named."""
     top = parser()
+    if words[0] in _HABITS.keys() - MODULES.keys():
+        top.error(f"there is no verb `{words[0]}`: {_HABITS[words[0]]}")
     options = top.parse_args(words)
     if "file" in options:
         path = getattr(options, "path", None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from pallas_cli import arguments
 from pallas_contract import names
+from pallas_gen import cli as generator
 
 
 @pytest.mark.parametrize("verb", arguments.MODULES)
@@ -37,3 +39,26 @@ def test_two_fleet_files_are_refused(capsys: pytest.CaptureFixture[str]) -> None
         arguments.parse(["up", "a.yaml", "-f", "b.yaml"])
     assert ended.value.code == 2
     assert "PATH is a.yaml, and -f is b.yaml: give one of the two" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("down", "`pallas stop` ends a fleet"),
+        ("ps", "did you mean `status`?"),
+        ("validate", "did you mean `pallas-gen validate`?"),
+    ],
+)
+def test_words_of_other_tools_are_answered_with_the_verb(
+    word: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse([word, "--all"])
+    assert ended.value.code == 2
+    assert f"error: there is no verb `{word}`: {hint}" in capsys.readouterr().err
+
+
+def test_the_verbs_of_pallas_gen_are_known() -> None:
+    commands = get_command(generator.app).commands  # type: ignore[attr-defined]
+    assert commands.keys() - arguments.MODULES.keys() <= arguments._HABITS.keys()
+    assert set(arguments._OF_PALLAS_GEN) <= commands.keys()

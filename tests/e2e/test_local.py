@@ -75,6 +75,7 @@ async def test_a_second_fleet_on_these_ports_is_refused_before_it_starts_anythin
     )
     assert second.returncode == 1
     assert second.stdout == ""
+    assert second.stderr.splitlines()[-1].startswith("pallas: this fleet runs already: `pallas status` shows it")
     pid = up.pid("research")
     assert re.search(
         rf"research cannot listen on \S+: address already in use by .*\(pid {pid}: `research` of ", second.stderr

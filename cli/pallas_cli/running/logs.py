@@ -7,6 +7,8 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 from pallas_cli.running import target
@@ -17,6 +19,7 @@ from pallas_contract.fleet import source
 from pallas_contract.launch import run_files
 from pallas_contract.launch.run_files import RunFiles
 from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.validate import load
 
 _POLL = 0.2
 """Seconds between two looks for further lines."""
@@ -34,17 +37,43 @@ def run(options: Namespace) -> int:
     running = target.find(options.file, output=options.output, ended=True)
     if running and running.stack:
         words = [*(["--follow"] if options.follow else []), *([names.slug(options.name)] if options.name else [])]
-        return target.tool_lines(target.compose_command(running.stack, "logs", *words), running.stack.files[0].parent)
+        command = target.compose_command(running.stack, "logs", *words)
+        code = target.tool_lines(command, running.stack.files[0].parent)
+        if code and (hint := _nearest(options)):
+            sys.stderr.write(f"    {hint}\n")
+        return code
     files = run_files.of(options.file)
     if options.output or not files.log.is_file():
         source.read(options.file)
         has_not = f"has no containers of {options.output}" if options.output else "has not as processes"
         hint = f"start it ({target.starts(options.file)}), or name where it runs: -n NAMESPACE"
         raise Trouble(f"{options.file}: this fleet does not run here, and {has_not}\n    {hint}")
+    if running is None and not options.quiet:
+        sys.stderr.write(f"{_of_before(options.file, files.log)}\n")
     for line in _chosen(lines(files, follow=options.follow), options.name, files.log):
         sys.stdout.write(line)
         sys.stdout.flush()
     return 0
+
+
+def _nearest(options: Namespace) -> str:
+    """Return the question whether a member of another name is meant, for one that the fleet file does not have."""
+    name = names.slug(options.name or "")
+    try:
+        fleet = load.parse(source.read(options.file))
+    except Refused:  # containers run on while the file is being edited
+        return ""
+    members = sorted(map(names.slug, (*fleet.agents, *fleet.services, names.REGISTRY, names.GATEWAY)))
+    close = get_close_matches(name, members, n=1) if name and name not in members else []
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+def _of_before(config: Path, log: Path) -> str:
+    """Return whose lines these are where nothing runs: containers that have ended since then have others."""
+    ended = datetime.fromtimestamp(log.stat().st_mtime).isoformat(" ", "seconds")
+    stack = target.stack_of(config)
+    other = f"; those of its containers: pallas logs -o {stack.files[0].parent}" if stack else ""
+    return f"{config}: nothing runs here; the last run as processes, which ended at {ended}{other}"
 
 
 def kubectl_command(namespace: str, name: str | None, *, follow: bool) -> list[str]:

@@ -67,6 +67,14 @@ def starts(config: Path) -> str:
     return " or ".join(f"`{shlex.join(command)}`" for command in commands)
 
 
+def stack_of(config: Path) -> Stack | None:
+    """Return a stack of the fleet file that has containers, running or ended; None where nobody knows of one."""
+    try:
+        return _stack(config, None, ended=True)
+    except Trouble:
+        return None
+
+
 def compose_command(stack: Stack, *words: str) -> list[str]:
     """Return a command of docker compose for a stack, in the folder of its file, whose `.env` and overrides count."""
     files = [word for file in stack.files for word in ("--file", str(file))] if stack.project else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,9 +65,7 @@ def read(path: Path) -> Source:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise _refused(
-            path, "no such file", f"create it, or name another file (looked in {path.resolve().parent})"
-        ) from None
+        raise _refused(path, "no such file", _instead(path)) from None
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from None
     if len(raw) > MAX_BYTES:
@@ -75,6 +74,15 @@ def read(path: Path) -> Source:
         return parse(raw.decode("utf-8"), name=path.name)
     except UnicodeDecodeError as error:
         raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
+
+
+def _instead(path: Path) -> str:
+    """Return what to do about a file that is not there; who is deep in a project is told of the one above."""
+    folder = path.resolve().parent
+    above = next((parent for parent in folder.parents if (parent / path.name).is_file()), None)
+    if above is not None:
+        return f"name the one in a folder above: {os.path.relpath(above / path.name)}"
+    return f"create it (`pallas init` makes a whole project), or name another file (looked in {folder})"
 
 
 def _refused(path: Path, message: str, hint: str = "") -> Refused:

@@ -9,7 +9,7 @@ import pytest
 
 from pallas_agent_runtime.local import record
 from pallas_cli import main as command
-from pallas_cli.running import logs
+from pallas_cli.running import logs, target
 from pallas_contract.launch import run_files
 from tests.problem_lines import without_codes
 
@@ -40,8 +40,45 @@ def test_the_lines_of_one_member(name: str, log: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "tech_research | one\n"
 
 
+def test_where_nothing_runs_it_says_whose_lines_these_are(
+    log: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["logs"]) == 0
+    first = "agents.yaml: nothing runs here; the last run as processes, which ended at "
+    assert capsys.readouterr().err.startswith(first)
+    compose = log.parents[2] / "compose.yaml"
+    compose.write_text("")
+    monkeypatch.setenv("CONTAINERS", "")
+    assert command.main(["logs", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(target, "_containers", lambda stack, *, ended: ["abc"] if ended else [])
+    assert command.main(["logs"]) == 0
+    assert capsys.readouterr().err.endswith(f"; those of its containers: pallas logs -o {compose.parent}\n")
+    with run_files.locked(run_files.of(log.parents[2] / "agents.yaml").lock):
+        assert command.main(["logs"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("name", "hint"), [("dsek", "    did you mean `desk`?\n"), ("zzz", ""), ("desk", "")])
+def test_a_mistyped_member_of_containers_is_answered_with_the_nearest(
+    name: str,
+    hint: str,
+    tmp_path: Path,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A service of an overriding file is none of the fleet's: compose is asked, whatever the name."""
+    (tmp_path / "agents.yaml").write_text("name: x\nagents: {desk: {card: a.md, port: 24201}}\n")
+    (tmp_path / "compose.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(target, "tool_lines", lambda command, cwd: 1)
+    assert command.main(["logs", name]) == 1
+    assert capsys.readouterr().err == hint
+
+
 def test_a_member_that_has_printed_nothing(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["logs", "des"]) == 2
+    assert command.main(["logs", "des", "-q"]) == 2
     error = without_codes(capsys.readouterr().err)
     assert error.startswith("des: has printed nothing, or there is no such member\n")
     assert error.endswith("agents.log has lines of desk, tech_research\n")
@@ -92,7 +129,7 @@ def test_a_run_that_has_ended_needs_no_docker(
     assert printed.out == "tech_research | one\n"
     assert "ps --quiet` fails: \n    its containers, if there are any, are left alone\n" in printed.err
     assert command.main(["stop"]) == 0
-    assert [call.split()[4] for call in calls()] == ["ps", "ps"]
+    assert {call.split()[4] for call in calls()} == {"ps"}
 
 
 def test_lines_of_containers_are_text_in_a_pipe_and_docker_s_own_on_a_terminal(

@@ -71,3 +71,13 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     else:
         return
     assert said
+
+
+def test_a_file_that_is_not_there_is_looked_for_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "desk" / "agents" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "desk" / "agents" / "deep")
+    with pytest.raises(Refused, match=r"no such file .*\n +create it \(`pallas init` makes a whole project\), or name"):
+        source.read(Path("none-of-this-name.yaml"))
+    (tmp_path / "desk" / "fleet.yaml").touch()
+    with pytest.raises(Refused, match=r"no such file .*\n +name the one in a folder above: \.\./\.\./fleet\.yaml$"):
+        source.read(Path("fleet.yaml"))

@@ -36,6 +36,7 @@ from pallas_contract.codes import Code
 from pallas_contract.documents.reason import OK, SEPARATOR, Reason
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
+from pallas_contract.launch import run_files
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.project import load
 from pallas_contract.validate import graph_rules
@@ -73,6 +74,9 @@ class Examined:
     """Errors and warnings, sorted."""
 
 
+_RUNS_ALREADY = (
+    "pallas: this fleet runs already: `pallas status` shows it, `pallas logs` its output, `pallas stop` ends it\n"
+)
 Following = Callable[["Supervisor", Path, Mapping[str, str], Mapping[str, Port]], Coroutine[Any, Any, None]]
 """Follows the files of a running fleet, with its environment and its ports, until cancelled."""
 
@@ -107,6 +111,8 @@ def _run(
     with ports.held(fleet_members, tree) as (held, busy):
         if busy:
             _complain(busy)
+            if run_files.holder(run_files.of(config).lock) is not None:
+                sys.stderr.write(_RUNS_ALREADY)
             return WORLD
         with record.running(config) as log:
             screen = _screen(fleet_members, log)
