@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import zlib
@@ -13,10 +14,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from percolate.ingest import pdf as pdf_reader
+from percolate.ingest import readers
 from percolate.ingest.folder import Report, ingest
 from percolate.memory.embeddings import Embedder, StandIn, embedder
+from percolate.memory.pieces import Document, Piece
 from percolate.memory.search import search
-from percolate.memory.store import Store
+from percolate.memory.store import Kind, Store
+from percolate.problems import Malformed, Problem
 from percolate.settings import Settings
 from pypdf import PdfWriter
 
@@ -127,6 +132,43 @@ def test_a_document_that_is_damaged_later_stays_as_it_was(store: Store, folder: 
     assert take_in(store, folder).read == 0
 
 
+def test_what_is_gone_from_the_folder_is_gone_from_the_memory(store: Store, folder: Path) -> None:
+    (folder / "entities.yaml").write_text("entities: [{id: a, type: t, name: A}]")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "note.md").write_text("Otters in a hidden folder.")
+    assert take_in(store, folder).problems == []
+    (folder / "general" / "fine.md").rename(folder / "general" / "other.md")
+    (folder / "entities.yaml").unlink()
+    take_in(store, folder)
+    assert store.rows("SELECT source FROM documents") == [("resource://general/other.md",)]
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+    assert store.rows("SELECT id FROM entities") == []
+
+
+def test_text_without_letters_is_found_by_nothing_and_hides_nothing(store: Store, folder: Path) -> None:
+    (folder / "general" / "rule.md").write_text("-----\n")
+    assert take_in(store, folder).problems == []
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+    assert found(store, "???") == []
+
+
+def test_a_name_that_no_text_can_hold_is_named(store: Store, folder: Path) -> None:
+    (folder / "general" / os.fsdecode(b"caf\xe9.md")).write_text("Coffee.")
+    report = take_in(store, folder)
+    assert report.problems == ["acme/general/caf\\udce9.md has a name that is not UTF-8: rename it"]
+    assert report.read == 1
+
+
+def test_a_pdf_may_wait_for_a_processor_and_not_use_one_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader = tmp_path / "endless.py"
+    reader.write_text("import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 6))\nwhile True: pass\n")
+    monkeypatch.setattr(pdf_reader, "__file__", str(reader))
+    with pytest.raises(Malformed, match="was not read in 20 s of processor time: print it to a new PDF"):
+        readers.read(DOCUMENTS / "test-tenant" / "documents" / "agreement.pdf", "s", "documents")
+
+
 def test_a_link_out_of_the_folder_is_not_followed(store: Store, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("Otters know the password.")
     (folder / "general" / "link.md").symlink_to(tmp_path / "secret.md")
@@ -145,6 +187,14 @@ def test_a_graph_is_taken_in_whole_or_not_at_all_with_every_reason(store: Store,
     file.write_text("entities: [{id: b, type: t, colour: red}]")
     (problem,) = take_in(store, folder).problems
     assert "entities.0.name: Field required; entities.0.colour: Extra inputs are not permitted" in problem
+    for value in ("2024-02-30", "9" * 5000):
+        file.write_text(f"entities: [{{id: b, type: t, name: B, properties: {{due: {value}}}}}]")
+        (problem,) = take_in(store, folder).problems
+        assert problem.startswith("acme/entities.yaml has a value that there is not: "), problem
+    for value in (".nan", ".inf", '"\\ud800"'):
+        file.write_text(f"entities: [{{id: b, type: t, name: B, properties: {{due: [{value}]}}}}]")
+        (problem,) = take_in(store, folder).problems
+        assert problem.startswith("acme/entities.yaml"), problem
     file.write_text("entities: &all [*all]")
     assert take_in(store, folder).problems == ["acme/entities.yaml has an alias (`*name`): write it out"]
     assert store.rows("SELECT id FROM entities") == [("a",)]
@@ -191,16 +241,50 @@ def test_vectors_of_another_length_replace_none_until_one_says_so(store: Store, 
     provider.numbers = 4
     (folder / "general" / "new.md").write_text("Badgers dig.")
     (problem,) = take_in(store, folder, provider.embedder).problems
-    assert "small answers 4 numbers, and the memory has vectors of 3 (`--again` makes all of them anew)" in problem
+    assert "the memory has vectors of small, 3 numbers, and these are of small, 4 numbers (`--again` makes" in problem
     answer = search(store, provider.embedder, tenant=TENANT, query="otters", knowledge_base=None, limit=5)
     assert len(answer.hits) == 1
     assert "found by words only, until `python -m percolate.ingest --again` has run" in answer.notice
     provider.numbers = 0
     take_in(store, folder, provider.embedder, again=True)
-    assert store.length("small") == 12
+    assert store.kinds(TENANT) == [Kind("small", 12)]
     provider.numbers = 4
     assert take_in(store, folder, provider.embedder, again=True).problems == []
     assert len(found(store, "something else", provider.embedder)) == 2
+
+
+def test_another_endpoint_takes_no_vector_away_until_one_says_so(store: Store, folder: Path) -> None:
+    provider = Provider(3)
+    take_in(store, folder, provider.embedder)
+    store.replace("other", *one_piece())
+    store.put_vectors("small", [(key, bytes(12)) for key, _ in store.without_vector("other")])
+    (folder / "general" / "new.md").write_text("Badgers dig.")
+    (problem,) = take_in(store, folder).problems  # a command that has no variables of the service
+    assert "the memory has vectors of small, 3 numbers, and these are of letters, 256 numbers" in problem
+    assert store.kinds(TENANT) == [Kind("small", 12)]
+    answer = search(store, StandIn(), tenant=TENANT, query="badgers", knowledge_base=None, limit=5)
+    assert [hit.content for hit in answer.hits] == ["Badgers dig."]
+    assert "the memory has vectors of small, 3 numbers, and the query has one of letters, 256" in answer.notice
+    assert take_in(store, folder, again=True).problems == []
+    assert (store.kinds(TENANT), store.kinds("other")) == ([Kind("letters", 1024)], [Kind("small", 12)])
+
+
+def one_piece() -> tuple[Document, list[Piece]]:
+    return Document("resource://general/a.md", "general", "markdown", "d", [(None, "A.")]), [Piece(None, 0, "A.")]
+
+
+def test_who_cannot_write_is_told_why_and_nothing_is_lost(store: Store, folder: Path, tmp_path: Path) -> None:
+    take_in(store, folder)
+    store.rows("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    (folder / "general" / "new.md").write_text("Badgers dig.")
+    with pytest.raises(Problem, match="the memory cannot be written: database is locked: nothing of it was lost"):
+        take_in(store, folder)
+    other.close()
+    assert take_in(store, folder).read == 1
+    with pytest.raises(Problem, match=r"absent/memory\.db: unable to open database file: is its folder there"):
+        Store(tmp_path / "absent" / "memory.db")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -61,6 +62,10 @@ def read(path: Path) -> list[Entity]:
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, entry['loc'])) or 'it'}: {entry['msg']}" for entry in error.errors())
         raise Malformed("; ".join(wrong)[:2000]) from None
+    except (
+        ValueError
+    ) as error:  # of a value that only looks like one: a day that no month has, a number of 5,000 digits
+        raise Malformed(f"has a value that there is not: {str(error)[:300]}") from None
     if problems := list(_problems(entries)):
         raise Malformed("; ".join(problems)[:2000])
     return [
@@ -82,5 +87,9 @@ def _problems(entries: list[_Entry]) -> Iterator[str]:
         if entry.id in ids:
             yield f"`{entry.id}` is there twice"
         ids.add(entry.id)
+        try:
+            json.dumps(entry.properties, allow_nan=False, ensure_ascii=False).encode()
+        except ValueError:
+            yield f"`{entry.id}` has a property that JSON does not know: `.nan`, `.inf` or half a surrogate pair"
     for entry in entries:
         yield from (f"`{entry.id}` leads to `{r.to}`, which is not there" for r in entry.related if r.to not in ids)

@@ -26,9 +26,10 @@ class _Refusal(Exception):
 
 def main() -> None:
     """Read the file that the command line names."""
-    for limit, value in ((resource.RLIMIT_CPU, MOST_SECONDS), (resource.RLIMIT_AS, MOST_MEMORY)):
+    seconds = (MOST_SECONDS, MOST_SECONDS + 5)  # at the first the system says why, at the second it kills
+    for limit, values in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))):
         with suppress(ValueError, OSError):  # a system that has no such limit, or a lower one
-            resource.setrlimit(limit, (value, value))
+            resource.setrlimit(limit, values)
     answer: dict[str, Any]
     try:
         answer = {"pages": _pages(sys.argv[1])}

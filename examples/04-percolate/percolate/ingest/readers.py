@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -14,6 +15,8 @@ from percolate.memory.pieces import KNOWLEDGE_BASES, Document
 from percolate.problems import Malformed
 
 MIB = 1 << 20
+_PATIENCE = 300
+"""Seconds for the reader of a PDF, of which it may use `pdf.MOST_SECONDS`: the machine may have other things to do."""
 LARGEST: Mapping[str, int] = {".md": 8 * MIB, ".txt": 8 * MIB, ".pdf": 64 * MIB}
 """Bytes that a file of a kind may have, by its suffix; others are no documents."""
 _Pages = list[tuple[int | None, str]]
@@ -58,9 +61,11 @@ def _pdf(path: Path, _: bytes) -> _Pages:
     """Return the text of each page, read by a process that may use so much memory and time, and then is ended."""
     command = [sys.executable, "-P", pdf.__file__, str(path)]
     try:
-        done = subprocess.run(command, check=False, capture_output=True, timeout=pdf.MOST_SECONDS + 5)
+        done = subprocess.run(command, check=False, capture_output=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
-        raise Malformed(f"was not read in {pdf.MOST_SECONDS} s: print it to a new PDF") from None
+        raise Malformed(f"was not read in {_PATIENCE} s: print it to a new PDF") from None
+    if done.returncode == -signal.SIGXCPU:
+        raise Malformed(f"was not read in {pdf.MOST_SECONDS} s of processor time: print it to a new PDF")
     try:
         answer = json.loads(done.stdout)
     except ValueError:

@@ -96,11 +96,6 @@ def embedder(settings: Settings, client: httpx.Client | None = None) -> Embedder
     return Endpoint(settings, client or httpx.Client()) if settings.embeddings_url else StandIn()
 
 
-def numbers(vector: bytes) -> int:
-    """Return how many numbers a vector has."""
-    return len(vector) // 4
-
-
 def _vector(values: Sequence[Any]) -> bytes:
     vector = array("f", values)
     if not 0 < len(vector) <= MOST_NUMBERS or not all(map(math.isfinite, vector)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from percolate.memory.embeddings import Embedder, numbers
+from percolate.memory.embeddings import Embedder
 from percolate.memory.pieces import LONGEST
-from percolate.memory.store import Store
+from percolate.memory.store import Kind, Store
 from percolate.problems import EmbeddingFailed
 
 _CANDIDATES = 100
@@ -67,8 +67,10 @@ def search(
     cosines: dict[int, float] = {}
     try:
         (vector,) = embedder.embed([query])
-        notice = _mismatch(store, embedder.model, vector)
-        cosines = dict(store.rows_of(_BY_VECTOR, scope | {"vector": vector, "model": embedder.model}))
+        notice = _mismatch(store, tenant, Kind(embedder.model, len(vector)))
+        rows = store.rows_of(_BY_VECTOR, scope | {"vector": vector, "model": embedder.model})
+        # a vector of zeros, of a text without letters or digits, has no direction, and so is near nothing
+        cosines = {key: cosine for key, cosine in rows if cosine is not None}
     except EmbeddingFailed as error:
         notice = f"{error}: found by words only"
     terms = re.findall(r"\w+", query)[:_WORDS_OF_A_QUERY]
@@ -93,13 +95,13 @@ def _score(cosine: float | None, words: float, *, words_alone: bool) -> float:
     return round(_MEANING * max(0.0, min(1.0, cosine or 0.0)) + (1 - _MEANING) * words, 4)
 
 
-def _mismatch(store: Store, model: str, vector: bytes) -> str:
-    length = store.length(model)
-    if length is None or length == len(vector):
+def _mismatch(store: Store, tenant: str, kind: Kind) -> str:
+    others = [str(other) for other in store.kinds(tenant) if other != kind]
+    if not others:
         return ""
     return (
-        f"{model} answers {numbers(vector)} numbers, and the memory has vectors of {length // 4}: found by words only, "
-        "until `python -m percolate.ingest --again` has run"
+        f"the memory has vectors of {' and '.join(others)}, and the query has one of {kind}: those are found by words "
+        "only, until `python -m percolate.ingest --again` has run"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -50,6 +51,17 @@ _BUSY_SECONDS = 30
 """A second process (`python -m percolate.ingest`) may write meanwhile."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Vectors that can be compared: those of one model, with as many bytes."""
+
+    model: str
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.length // 4} numbers"
+
+
 class Store:
     """One connection for all threads, one at a time."""
 
@@ -57,10 +69,15 @@ class Store:
         """Open the file at `path`, or make it.
 
         Raises:
-            Problem: it is none, or this Python's SQLite can load no extension.
+            Problem: it is none, cannot be opened or written, or this Python's SQLite can load no extension.
         """
         self._lock = RLock()
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+        except sqlite3.OperationalError as error:
+            raise Problem(f"{path}: {error}: is its folder there, and may it be written?") from None
         try:
             self._connection.enable_load_extension(True)
             sqlite_vec.load(self._connection)
@@ -73,6 +90,9 @@ class Store:
             raise Problem(
                 "this Python was built without SQLite's extensions: take that of Debian, uv or conda"
             ) from None
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise Problem(f"{path}: {error}: another program has it, or it cannot be written") from None
         except sqlite3.DatabaseError as error:
             self.close()
             raise Problem(f"{path}: {error}: move it away, and the memory begins anew") from None
@@ -83,15 +103,22 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing of what is written within, for readers in other processes too."""
+        """All or nothing of what is written within, for readers in other processes too.
+
+        Raises:
+            Problem: another process writes for too long, or the disk is full.
+        """
         with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise Problem(f"the memory cannot be written: {error}: nothing of it was lost, try again") from None
                 raise
-            self._connection.execute("COMMIT")
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return what a statement gives."""
@@ -125,15 +152,25 @@ class Store:
                 [(*key, piece.page, piece.position, piece.content) for piece in pieces],
             )
 
-    def without_vector(self, tenant: str, model: str) -> list[tuple[int, str]]:
-        """Return id and content of the pieces that have no vector of `model`."""
-        statement = "SELECT id, content FROM pieces WHERE tenant = ? AND model IS NOT ? ORDER BY id"
-        return self.rows(statement, tenant, model)
+    def forget(self, tenant: str, *, but: Collection[str]) -> int:
+        """Forget the documents of `tenant` whose sources are none of these; return how many there were."""
+        rows = self.rows("SELECT source FROM documents WHERE tenant = ?", tenant)
+        gone = [(tenant, source) for (source,) in rows if source not in but]
+        if gone:
+            with self.transaction():
+                self.write("DELETE FROM documents WHERE tenant = ? AND source = ?", gone)
+        return len(gone)
 
-    def length(self, model: str) -> int | None:
-        """Return the bytes of the vectors of `model`; None where there are none."""
-        rows = self.rows("SELECT length(vector) FROM pieces WHERE model = ? LIMIT 1", model)
-        return int(rows[0][0]) if rows else None
+    def without_vector(self, tenant: str) -> list[tuple[int, str]]:
+        """Return id and content of the pieces that have no vector."""
+        return self.rows("SELECT id, content FROM pieces WHERE tenant = ? AND model IS NULL ORDER BY id", tenant)
+
+    def kinds(self, tenant: str) -> list[Kind]:
+        """Return the kinds of vectors that the pieces of `tenant` have: one, but where the endpoint has changed."""
+        statement = (
+            "SELECT DISTINCT model, length(vector) FROM pieces WHERE tenant = ? AND model IS NOT NULL ORDER BY 1, 2"
+        )
+        return [Kind(*row) for row in self.rows(statement, tenant)]
 
     def put_vectors(self, model: str, vectors: Sequence[tuple[int, bytes]]) -> None:
         """Write the vectors of pieces, by their ids; one that is gone meanwhile is left out."""
@@ -141,7 +178,10 @@ class Store:
             rows = [(model, vector, key) for key, vector in vectors]
             self.write("UPDATE pieces SET model = ?, vector = ? WHERE id = ?", rows)
 
-    def drop_vectors(self, model: str) -> None:
-        """Forget the vectors of `model`."""
+    def drop_vectors(self, tenant: str, kind: Kind) -> None:
+        """Forget the vectors of `tenant` that are of a kind."""
+        statement = (
+            "UPDATE pieces SET model = NULL, vector = NULL WHERE tenant = ? AND model = ? AND length(vector) = ?"
+        )
         with self.transaction():
-            self.write("UPDATE pieces SET model = NULL, vector = NULL WHERE model = ?", [(model,)])
+            self.write(statement, [(tenant, kind.model, kind.length)])
