@@ -106,12 +106,16 @@ class Compose(Target):
             LookupError: agents.yaml does not publish it.
         """
         if member not in self._addresses:
-            try:
-                host, port = self._compose.get_service_host_and_port(slug(member), PORT)
-            except Exception as error:  # whatever testcontainers makes of a port that is not published
-                raise LookupError(f"this machine does not reach {member}: {error}") from None
-            self._addresses[member] = f"http://{'127.0.0.1' if host in _ANYWHERE else host}:{port}"
+            self._addresses[member] = self._address(member)
         return self._addresses[member]
+
+    def _address(self, member: str) -> str:
+        """Ask the engine: `docker compose ps`, asked again and again, takes a core from containers that start."""
+        for container in self._containers(member):
+            for published in container.attrs["NetworkSettings"]["Ports"].get(f"{PORT}/tcp") or ():
+                host = published["HostIp"]
+                return f"http://{'127.0.0.1' if host in _ANYWHERE else host}:{published['HostPort']}"
+        raise LookupError(f"this machine does not reach {member}: no container of it publishes a port now")
 
     def logs(self, member: str) -> str:
         return "".join(container.logs().decode("utf-8", "replace") for container in self._containers(member))

@@ -211,6 +211,35 @@ def test_replicas_of_which_one_resists_are_all_brought_back(
     assert failed.value.__notes__ == ["this fault failed half way: it has been undone"]
 
 
+@pytest.mark.parametrize(
+    ("ports", "url"),
+    [
+        ({"8080/tcp": [{"HostIp": "127.0.0.1", "HostPort": "24201"}]}, "http://127.0.0.1:24201"),
+        (
+            {"8080/tcp": [{"HostIp": "0.0.0.0", "HostPort": "1"}, {"HostIp": "::", "HostPort": "1"}]},
+            "http://127.0.0.1:1",
+        ),
+        ({"8080/tcp": [{"HostIp": "192.0.2.1", "HostPort": "2"}]}, "http://192.0.2.1:2"),
+        ({"8080/tcp": None}, None),
+        ({}, None),
+    ],
+    ids=["loopback", "everywhere", "address", "not published", "not started"],
+)
+def test_a_member_is_where_its_container_publishes_it(
+    order: Order, monkeypatch: pytest.MonkeyPatch, ports: dict[str, Any], url: str | None
+) -> None:
+    fleet = compose.Compose(order)
+    container = SimpleNamespace(attrs={"NetworkSettings": {"Ports": ports}})
+    monkeypatch.setattr(fleet, "_containers", lambda _: [container])
+    if url:
+        assert fleet.url("hello") == url
+        monkeypatch.setattr(fleet, "_containers", lambda _: [])
+        assert fleet.url("hello") == url, "which stays while it is down"
+    else:
+        with pytest.raises(LookupError, match="this machine does not reach hello: no container of it publishes a port"):
+            fleet.url("hello")
+
+
 def test_an_engine_that_pauses_nothing_is_named(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of a user who has no cgroups of version 2."""
 
