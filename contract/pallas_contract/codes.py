@@ -80,6 +80,7 @@ class Code(StrEnum):
     CODE_FAILS = "PAL223"
     FAST_AGENT_REFUSES = "PAL224"
     FUNCTION_TOOL = "PAL225"
+    CALLED_IN_PROCESS = "PAL226"
 
     # fast-agent's configuration
     CONFIG_SHAPE = "PAL301"

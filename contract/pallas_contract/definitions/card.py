@@ -64,6 +64,7 @@ def _agent(keys: Source, path: PurePosixPath, files: tuple[NamedFile, ...]) -> D
     data = keys.data
     name = data.get("name")
     servers = data.get("servers")
+    children = data.get("agents")
     model = data.get("model")
     skills = data.get("skills")
     positions = {".".join(map(str, mark)): keys.where(*mark) for mark in keys.marks if mark}
@@ -72,6 +73,7 @@ def _agent(keys: Source, path: PurePosixPath, files: tuple[NamedFile, ...]) -> D
         kind=str(data.get("type") or "agent"),
         where=keys.where(),
         servers=() if servers is None else _literals(servers),
+        children=() if children is None else _literals(children),
         model="" if model is None else _literal(model),
         shell=data.get("shell") is True,
         skills=() if skills is None else _literals(skills if isinstance(skills, list) else [skills]),

@@ -30,6 +30,8 @@ class Definition:
     where: Where
     servers: tuple[str, ...] | None = ()
     """MCP servers by name, as in fastagent.config.yaml."""
+    children: tuple[str, ...] | None = ()
+    """Agents that are tools of this one in its own process (fast-agent's `agents`)."""
     model: str | None = ""
     """Empty where none is written: the configuration's `default_model` is meant."""
     skills: tuple[str, ...] | None = ()

@@ -132,6 +132,7 @@ class _Reader:
             kind=kind,
             where=self.where(call),
             servers=literals.texts(servers),
+            children=literals.texts(self._value(arguments.get("agents"), rest)),
             model=model if isinstance(model, str) else None,
             shell=self._value(arguments.get("shell"), missing=False) is True,
             skills=literals.texts([skills] if isinstance(skills, str) else skills),

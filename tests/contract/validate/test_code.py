@@ -119,6 +119,28 @@ def test_servers_of_an_imported_application_are_its_own() -> None:
     assert said(MODULE, {"planner.py": f"import other\n{AGENT % ''}", "other.py": other}) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "code", "position"),
+    [
+        ("module: planner", {"planner.py": AGENT % ', agents=["packer", "own"]'}, "planner.py:3:36"),
+        ("card: planner.md", {"planner.md": "---\ntype: agent\nagents: [packer]\n---\nx"}, "planner.md:3:1 agents"),
+    ],
+)
+def test_an_agent_of_the_fleet_that_runs_in_the_callers_process_is_told(
+    kind: str, code: dict[str, str], position: str
+) -> None:
+    calls = f"{kind}, port: 24205, depends_on: [packer]}}\n  other: {{module: base"
+    (problem,) = [line for line in said(calls, code) if "in the process" in line]
+    first = (
+        f"warning: {position}: `packer` in `agents` runs in the process of `planner`: that of the fleet is not asked"
+    )
+    assert problem.startswith(first)
+    assert "name it in `servers` to call the fleet's" in problem
+    assert said(kind, code) == []  # nobody says that the fleet's is meant
+    also = {name: text.replace("agents", "servers: [packer]\nagents") for name, text in code.items() if "md" in name}
+    assert [line for line in said(calls, also) if "in the process" in line] == []
+
+
 def test_a_service_is_python_too() -> None:
     assert said(MODULE, {"planner.py": AGENT % "", "weather.py": "def"}) == [
         "weather.py:1:4: is not Python: invalid syntax\n    mend this line, or the one before it"

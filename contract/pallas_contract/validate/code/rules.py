@@ -111,6 +111,7 @@ def _definition(
 ) -> Iterator[Problem]:
     """Yield the problems of one agent as agent `name` defines it."""
     yield from names.problems(name, definition)
+    yield from names.in_process(name, definition)
     yield from _model(fleet, name, around, definition=definition, suggestions=suggestions)
     yield from _absent(definition, around.text_of, around.is_file, suggestions)
     for tool in definition.function_tools:

@@ -36,6 +36,16 @@ class Servers:
             where = definition.positions.get(f"servers.{index}", definition.where_of("servers"))
             yield Problem(where, message, hint, code=Code.UNKNOWN_SERVER)
 
+    def in_process(self, name: str, definition: Definition) -> Iterator[Problem]:
+        """Yield a warning per agent of the fleet that `definition` names as a tool of its own process instead."""
+        called = set(self._fleet.agents[name].depends_on) & self._fleet.agents.keys() - set(definition.servers or ())
+        for child in definition.children or ():
+            if child in called:
+                message = f"`{child}` in `agents` runs in the process of `{name}`: that of the fleet is not asked"
+                hint = f"name it in `servers` to call the fleet's, or take it out of `depends_on` in {self._file}"
+                where = definition.where_of("agents")
+                yield Problem(where, message, hint, "warning", code=Code.CALLED_IN_PROCESS)
+
     def _reason(self, name: str, server: str) -> tuple[str, str]:
         fleet = self._fleet
         provides = fleet.services[server].provides if server in fleet.services else "mcp"
