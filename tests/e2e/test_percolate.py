@@ -34,7 +34,8 @@ def test_what_cannot_be_read_is_named_in_the_log_of_a_memory_that_is_well(runnin
 def test_agents_have_no_way_to_the_memory_of_tenants(running_fleet: Running) -> None:
     stack = Stack(running_fleet)
     assert stack.connections("percolate_researcher", "memory", "library") == ["refused", "connected"]
-    assert stack.connections("gateway", "memory", "library") == ["connected", "refused"]
+    assert stack.connections("gateway", "memory", "library", "runner") == ["connected", "refused", "refused"]
+    assert stack.connections("memory", "runner", "percolate-researcher") == ["connected", "refused"]
 
 
 globals().update(copied_from("04-percolate"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from mcp import Client
 from percolate.ingest.folder import ingest
-from percolate.mcp import tools
 from percolate.mcp.server import server
+from percolate.mcp.tools import Tools, use
 from percolate.mcp.tools.entity import lookup_entity
 from percolate.mcp.tools.search import library_search, search_knowledge_base
 from percolate.memory.embeddings import StandIn
@@ -28,7 +28,7 @@ TENANT = "test-tenant"
 def memory(tmp_path: Path) -> Iterator[Store]:
     """The documents of the example."""
     store = Store(tmp_path / "memory.db")
-    tools.use(store, StandIn())
+    use(Tools(store))
     for folder in DOCUMENTS.iterdir():
         assert ingest(store, StandIn(), folder, folder.name).problems == []
     yield store

@@ -63,6 +63,40 @@ def test_an_entity_is_found_by_a_part_of_its_name_with_what_it_belongs_to(fleet)
     assert "there is no service like `bananas`; the nearest is" in missing["message"]
 
 
+RESEARCHER = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["answer", "confidence", "tags"],
+}
+
+
+def test_an_agent_that_a_user_makes_searches_for_its_tenant_and_answers_as_it_has_to(fleet):
+    user = {"tenant_id": "test-tenant", "user_id": "user-123"}
+    definition = {"description": "You read contracts.", "output_schema": RESEARCHER, "tools": ["search_knowledge_base"]}
+    made = result_of(call_tool(fleet, "create_agent", **user, agent_name="contract-reader", **definition))
+    assert made["agent_uri"] == "agentlet://user/user-123/contract-reader"
+
+    def ask(prompt, **more):
+        return call_tool(fleet, "ask_agent", agent_uri=made["agent_uri"], prompt=prompt, **{**user, **more})
+
+    # the scripted model asks for my-tenant's garden: whose documents are searched is not the model's to say
+    response = result_of(ask("When do damaged goods have to be reported?"))["response"]
+    assert "resource://documents/agreement.pdf" in response["answer"]
+    assert (response["confidence"], response["tags"]) == (0.8, ["search"])
+    assert result_of(ask("hesitate"))["response"]["answer"] == "Now it fits."
+    failed = result_of(ask("puzzle"))
+    assert failed["status"] == "error"
+    assert "gave no answer that fits its output_schema, twice: it is no JSON" in failed["response"]["answer"]
+    stranger = result_of(ask("hello", tenant_id="my-tenant"))
+    assert (stranger["status"], "Agent not found" in stranger["response"]["answer"]) == ("error", True)
+    refused = result_of(call_tool(fleet, "create_agent", **user, agent_name="x", **definition | {"tools": ["shell"]}))
+    assert "tools: there is no `shell`, only search_knowledge_base, lookup_entity" in refused["message"]
+
+
 def test_a_model_that_refuses_is_an_error_of_the_agent_and_search_goes_on(fleet):
     asked = {"agent_uri": "percolate-researcher", "tenant_id": "my-tenant", "prompt": "What is percolation?"}
     fleet.faults.provider.down(status=401)

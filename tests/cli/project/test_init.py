@@ -67,7 +67,12 @@ def test_an_example_comes_with_its_documents_and_names_what_it_needs(
     assert "next:\n" in (printed := capsys.readouterr().out)
     assert "  pip install -r requirements.lock\n  pallas up " in printed
     example = ROOT / "examples" / "04-percolate"
-    brought = (*example.glob("documents/**/*.*"), *example.glob("percolate/**/*.py"), example / "requirements.lock")
+    brought = (
+        *example.glob("documents/**/*.*"),
+        *example.glob("percolate/**/*.py"),
+        example / "requirements.lock",
+        example / "pytest.ini",
+    )
     for path in brought:
         assert (tmp_path / path.relative_to(example)).read_bytes() == path.read_bytes()
 

@@ -17,8 +17,10 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 
+from percolate.agentlets import runners
 from percolate.ingest.folder import ingest
-from percolate.mcp import tools
+from percolate.mcp.tools import Tools, use
+from percolate.mcp.tools.agent import ask_agent, create_agent, list_agents
 from percolate.mcp.tools.entity import lookup_entity
 from percolate.mcp.tools.search import library_search, search_knowledge_base
 from percolate.memory.embeddings import embedder
@@ -49,14 +51,29 @@ def _as_json(function: Tool) -> Tool:
     return answered
 
 
+@functools.wraps(ask_agent)
+async def answer_alone(**arguments: Any) -> dict[str, Any]:
+    """Return what the agent answers, as the gateway wants it from a service: it makes the seed's result of it."""
+    return dict((await ask_agent(**arguments))["response"])
+
+
+def runner() -> runners.Runner:
+    """Return the agent of the fleet that agents.yaml has among `calls`; without one nobody thinks."""
+    url = json.loads(os.environ.get("PALLAS_PEERS", "{}")).get("runner")
+    return runners.Agent(url) if url else runners.StandIn()
+
+
 def take_in(settings: Settings, tenants: list[str]) -> None:
     """Take in the documents of `tenants`, and say on stderr what could not be."""
-    store = Store(settings.database)
-    tools.use(store, embedder(settings))
+    tools = Tools(Store(settings.database), embedder(settings), runner())
+    use(tools)
     for tenant in tenants:
-        report = ingest(store, tools.embedder(), DOCUMENTS / tenant, tenant)
+        report = ingest(tools.store, tools.embedder, DOCUMENTS / tenant, tenant)
         print(*report.problems, sep="\n", end="\n" if report.problems else "", file=sys.stderr)
         print(f"{tenant}: {report.read} documents read, {len(report.problems)} problems", file=sys.stderr, flush=True)
+
+
+TOOLS: list[Tool] = [search_knowledge_base, lookup_entity, create_agent, list_agents, answer_alone]
 
 
 def main() -> int:
@@ -68,7 +85,7 @@ def main() -> int:
     except Problem as error:
         print(error, file=sys.stderr)
         return 1
-    functions = [library_search(LIBRARY)] if for_agents else [search_knowledge_base, lookup_entity]
+    functions = [library_search(LIBRARY)] if for_agents else TOOLS
     security = TransportSecuritySettings(allowed_hosts=os.environ["PALLAS_ALLOWED_HOSTS"].split(","))
     app = server(functions).streamable_http_app(stateless_http=True, transport_security=security)
     address, _, port = os.environ["PALLAS_BIND"].rpartition(":")

@@ -46,6 +46,11 @@ CREATE TABLE IF NOT EXISTS relations (
   FOREIGN KEY (tenant, origin) REFERENCES entities (tenant, id) ON DELETE CASCADE,
   FOREIGN KEY (tenant, target) REFERENCES entities (tenant, id) ON DELETE CASCADE
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS agentlets (
+  tenant TEXT NOT NULL, uri TEXT NOT NULL, version INTEGER NOT NULL, description TEXT NOT NULL,
+  output_schema TEXT NOT NULL, tools TEXT NOT NULL,
+  PRIMARY KEY (tenant, uri, version)
+) WITHOUT ROWID;
 """
 _BUSY_SECONDS = 30
 """A second process (`python -m percolate.ingest`) may write meanwhile."""

@@ -1,27 +1,34 @@
-"""The tools of seed 002, as functions that a test may call without a server. `use` says which memory they have."""
+"""The tools of seed 002, as functions that a test may call without a server. `use` says what they work with."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from percolate.agentlets import runners
+from percolate.agentlets.runners import Runner
 from percolate.memory.embeddings import Embedder, StandIn
 from percolate.memory.store import Store
 
-_STORE: list[Store] = []
-_EMBEDDER: list[Embedder] = [StandIn()]
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The memory, who embeds queries, and who thinks for agents; by default nothing that outlives the process."""
+
+    store: Store = field(default_factory=lambda: Store(":memory:"))
+    embedder: Embedder = field(default_factory=StandIn)
+    runner: Runner = field(default_factory=runners.StandIn)
 
 
-def use(store: Store, embedder: Embedder) -> None:
-    """Have all tools use this memory from now on."""
-    _STORE[:] = [store]
-    _EMBEDDER[:] = [embedder]
+_USED: list[Tools] = []
 
 
-def store() -> Store:
-    """Return the memory: an empty one that is gone with the process, where nobody has named one."""
-    if not _STORE:
-        _STORE.append(Store(":memory:"))
-    return _STORE[0]
+def use(tools: Tools) -> None:
+    """Have all tools work with this from now on."""
+    _USED[:] = [tools]
 
 
-def embedder() -> Embedder:
-    """Return who embeds queries."""
-    return _EMBEDDER[0]
+def used() -> Tools:
+    """Return what they work with."""
+    if not _USED:
+        _USED.append(Tools())
+    return _USED[0]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from percolate.mcp import tools
+from percolate.mcp.tools import used
 from percolate.mcp.tools.search import Query, Tenant
 from percolate.memory.entities import lookup, related
 
@@ -24,8 +24,8 @@ async def lookup_entity(
     """
 
     def answer() -> dict[str, Any]:
-        entity = lookup(tools.store(), tenant_id, entity_type, query)
-        neighbours = {"related": related(tools.store(), tenant_id, entity.id)} if include_related else {}
+        entity = lookup(used().store, tenant_id, entity_type, query)
+        neighbours = {"related": related(used().store, tenant_id, entity.id)} if include_related else {}
         return {"status": "success", "entity": entity.document(), **neighbours}
 
     return await asyncio.to_thread(answer)

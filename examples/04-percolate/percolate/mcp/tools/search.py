@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from percolate.mcp import tools
+from percolate.mcp.tools import used
 from percolate.memory.search import Found, search
 
 Query = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -53,8 +53,8 @@ async def _search(query: str, tenant: str, knowledge_base: str | None, limit: in
     # the endpoint of embeddings and the file are waited for in a thread
     return await asyncio.to_thread(
         search,
-        tools.store(),
-        tools.embedder(),
+        used().store,
+        used().embedder,
         tenant=tenant,
         query=query,
         knowledge_base=knowledge_base,

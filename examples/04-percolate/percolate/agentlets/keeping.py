@@ -1,0 +1,58 @@
+"""Agents of users in the memory: each version of each of them, by tenant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from percolate.agentlets.definition import Definition, check, uri
+from percolate.memory.store import Store
+from percolate.problems import NotThere, Problem
+
+MOST = 1000
+"""Versions of all agents of a tenant together."""
+_LATEST = """
+SELECT uri, description, output_schema, tools, max(version) FROM agentlets
+WHERE tenant = ? AND (? = '' OR uri = ?) GROUP BY uri ORDER BY uri
+"""
+
+
+def create(store: Store, tenant: str, *, user: str, name: str, description: str, **parts: Any) -> Definition:
+    """Write an agent, or the next version of the one that has this name; `parts` are `output_schema` and `tools`.
+
+    Raises:
+        Problem: with what is wrong; nothing is written.
+    """
+    output_schema: Mapping[str, Any] = parts["output_schema"]
+    tools: Sequence[str] = parts["tools"]
+    key = uri(user, name)
+    check(output_schema, tools)
+    with store.transaction():
+        ((count,),) = store.rows("SELECT count(*) FROM agentlets WHERE tenant = ?", tenant)
+        if count >= MOST:
+            raise Problem(f"the tenant has {MOST} versions of agents already")
+        ((last,),) = store.rows("SELECT max(version) FROM agentlets WHERE tenant = ? AND uri = ?", tenant, key)
+        definition = Definition(key, description, output_schema, tuple(tools), (last or 0) + 1)
+        values = (tenant, key, definition.version, description, json.dumps(output_schema), json.dumps(list(tools)))
+        store.write("INSERT INTO agentlets VALUES (?, ?, ?, ?, ?, ?)", [values])
+    return definition
+
+
+def latest(store: Store, tenant: str, key: str = "") -> list[Definition]:
+    """Return the newest version of each agent of a tenant, or of the one at a URI."""
+    return [
+        Definition(at, description, json.loads(schema), tuple(json.loads(tools)), version)
+        for at, description, schema, tools, version in store.rows(_LATEST, tenant, key, key)
+    ]
+
+
+def find(store: Store, tenant: str, key: str) -> Definition:
+    """Return the newest version of an agent.
+
+    Raises:
+        NotThere: the tenant has none of that URI.
+    """
+    for definition in latest(store, tenant, key):
+        return definition
+    raise NotThere(f"Agent not found: {key[:80]}")

@@ -1,0 +1,138 @@
+"""Agents that users make in examples/04-percolate: versions, what is refused, and answers that fit or are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from percolate.agentlets.runners import Agent, Task
+from percolate.mcp.server import TOOLS, server
+from percolate.mcp.tools import Tools, use, used
+from percolate.mcp.tools.agent import ANSWER, ask_agent, create_agent, list_agents
+from percolate.memory.store import Store
+from percolate.problems import NotThere, Problem
+
+from tests.ports import free_port
+
+ALICE: dict[str, Any] = {
+    "tenant_id": "acme",
+    "user_id": "alice@acme.example",
+    "agent_name": "reader",
+    "description": "You read invoices.",
+    "output_schema": ANSWER,
+}
+URI = "agentlet://user/alice@acme.example/reader"
+GOOD = json.dumps({"answer": "A", "confidence": 1, "tags": []})
+
+
+class Scripted:
+    """A runner that gives these answers, one after the other."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.tasks: list[Task] = []
+
+    async def run(self, task: Task) -> str:
+        self.tasks.append(task)
+        return self.answers.pop(0)
+
+
+@pytest.fixture(autouse=True)
+def runner(tmp_path: Path) -> Iterator[Scripted]:
+    store = Store(tmp_path / "memory.db")
+    scripted = Scripted(GOOD)
+    use(Tools(store, runner=scripted))
+    yield scripted
+    store.close()
+
+
+async def test_an_agent_is_made_listed_and_asked_by_its_tenant_alone(runner: Scripted) -> None:
+    made = await create_agent(**ALICE, tools=["search_knowledge_base"])
+    assert (made["status"], made["agent_uri"], made["message"]) == ("success", URI, "Agent created successfully")
+    (listed,) = (await list_agents("acme"))["agents"]
+    assert (listed["uri"], listed["description"], listed["required"]) == (URI, "You read invoices.", ANSWER["required"])
+    assert (await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read."))["response"] == json.loads(GOOD)
+    (task,) = runner.tasks
+    assert task.instruction.startswith("You read invoices.\n")
+    assert (task.prompt, task.tools, task.tenant_id) == ("Read.", ("search_knowledge_base",), "acme")
+    assert await list_agents("other") == {"agents": []}
+    with pytest.raises(NotThere, match=f"Agent not found: {URI}"):
+        await ask_agent(agent_uri=URI, tenant_id="other", prompt="Read.")
+
+
+async def test_the_same_name_is_the_next_version_and_the_last_one_answers(runner: Scripted) -> None:
+    await create_agent(**ALICE)
+    assert (await create_agent(**ALICE | {"description": "You read letters."}))["version"] == 2
+    (listed,) = (await list_agents("acme"))["agents"]
+    assert (listed["version"], listed["description"]) == ("2.0.0", "You read letters.")
+    await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read.")
+    assert runner.tasks[0].instruction.startswith("You read letters.\n")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"agent_name": "Invoice Reader"}, "agent_name: write a-z, 0-9 and hyphens"),
+        ({"user_id": "../bob"}, "user_id: write letters"),
+        ({"output_schema": {"type": "objct"}}, "output_schema: is no JSON Schema"),
+        ({"output_schema": {"type": "array"}}, "output_schema: needs `type: object`"),
+        ({"output_schema": ANSWER | {"x": "y" * (16 << 10)}}, "output_schema: has more than 16 KiB"),
+        ({"output_schema": {"type": "object", "$ref": "http://169.254.169.254/"}}, "`$ref` may lead to `#/...` only"),
+        ({"output_schema": {"type": "object", "not": {"pattern": "(a+)+$"}}}, "`pattern` is not taken"),
+        ({"tools": ["lookup_entity", "run_shell"]}, "tools: there is no `run_shell`, only search_knowledge_base"),
+    ],
+)
+async def test_what_cannot_be_enforced_is_refused_and_not_written(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Problem) as caught:
+        await create_agent(**ALICE | wrong)
+    assert reason in str(caught.value)
+    assert await list_agents("acme") == {"agents": []}
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ("I think so.", "it is no JSON"),
+        ('{"answer": "A", "tags": []}', "'confidence' is a required property"),
+        ('{"answer": "A", "confidence": 2, "tags": []}', "confidence: 2 is greater than the maximum of 1"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_asked_for_once_more(runner: Scripted, first: str, reason: str) -> None:
+    await create_agent(**ALICE)
+    runner.answers = [first, GOOD]
+    assert (await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read."))["response"] == json.loads(GOOD)
+    assert f"Your last answer was not accepted: {reason}." in runner.tasks[1].prompt
+    runner.answers = [GOOD.replace("1", "7"), first, GOOD]
+    with pytest.raises(Problem) as caught:
+        await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read.")
+    assert str(caught.value) == f"{URI} gave no answer that fits its output_schema, twice: {reason}"
+    assert runner.answers == [GOOD]
+
+
+async def test_a_schema_that_leads_into_a_circle_is_an_error_and_not_the_end() -> None:
+    endless = {"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    await create_agent(**ALICE | {"output_schema": endless})
+    use(Tools(used().store, runner=Scripted(GOOD, GOOD)))
+    with pytest.raises(Problem, match="it cannot be compared with the schema"):
+        await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read.")
+
+
+async def test_a_runner_that_is_down_is_named() -> None:
+    runner = Agent(f"http://127.0.0.1:{free_port()}/mcp")
+    with pytest.raises(Problem, match="the runner gives no answer: ConnectError"):
+        await runner.run(Task("", "", (), "acme"))
+
+
+async def test_the_server_has_the_tools_that_the_gateway_asks_for() -> None:
+    async with Client(server(TOOLS)) as client:
+        await client.call_tool("create_agent", ALICE)
+        reply = await client.call_tool("ask_agent", {"agent_uri": URI, "tenant_id": "acme", "prompt": "Read."})
+        assert json.loads(reply.content[0].text) == json.loads(GOOD)
+        listed = await client.call_tool("list_agents", {"tenant_id": "acme"})
+        assert [agent["uri"] for agent in json.loads(listed.content[0].text)["agents"]] == [URI]
+        refused = await client.call_tool("create_agent", ALICE | {"agent_name": "Not This"})
+        assert refused.is_error
