@@ -20,12 +20,28 @@ MODULES: Mapping[str, str] = {
     "status": "pallas_cli.running.status",
     "logs": "pallas_cli.running.logs",
     "stop": "pallas_cli.running.stop",
+    "completion": "pallas_cli.completion",
 }
 """Verb -> the module that runs it."""
 EXAMPLES = ("hello", "pallas", "data-pool", "percolate")
 """Fleets of the kit that `pallas init --example` copies."""
+SHELLS = ("bash", "zsh", "fish")
+"""Shells that `pallas completion` knows."""
 _OF_PALLAS_GEN = (
-    *("build", "compose", "diff", "doctor", "explain", "graph", "helm", "image", "lock", "observability", "probe"),
+    *(
+        "build",
+        "clients",
+        "compose",
+        "diff",
+        "doctor",
+        "explain",
+        "graph",
+        "helm",
+        "image",
+        "lock",
+        "observability",
+        "probe",
+    ),
     *("schema", "validate", "verify"),
 )
 _HABITS: Mapping[str, str] = {
@@ -53,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     _add_status(verbs)
     _add_logs(verbs)
     _add_stop(verbs)
+    _add_completion(verbs)
     return top
 
 
@@ -215,6 +232,13 @@ def _add_stop(verbs: Any) -> None:
     _add_file(stop)
     _add_output(stop)
     _add_namespace(stop)
+
+
+def _add_completion(verbs: Any) -> None:
+    text = "print the script by which a shell completes `pallas`"
+    completion = _add(verbs, "completion", text, example="pallas completion bash > ~/.pallas-completion")
+    completion.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    completion.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def _seconds(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from pallas_agent_runtime import cli
@@ -12,6 +12,11 @@ from pallas_contract import names
 def fleet(words: Sequence[str], verbs: str) -> int:
     """Run `pallas` with `words`, none of which is a verb; `verbs` is shown by `--help`. Returns the exit code."""
     return cli.main(words, verbs=verbs)
+
+
+def parser() -> ArgumentParser:
+    """Return the parser of `pallas` without a verb."""
+    return cli.parser()
 
 
 def run(options: Namespace) -> int:
