@@ -9,7 +9,7 @@ from typing import Any
 
 from pallas_contract.codes import Code
 from pallas_contract.definitions import named_files
-from pallas_contract.definitions.definition import Definition, FunctionTool
+from pallas_contract.definitions.definition import CHILDREN, Definition, FunctionTool
 from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.fleet import source
 from pallas_contract.fleet.fastagent import VARIABLE
@@ -64,7 +64,6 @@ def _agent(keys: Source, path: PurePosixPath, files: tuple[NamedFile, ...]) -> D
     data = keys.data
     name = data.get("name")
     servers = data.get("servers")
-    children = data.get("agents")
     model = data.get("model")
     skills = data.get("skills")
     positions = {".".join(map(str, mark)): keys.where(*mark) for mark in keys.marks if mark}
@@ -73,12 +72,12 @@ def _agent(keys: Source, path: PurePosixPath, files: tuple[NamedFile, ...]) -> D
         kind=str(data.get("type") or "agent"),
         where=keys.where(),
         servers=() if servers is None else _literals(servers),
-        children=() if children is None else _literals(children),
         model="" if model is None else _literal(model),
         shell=data.get("shell") is True,
         skills=() if skills is None else _literals(skills if isinstance(skills, list) else [skills]),
         urls=tuple(_urls(data)),
         function_tools=tuple(_function_tools(keys, path)),
+        children=dict(_children(keys)),
         files=files,
         positions=positions,
     )
@@ -102,6 +101,16 @@ def _function_tools(keys: Source, path: PurePosixPath) -> Iterator[FunctionTool]
         where = keys.where("function_tools", index) if isinstance(written, list) else keys.where("function_tools")
         if isinstance(text, str) and not VARIABLE.search(text):
             yield FunctionTool(text.strip(), where, str(path.parent))
+
+
+def _children(keys: Source) -> Iterator[tuple[str, Where]]:
+    """Yield the agents that it calls in its own process: lists, and single names."""
+    for key in CHILDREN:
+        written = keys.data.get(key)
+        for index, entry in enumerate(written if isinstance(written, list) else [written]):
+            name = _literal(entry)
+            if name is not None:
+                yield name, keys.where(key, index) if isinstance(written, list) else keys.where(key)
 
 
 def _files(keys: Source, path: PurePosixPath) -> Iterator[NamedFile]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.problems import Problem, Where
 
+CHILDREN = ("agents", "sequence", "fan_out", "fan_in", "generator", "evaluator", "worker")
+"""Arguments and keys that name agents which fast-agent runs beside this one, in its process."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
@@ -30,8 +33,6 @@ class Definition:
     where: Where
     servers: tuple[str, ...] | None = ()
     """MCP servers by name, as in fastagent.config.yaml."""
-    children: tuple[str, ...] | None = ()
-    """Agents that are tools of this one in its own process (fast-agent's `agents`)."""
     model: str | None = ""
     """Empty where none is written: the configuration's `default_model` is meant."""
     skills: tuple[str, ...] | None = ()
@@ -42,6 +43,8 @@ class Definition:
     """Servers that a card names by URL itself: `mcp_connect`, and the agent behind a card of type `a2a`."""
     function_tools: tuple[FunctionTool, ...] = ()
     """Those of its tools that it names by a file; functions of its own module are there with that."""
+    children: Mapping[str, Where] = field(default_factory=dict)
+    """Agents that fast-agent runs in the same process for it, by name, each with the place that names it."""
     files: tuple[NamedFile, ...] = ()
     """Files that it is made from, as far as literals name them."""
     positions: Mapping[str, Where] = field(default_factory=dict)

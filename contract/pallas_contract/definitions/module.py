@@ -10,7 +10,7 @@ from typing import Any
 
 from pallas_contract.codes import Code
 from pallas_contract.definitions import literals, named_files
-from pallas_contract.definitions.definition import Definition, FunctionTool
+from pallas_contract.definitions.definition import CHILDREN, Definition, FunctionTool
 from pallas_contract.definitions.named_files import NamedFile
 from pallas_contract.problems import Problem, Refused, Where
 
@@ -132,11 +132,11 @@ class _Reader:
             kind=kind,
             where=self.where(call),
             servers=literals.texts(servers),
-            children=literals.texts(self._value(arguments.get("agents"), rest)),
             model=model if isinstance(model, str) else None,
             shell=self._value(arguments.get("shell"), missing=False) is True,
             skills=literals.texts([skills] if isinstance(skills, str) else skills),
             function_tools=tuple(self._function_tools(arguments.get("function_tools"))),
+            children=dict(self._children(arguments)),
             files=tuple(self._files(arguments.get("instruction"))),
             positions=positions,
         )
@@ -148,6 +148,18 @@ class _Reader:
             text = literals.value(entry, self._constants)
             if isinstance(text, str):
                 yield FunctionTool(text, self.where(entry))
+
+    def _children(self, arguments: Mapping[str, ast.expr]) -> Iterator[tuple[str, Where]]:
+        """Yield the agents that it calls in its own process, as far as they are literals."""
+        for key in CHILDREN:
+            node = arguments.get(key)
+            if node is None:
+                continue
+            for entry in node.elts if isinstance(node, ast.List | ast.Tuple) else [node]:
+                written = literals.value(entry.value if isinstance(entry, ast.Starred) else entry, self._constants)
+                for name in written if isinstance(written, list) else [written]:
+                    if isinstance(name, str):
+                        yield name, self.where(entry)
 
     def _files(self, node: ast.expr | None) -> Iterator[NamedFile]:
         """Yield the files that an instruction is read from."""

@@ -23,6 +23,17 @@ def test_an_agent_with_its_servers_model_and_positions() -> None:
     assert agent.where_of("tools") == agent.where
 
 
+def test_agents_that_run_inside_it_with_their_places() -> None:
+    (agent,) = parse(
+        "TEAM = ['b']\n@fast.parallel('scout', fan_out=['a', *TEAM, name()], fan_in='c')\ndef f(): ...\n"
+    ).agents
+    assert {name: str(where) for name, where in agent.children.items()} == {
+        "a": "agents/scout.py:4:34",
+        "b": "agents/scout.py:4:39",
+        "c": "agents/scout.py:4:62",
+    }
+
+
 def test_what_is_not_written_is_left_to_the_defaults() -> None:
     (agent,) = parse("@fast.agent()\nasync def f(): ...\n").agents
     assert (agent.name, agent.servers, agent.model) == ("default", (), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pallas_contract.codes import Code
 from pallas_contract.fleet import fastagent, source
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.validate import load
@@ -117,28 +118,6 @@ def test_a_module_that_is_imported_is_read_too_and_reported_once() -> None:
 def test_servers_of_an_imported_application_are_its_own() -> None:
     other = f'{START}@fast.agent(name="x", servers=["elsewhere"])\ndef x(): ...\n'
     assert said(MODULE, {"planner.py": f"import other\n{AGENT % ''}", "other.py": other}) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "code", "position"),
-    [
-        ("module: planner", {"planner.py": AGENT % ', agents=["packer", "own"]'}, "planner.py:3:36"),
-        ("card: planner.md", {"planner.md": "---\ntype: agent\nagents: [packer]\n---\nx"}, "planner.md:3:1 agents"),
-    ],
-)
-def test_an_agent_of_the_fleet_that_runs_in_the_callers_process_is_told(
-    kind: str, code: dict[str, str], position: str
-) -> None:
-    calls = f"{kind}, port: 24205, depends_on: [packer]}}\n  other: {{module: base"
-    (problem,) = [line for line in said(calls, code) if "in the process" in line]
-    first = (
-        f"warning: {position}: `packer` in `agents` runs in the process of `planner`: that of the fleet is not asked"
-    )
-    assert problem.startswith(first)
-    assert "name it in `servers` to call the fleet's" in problem
-    assert said(kind, code) == []  # nobody says that the fleet's is meant
-    also = {name: text.replace("agents", "servers: [packer]\nagents") for name, text in code.items() if "md" in name}
-    assert [line for line in said(calls, also) if "in the process" in line] == []
 
 
 def test_a_service_is_python_too() -> None:
@@ -271,3 +250,58 @@ def test_an_empty_module_has_no_agent(text: str) -> None:
     assert problem.startswith(
         "planner.py: is empty: there is no agent `planner` in it\n    define it: fast = FastAgent("
     )
+
+
+WORKFLOW = """\
+name: desk
+agents:
+  boss: {module: desk, port: 24201, depends_on: [writer, checker]}
+  writer: {module: desk, port: 24202, depends_on: [checker]}
+  checker: {card: checker.md, port: 24203}
+"""
+
+
+def of_workflow(body: str, fleet: str = WORKFLOW) -> list[str]:
+    """Return the lines about agents that run inside another; `body` is desk.py, or the card boss.md."""
+    tree = source.parse(fleet, name="agents.yaml")
+    files = {"desk.py": START + body, "boss.md": body, "checker.md": "---\ntype: agent\n---\n"}
+    around = Surroundings(Config(default_model="passthrough"), files.get)
+    problems = rules.problems(load.parse(tree), tree, around)
+    return [without_codes(str(problem)) for problem in problems if problem.code == Code.CALLED_IN_PROCESS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "columns"),
+    [
+        ("agent('boss', agents=['writer', 'checker'])", {"writer": 29, "checker": 39}),
+        ("chain('boss', sequence=['writer'])", {"writer": 31}),
+        ("parallel('boss', fan_out=['checker'], fan_in='writer')", {"checker": 33, "writer": 52}),
+        ("maker('boss', worker='writer')", {"writer": 28}),
+        ("chain('boss', sequence=['inside'])", {}),
+        ("agent('boss', agents=['writer'], servers=['writer'])", {}),
+    ],
+)
+def test_an_agent_that_fast_agent_runs_inside_another_is_not_the_fleets(arguments: str, columns) -> None:
+    problems = of_workflow(f"@fast.{arguments}\n@fast.agent('writer')\nasync def f(): ...\n")
+    for problem, (child, column) in zip(problems, columns.items(), strict=True):
+        assert problem == (
+            f"warning: desk.py:3:{column}: `{child}` runs inside `boss` here: the `{child}` of agents.yaml is never "
+            f'called\n    `servers=["{child}"]` calls that one; else remove `{child}` from agents.boss.depends_on'
+        )
+
+
+def test_a_workflow_that_hands_over_to_the_fleets_agent_calls_it() -> None:
+    inside = "@fast.agent('ask', servers=['writer'])\n@fast.agent('checker', servers=['checker'])\n"
+    assert of_workflow(f"{inside}@fast.chain('boss', sequence=['ask', 'checker'])\nasync def f(): ...\n") == []
+
+
+def test_the_workflow_of_another_agent_in_the_same_module_is_not_its_own() -> None:
+    boss = "@fast.agent('boss', agents=['checker'])\n@fast.agent('writer')\nasync def f(): ...\n"
+    (problem,) = of_workflow(boss)
+    assert "from agents.boss.depends_on" in problem
+
+
+def test_a_card_names_agents_inside_it_too() -> None:
+    fleet = WORKFLOW.replace("module: desk, port: 24201", "card: boss.md, port: 24201")
+    (problem,) = of_workflow("---\nagents: [writer]\n---\n", fleet)
+    assert problem.startswith("warning: boss.md:2:10 agents.0: `writer` runs inside `boss` here")

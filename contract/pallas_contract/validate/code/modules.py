@@ -50,6 +50,19 @@ def served(files: Mapping[str, Module]) -> Iterator[Definition]:
             yield from module.agents
 
 
+def running(name: str, definitions: Collection[Definition]) -> list[Definition]:
+    """Return the definition served as agent `name`, and those that run in its process for it; all if unclear."""
+    alike = [entry for entry in definitions if entry.name and _folded(entry.name) == _folded(name)]
+    pending = alike or [entry for entry in definitions if "default" in entry.positions] or list(definitions)
+    reached: list[Definition] = []
+    while pending:
+        entry = pending.pop()
+        if entry not in reached:
+            reached.append(entry)
+            pending += [child for child in definitions if child.name in entry.children]
+    return reached
+
+
 def _found(name: str, definitions: list[Definition]) -> bool:
     names = [definition.name for definition in definitions]
     if None in names or len(names) == 1:

@@ -81,6 +81,7 @@ def _card(
         yield from refused.problems
         return
     yield from cards.problems(card, suggestions)
+    yield from names.called_in_process(name, [card.agent])
     yield from _definition(fleet, name, around, definition=card.agent, names=names, suggestions=suggestions)
 
 
@@ -96,7 +97,9 @@ def _module(
     if not parsed:
         return
     yield from modules.problems(name, parsed)
-    for definition in modules.served(parsed):
+    definitions = list(modules.served(parsed))
+    yield from names.called_in_process(name, modules.running(name, definitions))
+    for definition in definitions:
         yield from _definition(fleet, name, around, definition=definition, names=names, suggestions=suggestions)
 
 
@@ -111,7 +114,6 @@ def _definition(
 ) -> Iterator[Problem]:
     """Yield the problems of one agent as agent `name` defines it."""
     yield from names.problems(name, definition)
-    yield from names.in_process(name, definition)
     yield from _model(fleet, name, around, definition=definition, suggestions=suggestions)
     yield from _absent(definition, around.text_of, around.is_file, suggestions)
     for tool in definition.function_tools:

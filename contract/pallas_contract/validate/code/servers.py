@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
@@ -36,14 +36,21 @@ class Servers:
             where = definition.positions.get(f"servers.{index}", definition.where_of("servers"))
             yield Problem(where, message, hint, code=Code.UNKNOWN_SERVER)
 
-    def in_process(self, name: str, definition: Definition) -> Iterator[Problem]:
-        """Yield a warning per agent of the fleet that `definition` names as a tool of its own process instead."""
-        called = set(self._fleet.agents[name].depends_on) & self._fleet.agents.keys() - set(definition.servers or ())
-        for child in definition.children or ():
-            if child in called:
-                message = f"`{child}` in `agents` runs in the process of `{name}`: that of the fleet is not asked"
-                hint = f"name it in `servers` to call the fleet's, or take it out of `depends_on` in {self._file}"
-                where = definition.where_of("agents")
+    def called_in_process(self, name: str, definitions: Collection[Definition]) -> Iterator[Problem]:
+        """Yield a warning per agent of `depends_on` that the code of agent `name` calls in its own process only."""
+        served = {server for definition in definitions for server in definition.servers or ()}
+        if any(definition.servers is None for definition in definitions):
+            return
+        for definition in definitions:
+            for child, where in definition.children.items():
+                if (
+                    child in served
+                    or child not in self._fleet.agents
+                    or child not in self._fleet.agents[name].depends_on
+                ):
+                    continue
+                message = f"`{child}` runs inside `{name}` here: the `{child}` of {self._file} is never called"
+                hint = f'`servers=["{child}"]` calls that one; else remove `{child}` from agents.{name}.depends_on'
                 yield Problem(where, message, hint, "warning", code=Code.CALLED_IN_PROCESS)
 
     def _reason(self, name: str, server: str) -> tuple[str, str]:
