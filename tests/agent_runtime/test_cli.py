@@ -197,6 +197,20 @@ def test_without_an_agent_the_fleet_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen == [Path("x.yaml")]
 
 
+def test_with_an_agent_it_is_served_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the registry nor what it depends on is started, or waited for."""
+    from pallas_agent_runtime.local import supervisor  # noqa: PLC0415
+
+    served: list[str] = []
+    monkeypatch.setattr(serve, "run", lambda prepared: served.append(prepared.settings.name))
+    monkeypatch.setattr(supervisor, "main", lambda *_, **__: pytest.fail("it started the fleet"))
+    (tmp_path / "agents.yaml").write_text(
+        FLEET.replace("8201", "8201, depends_on: [research]") + "  research: {module: agents.research, port: 8250}\n"
+    )
+    assert cli.main(["--agent", "jarvis"]) == 0
+    assert served == ["jarvis"]
+
+
 @pytest.mark.parametrize("options", [[], ["--check"]], ids=["serve", "check"])
 def test_an_agent_by_hand_refuses_a_secret_in_plain_text(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -162,6 +162,10 @@ def test_the_commands_are_those_of_the_distribution() -> None:
     assert set(LACKING) - {""} < set(scripts["optional-dependencies"])
 
 
+def test_no_python_is_asked_for_but_that_of_the_seed_and_later() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.13"
+
+
 @pytest.mark.parametrize("extra", LACKING)
 def test_every_command_answers_and_names_the_extra_it_lacks(
     extra: str, wheel: Path, installed: Path, tmp_path: Path

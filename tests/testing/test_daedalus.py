@@ -32,7 +32,7 @@ RESEARCH = {
 
 
 def test_an_entry_becomes_an_agent() -> None:
-    found = agent(RESEARCH)
+    found = agent({**RESEARCH, "icons": [*RESEARCH["icons"], {"src": "/second.svg"}]})
     assert found is not None
     assert (found.server_id, found.title, found.url) == (
         "pallas-research",

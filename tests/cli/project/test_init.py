@@ -42,7 +42,7 @@ def test_the_first_project_has_what_a_project_has(tmp_path: Path, capsys: pytest
     assert command.main(["init", str(folder)]) == 0
     files = written(folder)
     assert yaml.safe_load(files["agents.yaml"])["name"] == "my-first-d-sk"
-    assert ".env\n" in files[".gitignore"]
+    assert {".env", "fastagent.secrets.yaml"} < set(files[".gitignore"].splitlines())
     read_script(folder / "standins" / "model.yaml")
     steps = yaml.safe_load(files[".github/workflows/fleet.yaml"])["jobs"]["test"]["steps"]
     assert [step["run"] for step in steps if "run" in step][-1] == "python -m pytest"

@@ -84,6 +84,14 @@ async def test_discover_without_the_version_is_not_the_current_era(serve, mcp) -
     assert (await probe.probe(Target(server.url))).era == LEGACY
 
 
+async def test_every_request_shows_the_targets_headers_and_takes_both_kinds_of_answers(serve, mcp) -> None:
+    server = await serve(mcp({"initialize": INITIALIZED, "tools/call": OK}, session="s1"))
+    await probe.probe(Target(server.url, deep=True, headers={"Authorization": "Bearer k"}))
+    assert {asked.headers.get("authorization") for asked in server.asked} == {"Bearer k"}
+    accepted = {asked.headers["accept"] for asked in server.asked if asked.method == "POST"}
+    assert accepted == {"application/json, text/event-stream"}
+
+
 async def test_a_session_opened_by_a_refused_question_is_closed_too(serve, mcp) -> None:
     """Servers of the 1.x SDK open one for any first request and name it in the refusal."""
     refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Missing session ID"}}

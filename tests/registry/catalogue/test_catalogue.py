@@ -81,6 +81,14 @@ def test_without_a_model_there_are_no_capabilities(catalogue: Catalogue, folder:
     assert "capabilities" not in entries(catalogue)[0]["server"]
 
 
+def test_icons_are_published_as_they_are_written(catalogue: Catalogue, folder: Path) -> None:
+    icons = [{"src": "/icons/harper.svg", "sizes": "any"}, {"src": "https://example.com/harper.png"}]
+    path = folder / "agents.yaml"
+    path.write_text(path.read_text().replace("title: Harper", f"title: Harper, icons: {json.dumps(icons)}"))
+    catalogue.publish(fleet_file.load(path), well)
+    assert entries(catalogue)[0]["server"]["icons"] == icons
+
+
 async def test_only_what_changed_is_dated_anew(catalogue: Catalogue, loaded: FleetReading, time) -> None:
     catalogue.publish(loaded, lambda _: NOT_PROBED)
     await time.advance(60)
