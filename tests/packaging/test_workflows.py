@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 
+from pallas_cli.project import starter
 from tests.installed import run
 
 WORKFLOWS = sorted((Path(__file__).parents[2] / ".github" / "workflows").glob("*.yml"))
@@ -82,6 +83,13 @@ def test_the_audit_is_run_on_every_change_and_before_a_release(root: Path) -> No
 
 @pytest.mark.policy
 @pytest.mark.slow
-def test_actionlint_finds_nothing(root: Path) -> None:
+def test_actionlint_finds_nothing(root: Path, tmp_path: Path) -> None:
+    """Neither in our own workflows, nor in those that `pallas init` and docs/testing.md give to users."""
     actionlint = Path(run(root / "tools" / "policy").strip()) / "actionlint"
-    assert run(actionlint, "-no-color", "-shellcheck=", *WORKFLOWS) == ""
+    page = (root / "docs/testing.md").read_text()
+    shown = re.search(r"^```yaml\n(name: fleet\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert shown
+    texts = {"shown": shown[1], "made": starter.beside()[PurePosixPath(".github/workflows/fleet.yaml")]}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yml").write_text(text)
+    assert run(actionlint, "-no-color", "-shellcheck=", *WORKFLOWS, *sorted(tmp_path.glob("*.yml"))) == ""
