@@ -92,20 +92,20 @@ def bomb() -> bytes:
 
 
 MALFORMED = {
-    "latin1.txt": ("Motörhead".encode("latin-1"), "is not UTF-8, at byte 4: convert it"),
-    "zeros.md": (b"a\0b", "has bytes of zero: it is no text"),
-    "empty.txt": (b" \n", "has no text"),
-    "picture.png": (b"\x89PNG", "is no document: .md, .pdf, .txt are"),
-    "garbage.pdf": (b"no PDF at all", "is damaged: "),
-    "scan.pdf": (pdf(b""), "has no text: a scan needs OCR first"),
-    "bomb.pdf": (bomb(), "unpacks to more than a document has: it may be a bomb"),
-    "locked.pdf": (encrypted(), "is encrypted: save it without a password"),
+    "latin1.txt": (lambda: "Motörhead".encode("latin-1"), "is not UTF-8, at byte 4: convert it"),
+    "zeros.md": (lambda: b"a\0b", "has bytes of zero: it is no text"),
+    "empty.txt": (lambda: b" \n", "has no text"),
+    "picture.png": (lambda: b"\x89PNG", "is no document: .md, .pdf, .txt are"),
+    "garbage.pdf": (lambda: b"no PDF at all", "is damaged: "),
+    "scan.pdf": (lambda: pdf(b""), "has no text: a scan needs OCR first"),
+    "bomb.pdf": (bomb, "unpacks to more than a document has: it may be a bomb"),
+    "locked.pdf": (encrypted, "is encrypted: save it without a password"),
 }
 
 
 def test_what_is_malformed_is_named_and_all_the_rest_is_taken_in(store: Store, folder: Path) -> None:
-    for name, (data, _) in MALFORMED.items():
-        (folder / "general" / name).write_bytes(data)
+    for name, (make, _) in MALFORMED.items():
+        (folder / "general" / name).write_bytes(make())
     with (folder / "general" / "huge.txt").open("wb") as file:
         file.truncate(1 << 30)
     (folder / "attic").mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from mcp import Client
@@ -24,10 +23,10 @@ DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
 TENANT = "test-tenant"
 
 
-@pytest.fixture(autouse=True)
-def memory(tmp_path: Path) -> Iterator[Store]:
-    """The documents of the example."""
-    store = Store(tmp_path / "memory.db")
+@pytest.fixture(scope="module", autouse=True)
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The documents of the example, which no test here changes."""
+    store = Store(tmp_path_factory.mktemp("memory") / "memory.db")
     use(Tools(store))
     for folder in DOCUMENTS.iterdir():
         assert ingest(store, StandIn(), folder, folder.name).problems == []
