@@ -54,6 +54,8 @@ ELSEWHERE = {
         "gateway/own/admission": "tests/gateway/own/test_server.py",
         "gateway/own/agents/agentlets": "tests/gateway/own/test_server.py",
         "gateway/own/execution/envelope": "tests/gateway/own/execution/test_executions.py",
+        "gateway/own/execution/progress_stream": "tests/gateway/own/execution/test_graphs.py",
+        "gateway/own/execution/steps": "tests/gateway/own/execution/test_executions.py",
         "gateway/own/failures": "tests/gateway/own/test_server.py",
         "gateway/own/peers/objects": "tests/gateway/own/peers/test_peer.py",
         "gateway/own/prompts": "tests/gateway/own/test_server.py",

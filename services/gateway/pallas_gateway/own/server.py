@@ -21,6 +21,7 @@ from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
 from pallas_gateway.own.execution.executions import Executions
+from pallas_gateway.own.execution.steps import Steps
 from pallas_gateway.own.peers.peer import Peer, Progress
 from pallas_gateway.own.resources import Resources
 from pallas_gateway.own.subscriptions import Subscriptions
@@ -60,7 +61,7 @@ class OwnTools:
         self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
         agents = {host: Peer("agent", host, route) for host, route in routes.items()}
-        self._executions = Executions(client, admission, tracing, agents=agents, agentlets=agentlets)
+        self._executions = Executions(admission, Steps(client, tracing, agents, agentlets))
         self._calls = Calls(
             client,
             admission,

@@ -37,6 +37,8 @@ CODES: dict[Reason, int] = {
 }
 """JSON-RPC codes by reason (decision 0022, Errors)."""
 
+TASK_ID = r"^[A-Za-z0-9._-]{1,64}$"
+
 
 class Malformed(MCPError):
     """A message that is none of this method's; HTTP 400."""
@@ -45,19 +47,21 @@ class Malformed(MCPError):
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Parameters without any that nobody knows."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Meta(_Strict):
+class Meta(Strict):
     """`meta` of a request. Agents read `task_id` as the id of the task, so it is one of theirs."""
 
-    task_id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    task_id: str = Field(pattern=TASK_ID)
     timestamp: str | None = Field(default=None, max_length=64)
     tenant_id: str | None = Field(default=None, min_length=1, max_length=64)
 
 
-class Params(_Strict):
+class Params(Strict):
     """`params` of a request; `_meta` is MCP's."""
 
     agent_id: Name
@@ -103,14 +107,14 @@ def envelope(message: dict[str, Any]) -> Envelope:
     return Envelope({"jsonrpc": "2.0", "id": request_id}, shown)
 
 
-def params(message: dict[str, Any]) -> Params:
-    """Return the checked parameters of a request.
+def checked[P: Strict](model: type[P], message: dict[str, Any]) -> P:
+    """Return the parameters of a request.
 
     Raises:
         MCPError: one is wrong, or there is none where one must be.
     """
     try:
-        return Params.model_validate(message.get("params"))
+        return model.model_validate(message.get("params"))
     except ValidationError as error:
         raise invalid_arguments(error) from None
 

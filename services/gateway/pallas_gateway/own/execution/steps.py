@@ -1,0 +1,101 @@
+"""One function of one agent: found, given what its schema wants, and its answer checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from starlette.requests import Request
+
+from pallas_contract import names
+from pallas_gateway.data_plane.plane import digest
+from pallas_gateway.own.agents.agentlets import Agentlets
+from pallas_gateway.own.execution import functions
+from pallas_gateway.own.execution.functions import Functions
+from pallas_gateway.own.failures import Failed
+from pallas_gateway.own.peers import objects, peer
+from pallas_gateway.own.peers.peer import Peer, ToolCall
+from pallas_gateway.own.tracing import Tracing
+from pallas_service.access.caller import caller
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A call of `function` of the agent that is called `agent`, with `seconds` left; `task` is the id at every hop."""
+
+    agent: str
+    function: str
+    input: Mapping[str, Any]
+    task: str
+    seconds: float
+
+
+class Steps:
+    """Functions of the agents behind the gateway, by host name."""
+
+    def __init__(
+        self, client: aiohttp.ClientSession, tracing: Tracing, agents: Mapping[str, Peer], agentlets: Agentlets
+    ) -> None:
+        self._client = client
+        self._tracing = tracing
+        self._agents = agents
+        self._agentlets = agentlets
+        self._functions = Functions(client)
+
+    def host(self, agent: str) -> str:
+        """Return the host name of an agent behind the gateway, else that of the gateway itself."""
+        host = names.slug(agent)
+        return host if host in self._agents else names.GATEWAY
+
+    async def check(self, request: Request, work: Work, *, with_input: bool) -> None:
+        """Check that there is such a function, and that the input fits where it is known.
+
+        Raises:
+            MCPError: there is not, or it does not.
+        """
+        agent, call = self._call(request, work)
+        tool = await self._functions.find(agent, call)
+        if with_input:
+            await asyncio.to_thread(functions.check_input, tool, work.input)
+
+    async def execute(self, request: Request, work: Work) -> dict[str, Any]:
+        """Return the result of a function.
+
+        Raises:
+            MCPError: there is none.
+        """
+        try:
+            async with asyncio.timeout(work.seconds) as deadline:
+                return await self._execute(request, work)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise Failed("timeout", f"Timeout: no answer in {work.seconds:g} s") from None
+
+    async def _execute(self, request: Request, work: Work) -> dict[str, Any]:
+        agent, call = self._call(request, work)
+        tool = await self._functions.find(agent, call)
+        await asyncio.to_thread(functions.check_input, tool, work.input)
+        answer = await peer.ask(self._client, agent, call)
+        if answer.failed:
+            raise Failed("function_error", f"Agent function error: {answer.text}")
+        body = objects.structured(answer)
+        result = {"answer": answer.text} if body is None else body
+        written = result if answer.structured is None else answer.structured
+        await asyncio.to_thread(functions.check_output, tool, written)
+        return result
+
+    def _call(self, request: Request, work: Work) -> tuple[Peer, ToolCall]:
+        agent = self._agents[self._agentlets.find(work.agent)]
+        call = ToolCall(
+            work.function,
+            work.input,
+            work.seconds,
+            self._tracing.traceparent(self._tracing.trace(request)),
+            caller=digest(caller(request)),
+            task=work.task,
+        )
+        return agent, call
