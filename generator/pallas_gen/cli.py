@@ -218,7 +218,8 @@ def probe_url(
     Where nobody is there, the registry of the fleet file is asked why: it knows of an agent that refused its input.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise typer.BadParameter(f"{url!r} is no http(s) URL", param_hint="URL")
+        hint = f": write http://{url}" if "://" not in url and urlsplit(f"http://{url}").hostname else ""
+        raise typer.BadParameter(f"{url!r} is no http(s) URL{hint}", param_hint="URL")
     headers = {"authorization": f"Bearer {_token(token)}"} if token else {}
     import asyncio
 
@@ -231,6 +232,8 @@ def probe_url(
     reason = f"  {result.reason.message}" if result.reason.message else ""
     if result.reason.code in _NOBODY and (word := asyncio.run(registry_word(url, fleet_file(path, option)))):
         reason += f"; the registry says: {word}"
+    if result.reason.message == "HTTP 404" and urlsplit(url).path != names.MCP_PATH:
+        reason += f"; is the path {names.MCP_PATH} right?"
     typer.echo(f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{reason}")
     raise typer.Exit(OK if result.reachable else WORLD)
 

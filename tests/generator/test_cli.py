@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from pallas_contract.documents.reason import Reason
+from pallas_contract.probe import probe
+from pallas_contract.probe.probe import Result
 from pallas_gen import cli
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
@@ -236,6 +239,7 @@ def test_probe_says_what_is_wrong(run) -> None:
     assert out.startswith("error")
     assert "connection refused" in out
     assert run("probe", "ftp://x/")[0] == 2
+    assert "is no http(s) URL: write http://localhost:24101/mcp" in run("probe", "localhost:24101/mcp")[2]
 
 
 def test_usage_errors_are_input_errors(run) -> None:
@@ -339,3 +343,12 @@ def test_a_mistyped_command_is_answered_with_the_nearest(run) -> None:
     for words, nearest in ((["compsoe"], "compose"), (["explain", "netwrok"], "network")):
         code, _, err = run(*words)
         assert (code, f"Did you mean '{nearest}'?" in err) == (2, True)
+
+
+def test_a_probe_of_another_path_asks_whether_it_is_meant(run, monkeypatch) -> None:
+    async def absent(*_: object, **__: object) -> Result:
+        return Result("error", Reason("HttpError", "HTTP 404"))
+
+    monkeypatch.setattr(probe, "probe", absent)
+    assert "HTTP 404; is the path /mcp right?\n" in run("probe", "http://127.0.0.1:9/")[1]
+    assert "is the path" not in run("probe", "http://127.0.0.1:9/mcp")[1]

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from pallas_cli.running import kubernetes, locate
+from pallas_cli.running import kubernetes, locate, status
+from pallas_cli.running.catalogue import Member
 from pallas_cli.running.locate import Registry
+from pallas_cli.trouble import Trouble
 from pallas_contract import names
 from pallas_contract.codes import Code
-from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.problems import Problem, Refused, Where, printable
 
 _EXAMPLE = "http://127.0.0.1:24201/mcp"
 
@@ -32,10 +34,17 @@ def endpoint(options: Namespace) -> Iterator[str]:
             yield f"{url}{names.MCP_PATH}"
     else:
         with locate.registry(options) as registry:
-            yield _listed(options.agent, registry)
+            member = _listed(options.agent, registry)
+            try:
+                yield member.url
+            except Trouble as trouble:  # whoever asked the registry first knows more than that nobody answers
+                if member.status in status.WELL:
+                    raise
+                known = printable(": ".join(filter(None, (member.status, member.message))))
+                raise Trouble(f"{trouble}\n    the registry has it as {known}; `pallas logs` may say why") from None
 
 
-def _listed(agent: str, registry: Registry) -> str:
+def _listed(agent: str, registry: Registry) -> Member:
     agents = {member.name: member for member in locate.members(registry) if member.kind == "agent"}
     member = agents.get(names.slug(agent))
     if member is None:
@@ -57,4 +66,4 @@ def _listed(agent: str, registry: Registry) -> str:
         )
         raise Refused([Problem(Where(agent), "publishes no address", hint, code=Code.NO_ADDRESS)])
     locate.http_url(member.url, agent, _EXAMPLE)
-    return member.url
+    return member

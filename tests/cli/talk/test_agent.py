@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from pallas_cli import main as command
 from pallas_cli.arguments import parse
 from pallas_cli.running import kubernetes
 from pallas_cli.talk import agent
+from pallas_cli.trouble import Trouble
+from tests.cli.conftest import Stand
 from tests.problem_lines import without_codes
 
 
@@ -34,3 +37,16 @@ def test_in_a_cluster_it_is_the_service_of_the_agent(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kubernetes, "forwarded", forwarded)
     with agent.endpoint(parse(["chat", "desk", "-n", "demo"])) as url:
         assert url == "http://desk.demo/mcp"
+
+
+def test_an_agent_that_does_not_answer_is_told_as_the_registry_has_it(stand: Stand, project: Path) -> None:
+    stand.states["clerk"] = {"status": "error", "message": "exited with code 1\x1b[31m"}
+    with (
+        pytest.raises(
+            Trouble, match=r"^no\n    the registry has it as error: exited with code 1[^\x1b]*; `pallas logs`"
+        ),
+        agent.endpoint(parse(["call", "clerk", "hi"])),
+    ):
+        raise Trouble("no")
+    with pytest.raises(Trouble, match=r"^no$"), agent.endpoint(parse(["call", "desk", "hi"])):
+        raise Trouble("no")
