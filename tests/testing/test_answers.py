@@ -45,7 +45,64 @@ def test_calls_at_the_same_time_are_told_apart_by_who_may_call_whom() -> None:
 
 def test_a_server_that_the_file_does_not_name_belongs_to_the_agent_asked_last() -> None:
     lines = ["research/research__research: started", "wiki/look: started", "wiki/look: completed"]
-    assert answer(lines).tree.splitlines()[1:] == ["  research (open)", "    wiki/look (1.00 s)"]
+    assert answer(lines).tree.splitlines()[1:] == ["  research (open)", "    wiki/look (1.00 s, or by harper)"]
+
+
+ASKED = [
+    "harper step 1 (llm)",
+    "harper step 2 (tool)",
+    "research/research__research: started",
+    "engineering/engineering__engineering: started",
+    "research step 1 (llm)",
+]
+
+
+def test_of_two_agents_at_work_a_function_is_of_the_one_that_calls_tools() -> None:
+    more = ["engineering step 1 (llm)", "research step 2 (tool)", "local/count: started", "local/add: started"]
+    (research, engineering) = answer([*ASKED, *more]).calls
+    assert [(call.label, call.other_callers) for call in research.calls] == [("local/count", ()), ("local/add", ())]
+    assert engineering.calls == []
+
+
+def test_an_agent_that_has_said_nothing_yet_may_be_a_workflow_that_calls() -> None:
+    silent = answer([*ASKED, "research step 2 (tool)", "local/count: started", "local/add: started"])
+    for function in ("count", "add"):
+        assert silent.delegated(f"harper -> research -> local/{function}")
+        assert silent.delegated(f"harper -> engineering -> local/{function}")
+    assert silent.tree.splitlines()[1:] == [
+        "  research (open)",
+        "    local/count (open, or by engineering)",
+        "    local/add (open, or by engineering)",
+        "  engineering (open)",
+    ]
+    with pytest.raises(AssertionError, match="harper was called, but not local/count by it"):
+        silent.delegated("harper -> local/count")
+
+
+def test_a_call_that_either_of_two_agents_may_have_made_counts_as_one_of_each() -> None:
+    more = ["engineering step 1 (llm)", "research step 2 (tool)", "engineering step 2 (tool)"]
+    both = answer([*ASKED, *more, "local/count: started", "local/add: started"])
+    assert both.delegated("harper -> research -> local/add")
+    assert both.delegated("harper -> engineering -> local/count")
+    assert both.tree.splitlines()[1:] == [
+        "  research (open)",
+        "    local/count (open, or by engineering)",
+        "  engineering (open)",
+        "    local/add (open, or by research)",
+    ]
+
+
+def test_an_agent_whose_tools_are_done_has_none_to_call() -> None:
+    more = ["local/count: started", "local/count: completed", "research step 3 (llm)", "engineering step 2 (tool)"]
+    after = answer([*ASKED, "engineering step 1 (llm)", "research step 2 (tool)", *more, "local/add: started"])
+    assert after.delegated("harper -> engineering -> local/add")
+    with pytest.raises(AssertionError, match="not local/add by it"):
+        after.delegated("harper -> research -> local/add")
+
+
+def test_an_agent_may_call_its_own_function_beside_another_agent() -> None:
+    after = answer([*ASKED[:3], "local/count: started", "research step 1 (llm)"])
+    assert after.delegated("harper -> local/count")
 
 
 def test_two_calls_of_one_tool_end_in_the_order_of_their_starts() -> None:
