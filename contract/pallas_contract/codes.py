@@ -183,6 +183,11 @@ class Code(StrEnum):
     NOT_WELL = "PAL813"
 
     @property
+    def section(self) -> str:
+        """Return the place in the documentation where it is explained."""
+        return f"docs/problems.md#{self.lower()}-{self.label}"
+
+    @property
     def label(self) -> str:
         """Return the short title, such as `unknown-key`."""
         return self.name.lower().replace("_", "-")

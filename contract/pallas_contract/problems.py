@@ -42,8 +42,7 @@ class Problem:
 
     def text(self, *, verbose: bool) -> str:
         """Return the lines for a terminal; where `verbose`, with one that names the section of the docs."""
-        section = f"{self.code.lower()}-{self.code.label}"
-        return f"{self}\n    see docs/problems.md#{section}" if verbose else str(self)
+        return f"{self}\n    see {self.code.section}" if verbose else str(self)
 
 
 def printable(text: str) -> str:

@@ -155,6 +155,11 @@ def is_quiet() -> bool:
     return _QUIET.get()
 
 
+def is_verbose() -> bool:
+    """Return whether each problem is to be printed with the place where it is explained."""
+    return _VERBOSE.get()
+
+
 def note(text: str) -> None:
     """Print a line about what was done to stdout, unless it is to be quiet there."""
     if not _QUIET.get() and _COLLECTED.get() is None:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from pallas_contract.launch.addresses import Placement
     from pallas_gen.comparison.facts import Facts
 
-Old = Annotated[str, typer.Argument(help="A fleet file or folder, git:REVISION, or the URL of a registry.")]
-New = Annotated[str | None, typer.Argument(help="The same. Default: the fleet file, as of other commands.")]
+Old = Annotated[
+    str, typer.Argument(metavar="OLD", help="A fleet file or folder, git:REVISION, or the URL of a registry.")
+]
+New = Annotated[
+    str | None, typer.Argument(metavar="[NEW]", help="The same. Default: the fleet file, as of other commands.")
+]
 Form = Annotated[Literal["text", "json"], typer.Option("--format", help="For people, or for programs.")]
 
 

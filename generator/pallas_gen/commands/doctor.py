@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from pallas_contract import names
-from pallas_gen.console import INPUT, OK, WORLD, FleetOption, FleetPath, command, fleet_file, is_quiet
+from pallas_gen.console import INPUT, OK, WORLD, FleetOption, FleetPath, command, fleet_file, is_quiet, is_verbose
 
 _TARGETS = ("processes", "compose", "helm")
 Targets = Annotated[
@@ -40,8 +40,10 @@ def _doctor(path: FleetPath = None, *, option: FleetOption = None, target: Targe
     # without any fleet file here, the machine alone is what can be looked at
     project = bool(path or option or os.environ.get(names.ENV_AGENTS_CONFIG)) or file.is_file()
     findings = examine(file, Machine(), target or (), project=project)
-    output = json.dumps(finding.document(findings), indent=2, ensure_ascii=False) if form == "json" else ""
-    typer.echo(output or finding.text(findings, quiet=is_quiet()).rstrip("\n"))
+    if form == "json":
+        typer.echo(json.dumps(finding.document(findings), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(finding.text(findings, quiet=is_quiet(), verbose=is_verbose()), nl=False)
     errors = [entry for entry in findings if entry.state == "error"]
     wrong = any(entry.topic == "project" for entry in errors)
     raise typer.Exit(INPUT if wrong else WORLD if errors else OK)

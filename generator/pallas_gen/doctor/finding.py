@@ -31,8 +31,11 @@ class Finding:
         return cls(topic, problem.level, str(problem.where), problem.message, problem.hint, problem.code)
 
 
-def text(findings: Sequence[Finding], *, quiet: bool = False) -> str:
-    """Return the findings under their topics, and their count; where `quiet` only warnings and errors."""
+def text(findings: Sequence[Finding], *, quiet: bool = False, verbose: bool = False) -> str:
+    """Return the findings under their topics, and their count.
+
+    Where `quiet` only warnings and errors, where `verbose` each with the section that explains it.
+    """
     shown = [finding for finding in findings if not quiet or finding.state in ("warning", "error")]
     lines: list[str] = []
     topics: list[Topic] = []
@@ -43,6 +46,8 @@ def text(findings: Sequence[Finding], *, quiet: bool = False) -> str:
         code = f" [{finding.code}]" if finding.code else ""
         lines.append(f"  {finding.state:<7}  {finding.subject}: {finding.message}{code}")
         lines += [f"             {line}" for line in finding.hint.splitlines()]
+        if verbose and finding.code:
+            lines.append(f"             see {finding.code.section}")
     if not quiet:
         lines.append(_summary(findings))
     return "".join(f"{printable(line)}\n" for line in lines)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_contract.codes import Code
 from pallas_gen.doctor import examine as examining
 from pallas_gen.doctor.finding import Finding
 
@@ -35,7 +36,9 @@ def test_the_exit_code_says_whose_the_trouble_is(findings: list[Finding], run) -
 def test_a_document_and_quiet(findings: list[Finding], run) -> None:
     code, out, _ = run("doctor", "--format", "json", "-q")
     assert (code, json.loads(out)["findings"][0]["subject"]) == (0, "helm")
-    assert run("doctor", "-q")[1].strip() == ""
+    assert run("doctor", "-q") == (0, "", "")
+    findings.append(Finding("machine", "warning", "kubectl", "is old", "take a newer one", Code.TOOL_TOO_OLD))
+    assert "see docs/problems.md#" in run("doctor", "-v")[1]
 
 
 def test_a_target_that_there_is_not_is_refused(findings: list[Finding], run) -> None:

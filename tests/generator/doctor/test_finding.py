@@ -35,6 +35,12 @@ def test_quiet_leaves_what_is_to_be_done() -> None:
     assert finding.text(FINDINGS[:2], quiet=True) == ""
 
 
+def test_verbose_says_where_it_is_explained() -> None:
+    text = finding.text(FINDINGS, verbose=True)
+    assert text.count("             see docs/problems.md#") == 2
+    assert f"see docs/problems.md#{Code.UNKNOWN_KEY.lower()}-unknown-key\n" in text
+
+
 def test_what_somebody_else_wrote_cannot_act_on_a_terminal() -> None:
     assert "\\x1b[2J" in finding.text([Finding("fleet", "error", "a", "says \x1b[2J")])
 
