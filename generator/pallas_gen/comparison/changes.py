@@ -76,7 +76,8 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"(agents\.[^.]+|gateway)\.access\.tokens\.[^.]+", "callers", _presence),
     (r"agents\.[^.]+\.access\.anonymous", "callers", _presence),
     (r"(gateway|registry)\.url|gateway(\.(agents|tools)\.[^.]+)?", "callers", _presence),
-    (r"gateway\.tenants\.[^.]+(\.(callers|subjects)\..+)?", "callers", _demand),
+    # a new one brings limits, and without theirs verified callers are refused
+    (r"gateway\.tenants\.[^.]+(\.(callers|subjects)\..+)?", "callers", _always("breaking")),
     (r"gateway\.timeout|gateway\.tenants\.[^.]+\.(requests|concurrent|timeout)", "callers", _limit),
     (r"registry\.registration(\.tokens\.[^.]+|\.reach\..+)?", "callers", _presence),
     # a name in one token's list is lost to all others

@@ -76,6 +76,20 @@ def test_an_edit_has_its_effect(edit: tuple[str, str], expected: str) -> None:
     assert "canary" not in changes.text(found)
 
 
+@pytest.mark.parametrize(
+    ("tenants", "key"),
+    [("{team: {callers: [ann]}}", "team.callers.bob"), ("{other: {callers: [bob]}}", "team"), ("{}", "team")],
+    ids=["a caller", "a tenant", "the only tenant"],
+)
+def test_who_loses_its_tenant_is_cut_off(tenants: str, key: str) -> None:
+    """A verified caller without a tenant is refused at `/mcp`, and without any tenant that has no tools."""
+    text = BASE.replace("{requests: 100/minute}", "{callers: [ann, bob]}")
+    differences = between(text, text.replace("{team: {callers: [ann, bob]}}", tenants))
+    assert ("breaking", f"gateway.tenants.{key}", "gone") in [
+        (entry.effect, entry.key, entry.what) for entry in differences
+    ]
+
+
 def test_a_port_is_a_change_where_no_url_has_it() -> None:
     hidden = BASE.replace("port: 8101,", "port: 8101, publish: false,")
     assert [change.key for change in between(BASE, BASE.replace("8101", "8107"))] == ["agents.scout.url"]
