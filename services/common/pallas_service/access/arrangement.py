@@ -41,7 +41,6 @@ def arrange(
     """
     if not (access.tokens or access.jwt):
         return Arrangement()
-    # 5 MB of PyJWT and cryptography, for those who need them
     from pallas_service.access.verifier import Trust, Verifier  # noqa: PLC0415
 
     static = StaticTokens(tokens)
@@ -54,6 +53,7 @@ def arrange(
 
 
 def _keys(jwt: Jwt, keys_file: Path | None) -> Keys:
+    # PyJWT and cryptography come with it, for those who need them
     from pallas_service.access.jwks import Keys, from_file, from_url  # noqa: PLC0415
 
     return Keys(from_url(jwt.jwks_url) if jwt.jwks_url else from_file(keys_file or Path(str(jwt.jwks_file))))

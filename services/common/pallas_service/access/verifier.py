@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jwt
 import structlog
-from jwt.exceptions import PyJWTError
 from mcp.server.auth.provider import AccessToken
 
-from pallas_service.access.jwks import Keys
 from pallas_service.access.static_tokens import StaticTokens
+
+if TYPE_CHECKING:
+    from pallas_service.access.jwks import Keys
 
 LEEWAY = 30.0
 """Seconds by which two clocks may differ."""
@@ -70,6 +70,10 @@ class Verifier:
 
     async def _claims(self, token: str, trust: Trust) -> dict[str, Any]:
         """Return the claims of a token that is signed by the issuer, for us, and valid now."""
+        # ten megabytes with cryptography; who trusts an issuer has imported it with its keys
+        import jwt  # noqa: PLC0415
+        from jwt.exceptions import PyJWTError  # noqa: PLC0415
+
         try:
             header = jwt.get_unverified_header(token)
         except (PyJWTError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 import mcp_types as t
-from mcp.server import Server
+from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 
 from pallas_contract import names
