@@ -40,6 +40,25 @@ async def test_there_is_no_stream_to_listen_to(method: str, version: str | None)
         assert reply.json()["error"]["data"] == {"reason": "malformed"}
 
 
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("{", -32700),
+        ('{"a": 1, "a": 2}', -32700),
+        ("\xff", -32700),
+        ("[]", -32600),
+        ('{"jsonrpc": "2.0", "id": 7}', -32600),
+        ('{"id": 7, "method": "ping"}', -32600),
+    ],
+)
+async def test_what_is_no_request_has_the_codes_of_the_seed(content: str, code: int) -> None:
+    async with before() as door:
+        headers = {"content-type": "application/json"}
+        reply = await door.web.post("/mcp", content=content.encode("latin-1"), headers=headers)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, code)
+        assert reply.json()["error"]["data"] == {"reason": "malformed"}
+
+
 async def test_a_body_has_a_limit_in_bytes_and_values() -> None:
     async with before() as door:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 
 from mcp_types import INVALID_REQUEST
@@ -11,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_gateway.data_plane import shares
 from pallas_gateway.data_plane.answer import Answer, Refused
-from pallas_gateway.data_plane.message import has_more_values
+from pallas_gateway.data_plane.message import Malformed, has_more_values, parse
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import caller
 from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
@@ -89,6 +90,7 @@ class Entrance:
 
             if await self._others(scope, again, send, body):
                 return
+            _check(body)
             del body
             await (self._streaming if streamed else self._app)({**scope, **about}, again, send)
 
@@ -106,6 +108,17 @@ def _bounded(receive: Receive) -> Receive:
         return message
 
     return bounded
+
+
+def _check(body: bytes) -> None:
+    """Refuse what is no message in the codes of seed 002: the transport calls all of that wrong parameters."""
+    try:
+        message = parse(body)
+    except Malformed as error:
+        raise Refused("malformed", str(error), status=400, code=error.code, request_id=error.id) from None
+    if json.loads(body).get("jsonrpc") != "2.0":
+        text = 'Invalid request: `jsonrpc` must be "2.0"'
+        raise Refused("malformed", text, status=400, code=INVALID_REQUEST, request_id=message.id)
 
 
 def _too_large(most: str) -> Refused:
