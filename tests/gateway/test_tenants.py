@@ -36,6 +36,11 @@ def passed(used: Allowance, count: int) -> int:
     return passes
 
 
+def test_a_tenant_has_the_limits_of_the_seed() -> None:
+    tenant = Tenant()
+    assert (tenant.per_minute, tenant.concurrent, tenant.timeout) == (100, 10, 60)
+
+
 def test_exactly_as_many_requests_pass_in_any_minute() -> None:
     clock = Clock()
     used = allowance(clock)

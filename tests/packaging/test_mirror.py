@@ -48,7 +48,6 @@ ELSEWHERE = {
         "contract/documents/server_json": "tests/registry/catalogue/test_catalogue.py",
         "contract/probe/http_connection": "tests/contract/probe/test_http_client.py",
         "contract/probe/session": "tests/contract/probe/test_probe.py",
-        "gateway/call_log": "tests/gateway/test_serve.py",
         "gateway/data_plane/errors": "tests/gateway/data_plane/test_plane.py",
         "gateway/data_plane/headers": "tests/gateway/data_plane/test_plane.py",
         "gateway/own/admission": "tests/gateway/own/test_server.py",

@@ -82,6 +82,7 @@ async def test_its_bodies_have_the_room_of_all() -> None:
         door.plane.bodies.left = MAX_BODY // 2
         reply = await door.web.post("/mcp", json=large)
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
-        assert reply.json()["error"]["data"] == {"reason": "busy"}
+        error = reply.json()["error"]
+        assert (error["code"], error["data"]) == (-32603, {"reason": "busy"})
         assert door.plane.bodies.left == MAX_BODY // 2
         assert (await door.web.post("/mcp", json=PING)).json()["result"] == {}
