@@ -14,7 +14,7 @@ from tests.documentation.seeds import KINDS, PAGE, counted, rows
 
 TEXT = PAGE.read_text()
 ROWS = tuple(rows(TEXT))
-SEEDS = ("000", "001")
+SEEDS = ("000", "001", "002", "003", "004")
 
 
 @cache

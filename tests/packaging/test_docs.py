@@ -36,7 +36,7 @@ def test_every_verb_and_command_exists(page: Path) -> None:
     assert set(re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE)) <= verbs
     commands = set(get_command(cli.app).commands)  # type: ignore[attr-defined]
     assert set(re.findall(r"pallas-gen ([a-z]+)", text)) - {"writes", "never"} <= commands
-    others = {"tools/call", "tools/call_batch", "tools/weather"}  # methods, and a user's module
+    others = {"tools/call", "tools/call_batch", "tools/list", "tools/weather"}  # methods, and a user's module
     scripts = set(re.findall(r"`(tools/[a-z_]+)", text)) - others
     assert [script for script in scripts if not list(ROOT.glob(f"{script}*"))] == []
 
