@@ -190,10 +190,15 @@ async def _answer(
     async with preflight.preflight(checked, secretive=prepared.reasons.secretive) as checks:
         guard = arrange(settings, prepared.tokens, prepared.keys_file)
 
+        def provider_problem() -> str:
+            return checks.active_failure or preflight.keyless(engine.keyless, prepared.config.data, os.environ)
+
+        engine.provider_problem = provider_problem
+
         def current() -> Health:
             return combine(
                 downstream.unreachable_why(),
-                checks.active_failure or preflight.keyless(engine.keyless, prepared.config.data, os.environ),
+                provider_problem(),
                 engine.failure,
                 downstream.refreshed,
                 refusing=downstream.refusing(prepared.endpoints.keys() - settings.forward - prepared.oauth),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fast_agent import PromptMessageExtended
+from fast_agent import LlmStopReason, PromptMessageExtended
 from mcp_types import TextContent
 
 from pallas_agent_runtime.calls.arguments import Image, Question
@@ -60,14 +60,8 @@ async def nothing_lent(*_: Any) -> Any:
     yield
 
 
-@pytest.mark.parametrize(("unanswered", "instances"), [(0, 1), (1, 2)])
-async def test_an_instance_whose_server_may_still_ask_serves_no_other_caller(unanswered: int, instances: int) -> None:
-    made: list[Session] = []
-
-    async def session(*_: Any, **__: Any) -> Session:
-        made.append(Session(unanswered))
-        return made[-1]
-
+def engine_of(session: Any) -> turns.Engine:
+    """Return an engine whose instances `session` makes."""
     engine = turns.Engine(
         SimpleNamespace(app=SimpleNamespace(agents={}), target="scout"),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
@@ -77,6 +71,43 @@ async def test_an_instance_whose_server_may_still_ask_serves_no_other_caller(una
         forwarding=SimpleNamespace(servers=frozenset(), lent=nothing_lent),  # type: ignore[arg-type]
     )
     engine._harness = SimpleNamespace(session=session)  # type: ignore[assignment]
+    return engine
+
+
+class Failing(Session):
+    """A session whose provider fails, which fast-agent returns as words of the assistant."""
+
+    async def generate(self, message: Any, request_params: Any) -> PromptMessageExtended:
+        reply = await super().generate(message, request_params)
+        return reply.model_copy(update={"stop_reason": LlmStopReason.ERROR})
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [("", "done"), ("openai: no API key", "done\n\nThe agent's health says: LLM: openai: no API key")],
+)
+async def test_a_turn_that_the_model_fails_says_what_the_health_has_against_its_provider(
+    problem: str, words: str
+) -> None:
+    async def session(*_: Any, **__: Any) -> Session:
+        return Failing(0)
+
+    engine = engine_of(session)
+    engine.provider_problem = lambda: problem
+    with pytest.raises(turns.EngineFailed) as failure:
+        await engine.ask(Question("hello"), None, None, None, elicit=None)  # type: ignore[arg-type]
+    assert str(failure.value) == words
+
+
+@pytest.mark.parametrize(("unanswered", "instances"), [(0, 1), (1, 2)])
+async def test_an_instance_whose_server_may_still_ask_serves_no_other_caller(unanswered: int, instances: int) -> None:
+    made: list[Session] = []
+
+    async def session(*_: Any, **__: Any) -> Session:
+        made.append(Session(unanswered))
+        return made[-1]
+
+    engine = engine_of(session)
     for _ in range(2):
         elicit: Any = None
         assert await engine.ask(Question("hello", ()), None, None, None, elicit=elicit) == "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -95,6 +95,8 @@ class Engine:
         self._aborting = False
         self.model = ""
         """The model of the agent that is asked, without its provider; empty before it runs, and where it has none."""
+        self.provider_problem: Callable[[], str] = str
+        """Returns what the health has against the model's provider; it is told with a turn that the model failed."""
 
     @property
     def failure(self) -> str:
@@ -206,7 +208,7 @@ class Engine:
             instance.unanswered = questions.unanswered
             text = _words(agent.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
-                return _Answer(text or "the model gave no answer", failed=True)
+                return _Answer(_explained(text or "the model gave no answer", self.provider_problem()), failed=True)
             _remember(transcript, agents)
             return _Answer(text)
 
@@ -281,6 +283,11 @@ def _words(messages: Iterable[PromptMessageExtended], reply: PromptMessageExtend
     texts = [text for message in messages if message.role == "assistant" and (text := message.all_text())]
     final = reply.all_text()
     return "\n\n".join(texts if texts and texts[-1] == final else [*texts, final])
+
+
+def _explained(text: str, problem: str) -> str:
+    """Return the words of a provider's failure, which is a mere timeout where a key is missing, with what is known."""
+    return f"{text}\n\nThe agent's health says: LLM: {problem}" if problem else text
 
 
 def _resume(agent: Any, messages: list[PromptMessageExtended]) -> None:
