@@ -186,6 +186,15 @@ async def test_a_broken_edit_changes_nothing_and_the_one_that_mends_it_is_taken_
     assert [event for event in stand.events if event.startswith("add")] == ["add desk"]
 
 
+async def test_an_edit_that_was_refused_and_is_taken_back_is_told_to_be_in_order_again(stand: Stand) -> None:
+    async with following(stand):
+        stand.write("agents.yaml", "name: [")
+        await stand.until(lambda: bool(stand.errors))
+        stand.write("agents.yaml", AGENTS)
+        await stand.until(lambda: any("in order again" in report for report in stand.reports))
+    assert not [event for event in stand.events if event.startswith(("add", "remove"))]
+
+
 async def test_an_edit_that_comes_while_one_is_tried_is_the_one_that_counts(stand: Stand) -> None:
     edits = [f"{START}# the last one\n"]
 

@@ -81,6 +81,8 @@ class Follower:
         """Rounds in a row in which each file changed while an edit was tried."""
         self._left = frozenset[str]()
         """Files that are followed no longer, since the code itself writes them."""
+        self._refused = False
+        """Whether the last word about the files is that an edit is not taken over."""
 
     async def run(self) -> None:
         """Follow the files until cancelled."""
@@ -103,6 +105,9 @@ class Follower:
                     continue
                 current = running
                 paths = new.paths
+                if self._refused:
+                    self._fleet.report("the files are in order again, and what runs is what they say")
+                    self._refused = False
             except Refused as refused:
                 if isinstance(refused, Flawed):
                     paths |= refused.paths
@@ -178,6 +183,7 @@ class Follower:
     async def _change(self, current: Snapshot, new: Snapshot, between: Changes) -> Snapshot:
         """Stop and start members; return what runs then: `new`, without those whose port was lost on the way."""
         fresh = self._reserve(current, new, between)
+        self._refused = False
         self._fleet.report(f"{self._config.name} and its files have changed: {between}")
         for name in reversed([*between.restarted, *between.gone]):
             await self._fleet.remove(name)
@@ -236,6 +242,7 @@ class Follower:
             raise NotTaken("\n".join(dict.fromkeys(text.rstrip() for text in problems)))
 
     def _refuse(self, text: str) -> None:
+        self._refused = True
         lines = text.replace("\n", "\n  ")
         self._fleet.report(f"the edit is not taken over, {_KEPT}:\n  {lines}", "error")
 
