@@ -16,7 +16,7 @@ import markupsafe
 import pytest
 from mcp import Client
 
-from pallas_cli.running import catalogue, owner, target
+from pallas_cli.running import catalogue, owner, stacks, target
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client, probe
 from pallas_testing.fleet.start import Running
@@ -116,7 +116,8 @@ async def test_the_first_look_after_up_shows_every_agent_ok(stack):
     assert await scenario.states(stack.url("registry")) == scenario.ALL_OK
 
 
-def test_the_verbs_know_whose_containers_these_are(stack, tmp_path):
+def test_the_verbs_know_whose_containers_these_are(stack, tmp_path, monkeypatch):
+    monkeypatch.setattr(stacks, "_PATIENCE", 300.0)  # of an engine that starts ten other containers
     running = target.find(stack.config)
     assert (running.target, running.stack.project) == ("compose", stack.project)
     url = stack.url("registry")

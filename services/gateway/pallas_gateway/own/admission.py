@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import nullcontext
 from typing import Any
 
 import structlog
@@ -38,12 +39,8 @@ class Admission:
         return min(self._timeout, allowance.timeout)
 
     def seconds_of(self, verified: Caller | None, tenant: str) -> float:
-        """Return how long a request may take whose tenant may be empty, as it is where nobody is told apart.
-
-        Raises:
-            Failed: `tenant` is not that of the verified caller, or there is none of that name.
-        """
-        return self.seconds(self.allowance(verified, tenant)) if verified or tenant else self._timeout
+        """Return how long a request of the verified caller in `tenant` may take; raises what `allowance` raises."""
+        return self.seconds(self.allowance(verified, tenant))
 
     def allowance(self, verified: Caller | None, tenant: str) -> Allowance:
         """Return the allowance of `tenant`, which must be that of the verified caller where there is one.
@@ -74,8 +71,12 @@ class Admission:
         *,
         tenant: str = "",
         agent: str = names.GATEWAY,
+        common: bool = False,
     ) -> T:
-        """Return the result of `work` within the limits of the caller's tenant; watchers are told of it."""
+        """Return the result of `work` within the limits of the caller's tenant; watchers are told of it.
+
+        What is `common` is the same for all: who is not verified needs no tenant for it, and only the time is limited.
+        """
         verified = caller(request)
         allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
         call = Call(
@@ -91,7 +92,9 @@ class Admission:
         for watcher in self._watchers:
             watcher.begin(call)
         try:
-            result = await attended(request, self._limited(allowance, verified, tenant, work))
+            result = await attended(
+                request, self._limited(allowance, work, nobody=common and not (verified or tenant), tenant=tenant)
+            )
             outcome = "answered"
             return result
         except Failed as failure:
@@ -111,15 +114,13 @@ class Admission:
                 watcher.end(record)
 
     async def _limited[T](
-        self, allowance: Allowance | None, verified: Caller | None, tenant: str, work: Callable[[], Awaitable[T]]
+        self, allowance: Allowance | None, work: Callable[[], Awaitable[T]], *, nobody: bool, tenant: str
     ) -> T:
-        if allowance is None:
-            if verified or tenant:
-                raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found")
-            return await work()  # nobody is asked for a token, and lists are the same for all
-        seconds = self.seconds(allowance)
+        if allowance is None and not nobody:
+            raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found: name it")
+        seconds = self.seconds(allowance) if allowance else self._timeout
         try:
-            with allowance.used():
+            with allowance.used() if allowance else nullcontext():
                 async with asyncio.timeout(seconds) as deadline:
                     return await work()
         except Exceeded as error:

@@ -54,7 +54,9 @@ class Resources:
             return t.ReadResourceResult(contents=[t.TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
         agent = self._users.host if users else names.GATEWAY
-        return await self._admission.counted(ctx.request, "resources/read", uri, contents, tenant=tenant, agent=agent)
+        return await self._admission.counted(
+            ctx.request, "resources/read", uri, contents, tenant=tenant, agent=agent, common=True
+        )
 
     def _read_systems(self, uri: str) -> str:
         try:

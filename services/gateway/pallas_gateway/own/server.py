@@ -126,7 +126,7 @@ class OwnTools:
         async def got() -> t.GetPromptResult:
             return prompts.get(params.name, params.arguments or {})
 
-        return await self._admission.counted(ctx.request, "prompts/get", params.name, got)
+        return await self._admission.counted(ctx.request, "prompts/get", params.name, got, common=True)
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         return await self._calls.call(ctx, params.name, params.arguments or {}, _progress(ctx))

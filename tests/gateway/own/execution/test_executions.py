@@ -163,6 +163,28 @@ async def test_a_function_has_the_tenants_time_and_rate(fetcher: NewsFetcher) ->
         assert 0 < int(reply.headers["retry-after"]) <= 60
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["function", "graph"])
+async def test_without_access_one_of_several_tenants_is_named(fetcher: NewsFetcher, alone: bool) -> None:
+    tenants = {"desk": Tenant(), "office": Tenant()}
+    async with (
+        asyncio.timeout(60),
+        fetcher.app() as app,
+        opened({fetcher.name: app}, own="", tenants=Tenants(tenants), fleet=FLEET) as door,
+    ):
+        task = {
+            "task_id": "t",
+            "agent_id": "news_fetcher",
+            "function": "fetch_recent_articles",
+            "input": {"symbol": "A"},
+        }
+        graph = {"method": "agent.execute", "params": {"tasks": [task], "meta": {"task_id": "g"}}}
+        message = request() if alone else graph
+        assert await refused(door, message) == (-32602, "unknown_tenant")
+        assert fetcher.metas == []
+        message["params"]["meta"]["tenant_id"] = "office"
+        assert "result" in await execute(door, message)
+
+
 async def test_who_hangs_up_ends_the_function(fetcher: NewsFetcher) -> None:
     async with before(fetcher) as door:
         waiting = asyncio.create_task(door.web.post("/mcp", json=request(input={"symbol": "WAIT"})))
