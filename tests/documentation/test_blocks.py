@@ -16,6 +16,7 @@ from tests.documentation.blocks import BLOCKS, ROOT, Block, of
 RUN = {
     "first-fleet": "tests/e2e/test_stranger.py",
     "first-agent": "tests/e2e/test_stranger.py",
+    "first-day": "tests/e2e/test_commands.py",
     "models": "tests/agent_runtime/test_models_page.py",
     "own-server": "tests/packaging/test_docs.py",
     "registration": "tests/registry/mcp/test_registration.py",

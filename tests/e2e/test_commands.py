@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documentation import blocks
 from tests.ports import free_ports
 
 pytestmark = pytest.mark.slow
@@ -24,10 +26,16 @@ PATIENCE = 300.0
 PORTS = ("24200", "24201", "24202", "24210")
 
 
+START, ASK = blocks.of("first-day")
+"""How `docs/commands.md` runs that project, and asks it."""
+
+
 @dataclass
 class Project:
     folder: Path
     process: subprocess.Popen[bytes]
+    ports: dict[str, str]
+    """Those of the page, each with the one that is used instead."""
 
     def pallas(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return end(self.folder, *words, stdin=stdin)
@@ -50,16 +58,43 @@ class Project:
         agents = json.loads(status)["agents"] if status else []
         return next((entry["status"] for entry in agents if entry["name"] == agent), None)
 
+    def shell(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Run commands of a page as they stand, on this project's ports."""
+        for old, new in self.ports.items():
+            text = text.replace(old, new)
+        environ = {**own_environ(), "PATH": f"{PALLAS.parent}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.run(
+            ["sh", "-ec", text],
+            check=False,
+            cwd=self.folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
     def answer(self, text: str) -> str:
         return self.pallas("call", "desk", text).stdout
 
 
+def own_environ() -> dict[str, str]:
+    """Return the environment without settings of another fleet."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PALLAS_", "OPENAI_"))}
+
+
 def end(folder: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command of the kit as a user in that folder does."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PALLAS_", "OPENAI_"))}
     command = [PALLAS, *words]
     return subprocess.run(
-        command, check=False, cwd=folder, env=environ, input=stdin, capture_output=True, text=True, timeout=PATIENCE
+        command,
+        check=False,
+        cwd=folder,
+        env=own_environ(),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -69,17 +104,21 @@ def project(tmp_path: Path) -> Iterator[Project]:
     assert end(tmp_path, "init", "desk").returncode == 0
     folder = tmp_path / "desk"
     text = (folder / "agents.yaml").read_text()
-    for old, new in zip(PORTS, free_ports(4), strict=True):
-        text = text.replace(old, str(new))
+    ports = dict(zip(PORTS, map(str, free_ports(4)), strict=True))
+    for old, new in ports.items():
+        text = text.replace(old, new)
     (folder / "agents.yaml").write_text(text)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PALLAS_", "OPENAI_"))}
     with (
         (tmp_path / "output").open("wb") as output,
         subprocess.Popen(
-            [PALLAS, "up", "--watch"], cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT
+            [PALLAS, *shlex.split(START.text)[1:]],
+            cwd=folder,
+            env=own_environ(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
         ) as process,
     ):
-        project = Project(folder, process)
+        project = Project(folder, process, ports)
         try:
             project.until(lambda: project.pallas("status").returncode == 0)
             yield project
@@ -90,6 +129,13 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def test_a_first_day(project: Project) -> None:
     assert "- count_words: 3 words\n" in project.answer("one two three")
+    asked = project.shell(ASK.text)
+    assert asked.returncode == 0, asked.stderr
+    words, document, by_url = asked.stdout.split("The desk has asked its tools.", 3)[1:]
+    assert words.startswith("\n- count_words: 5 words\n")
+    assert asked.stdout.splitlines()[3].startswith('{"agent": "desk", "url": ')
+    assert "- count_words: 3 words" in document
+    assert by_url.startswith("\n- count_words: 5 words\n")
     talk = project.pallas("chat", "clerk", stdin="one\ntwo\n")
     assert talk.stdout == 'Noted: "one"\nNoted: "two"\n', talk.stderr
 
