@@ -37,6 +37,8 @@ CODES: dict[Reason, int] = {
 }
 """JSON-RPC codes by reason (decision 0022, Errors)."""
 
+_SHOWN = 200
+"""Characters of the name of an agent from outside that are shown."""
 TASK_ID = r"^[A-Za-z0-9._-]{1,64}$"
 
 
@@ -96,15 +98,15 @@ def envelope(message: dict[str, Any]) -> Envelope:
         Malformed: it is a notification, or has one of the two in another form.
     """
     params = message.get("params")
-    agent = params.get("agent_id") if isinstance(params, dict) else None
-    shown = agent[:200] if isinstance(agent, str) else ""
+    agent_id = params.get("agent_id") if isinstance(params, dict) else None
+    agent = agent_id[:_SHOWN] if isinstance(agent_id, str) else ""
     if not message.keys() & {"jsonrpc", "id"}:
-        return Envelope({}, shown)
+        return Envelope({}, agent)
     request_id = message.get("id")
     if message.get("jsonrpc") != "2.0" or isinstance(request_id, bool) or not isinstance(request_id, str | int):
         text = "Invalid request: JSON-RPC 2.0 with an id, or neither `jsonrpc` nor `id`"
         raise Malformed(INVALID_REQUEST, text, {"reason": "malformed"})
-    return Envelope({"jsonrpc": "2.0", "id": request_id}, shown)
+    return Envelope({"jsonrpc": "2.0", "id": request_id}, agent)
 
 
 def checked[P: Strict](model: type[P], message: dict[str, Any]) -> P:

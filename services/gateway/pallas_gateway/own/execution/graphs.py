@@ -102,7 +102,7 @@ class _Run:
         for task, outcome in outcomes.items():
             if outcome.error is not None and self._tasks[task].on_error == "fail":
                 return self._failed(head, task, outcome.error)
-        answer = head.answer({"tasks": self._told()}, round(1000 * (time.perf_counter() - started)))
+        answer = head.answer({"tasks": self._entries()}, round(1000 * (time.perf_counter() - started)))
         complete = all(outcome.status == "success" for outcome in outcomes.values())
         answer["meta"]["status"] = "success" if complete else "partial"
         return answer
@@ -144,8 +144,8 @@ class _Run:
         raise AssertionError
 
     async def _attempt(self, task: Task, results: Mapping[str, Any]) -> dict[str, Any]:
-        left = self._until - time.monotonic()
-        work = self._work(task, graph.filled(task.input, results), min(left, task.timeout or left))
+        remaining = self._until - time.monotonic()
+        work = self._work(task, graph.filled(task.input, results), min(remaining, task.timeout or remaining))
         result: dict[str, Any] = await self._graphs.counted(
             self._request,
             self._tenant,
@@ -161,7 +161,7 @@ class _Run:
     def _work(self, task: Task, value: Mapping[str, Any], seconds: float) -> Work:
         return Work(task.agent_id, task.function, value, graph.whole_id(self._params, task), seconds)
 
-    def _told(self) -> dict[str, Any]:
+    def _entries(self) -> dict[str, Any]:
         """Return what became of each task, in the order of the request."""
         cancelled = Outcome("cancelled")
         return {task: self._entry(task, self._scheduler.outcomes.get(task, cancelled)) for task in self._tasks}
@@ -181,5 +181,5 @@ class _Run:
         agent = self._tasks[task].agent_id if task else ""
         answer = Envelope(head.head, agent).refusal(error)
         named = {"task_id": task} if task else {}
-        answer["error"]["data"] = {**answer["error"]["data"], **named, "tasks": self._told()}
+        answer["error"]["data"] = {**answer["error"]["data"], **named, "tasks": self._entries()}
         return answer

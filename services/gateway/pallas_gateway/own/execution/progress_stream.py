@@ -35,9 +35,9 @@ class ProgressStream:
         if not head.head or not takes_events or isinstance(token, bool) or not isinstance(token, str | int):
             return None
         self._token = token
-        return self._told
+        return self._report
 
-    async def _told(self, progress: float, total: float | None, text: str | None) -> None:
+    async def _report(self, progress: float, total: float | None, text: str | None) -> None:
         params = {"progressToken": self._token, "progress": progress, "total": total, "message": text}
         async with self._one_by_one:  # tasks end side by side
             if not self.begun:
