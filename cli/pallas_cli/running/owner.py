@@ -47,7 +47,11 @@ def refuse_other(owner: Owner | None, url: str, fleet: Fleet) -> None:
 
 def _published(port: int, file: Path) -> Path | None:
     """Return the fleet file of the stack with a port, where it is another one than `file`; None where nobody knows."""
-    for stack in stacks.all_here():
+    try:
+        listed = stacks.all_here(stacks.BRIEF)
+    except stacks.NoAnswer:
+        return None
+    for stack in listed:
         if port in stack.ports and (other := stack.fleet_file):
             return other if os.path.realpath(other) != os.path.realpath(file) else None
     return None

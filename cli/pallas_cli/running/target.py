@@ -70,7 +70,7 @@ def starts(config: Path) -> str:
 def stack_of(config: Path) -> Stack | None:
     """Return a stack of the fleet file that has containers, running or ended; None where nobody knows of one."""
     try:
-        return _stack(config, None, ended=True)
+        return _stack(config, None, ended=True, patience=stacks.BRIEF)
     except Trouble:
         return None
 
@@ -119,15 +119,17 @@ def tool_lines(command: list[str], cwd: Path) -> int:
     return 1 if process.returncode else 0
 
 
-def _stack(config: Path, output: Path | None, *, ended: bool) -> Stack | None:
+def _stack(config: Path, output: Path | None, *, ended: bool, patience: float | None = None) -> Stack | None:
     """Return the stack of a fleet file, or the one in the folder `output`; None where it has no containers.
+
+    `patience` is that of `stacks.all_here`.
 
     Raises:
         Trouble: docker fails, several have containers, or those of its project are another fleet's.
     """
     # a command runs in this folder, and would look for a relative one inside of it
     file = (output or config.parent).absolute() / COMPOSE_FILE
-    own = [stack for stack in stacks.all_here() if _is_meant(stack, config, output and file)]
+    own = [stack for stack in stacks.all_here(patience) if _is_meant(stack, config, output and file)]
     own = [stack for stack in own if _containers(stack, ended=ended)]
     if len(own) > 1:
         folders = "\n".join(f"    -o {stack.files[0].parent} (compose project {stack.project})" for stack in own)

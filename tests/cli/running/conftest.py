@@ -10,7 +10,9 @@ import pytest
 
 DOCKER = """\
 #!/bin/sh
-case "$*" in ps*id=abc*) printf '%s' "$MADE_BY"; exit 0 ;; ps*kind=registry*) printf '%s' "$REGISTRIES"; exit 0 ;; esac
+case "$*" in ps*id=abc*) printf '%s' "$MADE_BY"; exit 0 ;; ps*kind=registry*)
+  printf '%s' "$REGISTRIES"; printf '%s' "$REFUSAL" >&2; test -z "$REFUSAL"; exit ;;
+esac
 echo "$(basename "$0") $*" >> "$LOG"
 case " $* " in
   *" ps "*) printf '%s' "$CONTAINERS" ;;
@@ -31,6 +33,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
         (folder / name).chmod(0o755)
     log = tmp_path / "tools.log"
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    for name, value in (("LOG", str(log)), ("CONTAINERS", "abc\n"), ("MADE_BY", ""), ("REGISTRIES", ""), ("CODE", "0")):
+    for name in ("MADE_BY", "REGISTRIES", "REFUSAL"):
+        monkeypatch.setenv(name, "")
+    for name, value in (("LOG", str(log)), ("CONTAINERS", "abc\n"), ("CODE", "0")):
         monkeypatch.setenv(name, value)
     return lambda: log.read_text().splitlines() if log.exists() else []

@@ -17,7 +17,7 @@ Calls = Callable[[], list[str]]
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The log of a fleet that has ended; its folder is the working directory."""
     monkeypatch.delenv("PALLAS_AGENTS_CONFIG", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -84,7 +84,9 @@ def test_a_member_that_has_printed_nothing(log: Path, capsys: pytest.CaptureFixt
     assert error.endswith("agents.log has lines of desk, tech_research\n")
 
 
-def test_no_run_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_run_at_all(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert command.main(["logs"]) == 2
     assert without_codes(capsys.readouterr().err).startswith("agents.yaml: no such file\n")

@@ -28,7 +28,7 @@ def desk(tmp_path: Path) -> Fleet:
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
     """The stacks that docker lists."""
     listed: list[Stack] = []
-    monkeypatch.setattr(stacks, "all_here", lambda: listed)
+    monkeypatch.setattr(stacks, "all_here", lambda patience: listed)
     return listed
 
 
@@ -67,6 +67,14 @@ def test_containers_of_a_copy_are_another_fleet_of_the_name(desk: Fleet, here: l
         refuse_other(containers, URL, desk)
     refuse_other(containers, "http://localhost:24300", desk)
     refuse_other(containers, PUBLIC, desk)
+
+
+def test_an_engine_that_does_not_answer_is_in_nobodys_way(desk: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(patience: float) -> list[Stack]:
+        raise stacks.NoAnswer
+
+    monkeypatch.setattr(stacks, "all_here", refuse)
+    refuse_other(Owner("desk", "container"), URL, desk)
 
 
 def test_an_older_registry_says_nothing(desk: Fleet) -> None:

@@ -55,7 +55,7 @@ def test_somebody_elses_is_theirs_to_stop(held: tuple[Path, ExitStack], monkeypa
         stop.end(held[0])
 
 
-def test_nothing_that_runs_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_that_runs_is_no_failure(tmp_path: Path, calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
     assert command.main(["stop", "-f", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'agents.yaml'}: this fleet does not run here\n"

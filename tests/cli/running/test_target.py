@@ -78,6 +78,19 @@ def test_a_stack_elsewhere_is_known_by_the_fleet_file_it_was_written_for(
     assert "this fleet does not run here" in "".join(capsys.readouterr())
 
 
+@pytest.mark.parametrize("verb", ["logs", "stop"])
+def test_what_docker_does_not_say_is_not_taken_for_a_fleet_that_does_not_run(
+    verb: str, tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agents.yaml").write_text("agents: {desk: {module: a, port: 24201}}\n")
+    monkeypatch.setenv("REFUSAL", "permission denied\n")
+    monkeypatch.chdir(tmp_path)
+    assert command.main([verb]) == 1
+    printed = capsys.readouterr()
+    message = f"pallas {verb}: docker does not list its containers: permission denied\n    so nobody knows"
+    assert (printed.out, printed.err.startswith(message)) == ("", True)
+
+
 def test_of_several_stacks_one_has_to_be_named(
     tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
