@@ -29,4 +29,5 @@ class CallLog:
             outcome=record.outcome,
             status=record.status,
             seconds=round(record.seconds, 4),
+            trace_id=call.trace or None,
         )

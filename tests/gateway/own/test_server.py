@@ -133,7 +133,7 @@ async def test_the_client_of_the_seed_works_as_it_is_written(researcher: Researc
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"] == answer
         (record,) = door.noted.ended
         assert (record.call.agent, record.call.name, record.call.tenant) == (researcher.name, "ask_agent", TENANT)
-        assert record.outcome == "answered"
+        assert (record.outcome, record.call.trace) == ("answered", "ab" * 16)
 
 
 async def test_what_an_agent_answers_in_json_is_the_response(researcher: Researcher) -> None:

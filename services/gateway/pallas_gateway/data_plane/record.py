@@ -31,6 +31,8 @@ class Call:
     """Empty for a caller that is in none."""
     http_method: str = "POST"
     """The only one of the two methods that a body cannot claim."""
+    trace: str = ""
+    """Id of the trace that it is part of, where that is known."""
     own: bool = False
     """Whether it came to the gateway's own tools, of which every name is known."""
 

@@ -71,6 +71,7 @@ class Admission:
         *,
         tenant: str = "",
         agent: str = names.GATEWAY,
+        trace: str = "",
         common: bool = False,
     ) -> T:
         """Return the result of `work` within the limits of the caller's tenant; watchers are told of it.
@@ -85,6 +86,7 @@ class Admission:
             method,
             name,
             tenant=allowance.name if allowance else "",
+            trace=trace,
             own=True,
         )
         started = time.perf_counter()

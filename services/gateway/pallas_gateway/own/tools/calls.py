@@ -65,15 +65,16 @@ class Calls:
             MCPError: there is none.
         """
         read = self.tools.read(tool, written)
+        trace = self._tracing.trace(ctx.request)
 
         async def called() -> t.CallToolResult:
             allowance = self._admission.allowance(caller(ctx.request), read.tenant_id)
             if isinstance(read, AskAgent):
-                return await self._ask(ctx, read, allowance, progress)
-            return await self._pass_on(ctx, tool, read, allowance=allowance, progress=progress)
+                return await self._ask(ctx, read, allowance, progress=progress, trace=trace)
+            return await self._pass_on(tool, read, allowance=allowance, progress=progress, trace=trace)
 
         return await self._admission.counted(
-            ctx.request, "tools/call", tool, called, tenant=read.tenant_id, agent=self._named(tool, read)
+            ctx.request, "tools/call", tool, called, tenant=read.tenant_id, agent=self._named(tool, read), trace=trace
         )
 
     def _named(self, tool: str, read: Arguments) -> str:
@@ -86,9 +87,8 @@ class Calls:
         return host if host in self._agents else names.GATEWAY
 
     async def _ask(
-        self, ctx: Context, read: AskAgent, allowance: Allowance, progress: Progress | None
+        self, ctx: Context, read: AskAgent, allowance: Allowance, *, progress: Progress | None, trace: str
     ) -> t.CallToolResult:
-        trace = self._tracing.trace(ctx.request)
         traceparent = self._tracing.traceparent(trace)
         handle = _handle(allowance.name, read) if read.session_id else ""
         seconds = self._admission.seconds(allowance)
@@ -109,7 +109,7 @@ class Calls:
         return results.of_agent(answer, trace)
 
     async def _pass_on(
-        self, ctx: Context, tool: str, read: Arguments, *, allowance: Allowance, progress: Progress | None
+        self, tool: str, read: Arguments, *, allowance: Allowance, progress: Progress | None, trace: str
     ) -> t.CallToolResult:
         """Return the result of a tool that a service has; it gets the arguments as they were checked."""
         service = self._services[tool]
@@ -119,7 +119,7 @@ class Calls:
             tool,
             read.model_dump(exclude_none=True),
             self._admission.seconds(allowance),
-            self._tracing.traceparent(self._tracing.trace(ctx.request)),
+            self._tracing.traceparent(trace),
         )
         result = results.of_service(await self._asked(service, call, progress), read, service)
         if isinstance(read, CreateAgent) and not result.is_error:
