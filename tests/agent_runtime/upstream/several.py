@@ -19,7 +19,10 @@ async def main() -> None:
     fleet = yaml.safe_load(Path(names.AGENTS_FILE).read_text())
     log_levels.configure(fleet["name"], "several", "json")
     path = Path(names.AGENTS_FILE)
-    agents = [prepare.prepare(path, name, dict(os.environ), Path(names.SECRETS_DIR)) for name in fleet["agents"]]
+    agents = [
+        prepare.prepare(path, name, dict(os.environ), Path(names.SECRETS_DIR), allow_plain_secrets=True)
+        for name in fleet["agents"]
+    ]
     with ExitStack() as stack:
         stack.enter_context(serve.home(agents[0].config.data))  # no agent calls another: theirs are the same
         places = [agent.settings for agent in agents]
