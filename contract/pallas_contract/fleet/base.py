@@ -85,6 +85,7 @@ _MODULE = r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$"
 _MEMORY = r"^[1-9][0-9]*(Mi|Gi)$"
 _HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"
 _NAMESPACE = r"^[a-zA-Z0-9.-]+$"
+_SEMVER = r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"
 # Without user and password: the URL is written into generated files.
 _ENDPOINT = r"^https?://([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 _SITE = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
@@ -108,6 +109,7 @@ PATTERNS = {
     _HOST: "a host name",
     _SHORT: "a short name in lower case such as partners",
     _NAMESPACE: "a reverse domain such as com.example.project",
+    _SEMVER: "a semantic version such as 1.0.0",
     _ENDPOINT: "the URL of an OTLP/HTTP collector such as http://otel-collector:4318, without user, query or fragment",
     _PUBLIC_URL: "a URL with one `{name}`, such as https://{name}.example.com or https://example.com/agents/{name}",
     _DEBIAN: "the name of a Debian package, or NAME=VERSION",
@@ -132,6 +134,7 @@ Reach = Annotated[str, AfterValidator(_is_reach)]
 Endpoint = Annotated[str, StringConstraints(pattern=_ENDPOINT, max_length=500), AfterValidator(readable_url)]
 # With a slash and the longest slug (40) a registry name stays within the 200 characters of the official schema.
 Namespace = Annotated[str, StringConstraints(pattern=_NAMESPACE, max_length=150)]
+SemVer = Annotated[str, StringConstraints(pattern=_SEMVER, max_length=100)]
 DebianPackage = Annotated[str, StringConstraints(pattern=_DEBIAN)]
 ImageNames = Annotated[str, StringConstraints(pattern=_IMAGE_NAMES, max_length=200)]
 ImageName = Annotated[str, StringConstraints(pattern=_IMAGE, max_length=300)]

@@ -31,6 +31,7 @@ from pallas_contract.fleet.base import (
     RelativePath,
     Resources,
     SecretFile,
+    SemVer,
     ServiceUrl,
     Text,
     TokenName,
@@ -274,7 +275,7 @@ class Fleet(_Written):
     name: Text
     """Project name: in every log line as `fleet`, and the name of the compose project, which takes a to z, digits,
     hyphens and underscores. No two fleets of one host may have the same."""
-    version: Text = "1.0.0"
+    version: SemVer = "1.0.0"
     """Semver string published in the registry entries."""
     host: Host = "localhost"
     """Host name in the registry's `remotes[].url`."""

@@ -52,6 +52,14 @@ def test_defaults_of_seed_001() -> None:
     assert (agent.title, agent.description, agent.depends_on, agent.replicas) == ("Tech Research", "", {}, 1)
 
 
+@pytest.mark.parametrize("version", ["1.0", "banana", "v1.0.0", "1.0.0 ", "^1.2.3"])
+def test_a_version_is_a_semantic_one(version: str) -> None:
+    """Seed 001, `version`: a client of the catalogue may compare it."""
+    with pytest.raises(Refused, match=r"version: must be a semantic version such as 1\.0\.0, not "):
+        parse(f"version: {version!r}\n{MINIMAL}")
+    assert parse(f"version: 2.1.0-rc.1+build.5\n{MINIMAL}").version == "2.1.0-rc.1+build.5"
+
+
 def test_namespace_falls_back_to_a_local_one() -> None:
     assert parse(MINIMAL.replace("name: x", "name: My Project_2")).namespace == "local.my-project-2"
 

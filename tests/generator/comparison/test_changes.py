@@ -9,7 +9,7 @@ from tests.generator.comparison.test_facts import fleet
 
 BASE = """\
 name: x
-version: "1"
+version: "1.0.0"
 agents:
   scout: {module: agents.scout, port: 8101, keep_conversations: true, secrets: {KEY: {file: keys/key}}}
   other: {card: other.md, port: 8102, env: {PASSWORD: canary, url: canary}, access: {tokens: {ann: {file: keys/ann}}}}
@@ -20,7 +20,7 @@ gateway: {agents: [scout, other], tenants: {team: {requests: 100/minute}}, timeo
 CASES = {
     ("agents:\n", "agents:\n  new: {card: new.md, port: 8103}\n"): "additive callers agents.new new",
     ("name: x\n", "name: y\n"): "breaking operators name changed",
-    ('version: "1"', 'version: "2"'): "cosmetic callers version changed",
+    ('version: "1.0.0"', 'version: "2.0.0"'): "cosmetic callers version changed",
     ("port: 8101", "port: 8107"): "breaking callers agents.scout.url changed",
     ("port: 8101,", "port: 8101, publish: false,"): "breaking callers agents.scout.url gone",
     ("port: 8101,", "port: 8101, title: Eye,"): "cosmetic callers agents.scout.title changed",
@@ -110,12 +110,12 @@ def test_the_same_is_no_difference() -> None:
 
 
 def test_what_breaks_comes_first_with_both_values() -> None:
-    found = between(BASE, BASE.replace('"1"', '"2"').replace("8101", "8107"))
+    found = between(BASE, BASE.replace('"1.0.0"', '"2.0.0"').replace("8101", "8107"))
     assert changes.text(found) == (
         "breaking: has to be reacted to\n"
         "  callers    agents.scout.url  http://localhost:8101/mcp -> http://localhost:8107/mcp\n"
         "cosmetic: asks nothing of anybody\n"
-        "  callers    version           1 -> 2\n"
+        "  callers    version           1.0.0 -> 2.0.0\n"
     )
     document = changes.document(found)
     assert document["changes"][1] == {  # type: ignore[index]
@@ -123,8 +123,8 @@ def test_what_breaks_comes_first_with_both_values() -> None:
         "whom": "callers",
         "key": "version",
         "what": "changed",
-        "before": "1",
-        "after": "2",
+        "before": "1.0.0",
+        "after": "2.0.0",
     }
 
 
