@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.ports import free_ports, pool
@@ -35,6 +39,25 @@ def copy_example(example: Path, folder: Path, *, name: str = "", more: str = "")
         text += f"networks: {{pool: {pool()}}}\n"
     config.write_text(text + more)
     return config
+
+
+@contextmanager
+def own_image(config: Path) -> Iterator[None]:
+    """Rename a fleet that has an image of its own, so that this is made from the kit's of now, and take it away again.
+
+    Under its usual name one of an earlier run would be taken, with the runtime of then.
+    """
+    name = f"percolate-{os.getpid()}"
+    text, count = re.subn(r"^name: .*$", f"name: {name}", config.read_text(), count=1, flags=re.MULTILINE)
+    assert count == 1
+    config.write_text(text)
+    try:
+        yield
+    finally:
+        listed = ["docker", "images", "--quiet", f"{name}-agent"]
+        images = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+        if images:  # none where the build has failed, which is then the failure
+            subprocess.run(["docker", "rmi", "--force", *images], check=True, capture_output=True)
 
 
 def _patience(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pallas_testing.fleet import Fleet
 
 from .examples import copied_from
-from .projects import edited
+from .projects import edited, own_image
 from .release import running
 
 pytestmark = pytest.mark.cluster
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.cluster
 @pytest.mark.parametrize("example", ["01-hello", "03-data-pool", "04-percolate"])
 def test_an_example_holds_on_a_cluster(kubernetes: None, root: Path, tmp_path: Path, example: str) -> None:
     config = edited(root / "examples" / example, tmp_path, more="registry: {probe_interval: 1}\n")
-    with running(config, build=(config.parent / "requirements.lock").exists()) as running_fleet:
+    build = (config.parent / "requirements.lock").exists()
+    with own_image(config) if build else nullcontext(), running(config, build=build) as running_fleet:
         for test in copied_from(example).values():
             fleet = Fleet(running_fleet)
             test(fleet)

@@ -9,7 +9,7 @@ import pytest
 from pallas_testing.fleet.start import Running
 
 from .examples import copied_from
-from .projects import edited
+from .projects import edited, own_image
 from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
@@ -21,7 +21,7 @@ def running_fleet(root, tmp_path_factory) -> Iterator[Running]:
     more = "registry: {probe_interval: 1}\n"
     config = edited(root / "examples" / "04-percolate", tmp_path_factory.mktemp("percolate"), more=more)
     (config.parent / "documents" / "test-tenant" / "general" / "broken.pdf").write_text("no PDF at all")
-    with running(config) as fleet:
+    with own_image(config), running(config) as fleet:
         yield fleet
 
 
