@@ -62,7 +62,10 @@ def stacks(listed: str) -> Iterator[Stack]:
 
 def fleet_file(compose: Path) -> Path | None:
     """Return the fleet file for which pallas-gen has written a compose file; None where that does not tell."""
-    text = compose.read_text("utf-8", errors="replace")
+    try:
+        text = compose.read_text("utf-8", errors="replace")
+    except OSError:  # another user's, who shows it to nobody, or gone since it was listed
+        return None
     config = _CONFIG.search(text)
     for source, target in _MOUNT.findall(text):
         if config and _scalar(target) == _scalar(config[1]):

@@ -93,6 +93,13 @@ def test_a_compose_file_tells_its_fleet_file(tmp_path: Path) -> None:
         assert compose_containers.fleet_file(own) is None
 
 
+def test_one_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
+    """Those of all users of the machine are listed."""
+    for unreadable in (tmp_path, tmp_path / "gone.yaml"):
+        assert compose_containers.fleet_file(unreadable) is None
+    assert Stack("a", (tmp_path,)).fleet_file is None
+
+
 def test_a_quoted_text_that_is_no_json_is_read_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "compose.yaml"
     file.write_text('      PALLAS_AGENTS_CONFIG: /project/f\n      source: "a\\x20b"\n      target: /project/f\n')
