@@ -9,7 +9,7 @@ from pallas_gateway.data_plane.record import Call, Record
 
 
 def test_a_call_is_one_line_without_what_was_said() -> None:
-    call = Call("scout", "ui", "tools/call", "ask_agent", tenant="acme", own=True)
+    call = Call("scout", "ui", "tools/call", "ask_agent", tenant="acme", trace="ab" * 16, own=True)
     watcher = CallLog()
     with capture_logs() as lines:
         watcher.begin(call)
@@ -26,6 +26,7 @@ def test_a_call_is_one_line_without_what_was_said() -> None:
             "outcome": "answered",
             "status": 200,
             "seconds": 0.1235,
+            "trace_id": "ab" * 16,
         }
     ]
 
@@ -36,3 +37,4 @@ def test_names_from_outside_are_cut() -> None:
         CallLog().end(Record(call, "answered", 200, 1))
     (line,) = lines
     assert (len(line["method"]), len(line["name"]), line["tenant"], line["caller"]) == (200, 200, None, None)
+    assert line["trace_id"] is None

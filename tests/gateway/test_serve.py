@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from pallas_gateway.call_log import CallLog
-from pallas_gateway.data_plane.record import Call, Record
 from tests.gateway.door import OWN, UI
 
 COMMAND = [sys.executable, "-P", "-m", "pallas_gateway"]
@@ -91,10 +88,3 @@ def test_what_the_user_wrote_is_refused_in_words(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("agents.yaml")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(("trace", "written"), [("ab" * 16, "ab" * 16), ("", None)])
-def test_a_log_line_has_the_trace_where_there_is_one(trace: str, written: str | None) -> None:
-    with capture_logs() as lines:
-        CallLog().end(Record(Call("scout", "ui", "tools/call", "ask_agent", trace=trace), "answered", 200, 0.1))
-    assert [(line["event"], line["name"], line["trace_id"]) for line in lines] == [("call", "ask_agent", written)]
