@@ -47,6 +47,12 @@ def listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
     return sorted(others, key=lambda listener: listener.pid) or [Listener()]
 
 
+def all_of(holders: Sequence[Listener], config: Path) -> bool:
+    """Return whether a port is had by members of the fleet file at `config`, by whatever path, and by nobody else."""
+    file = os.path.realpath(config)
+    return bool(holders) and all(holder.fleet and os.path.realpath(holder.fleet) == file for holder in holders)
+
+
 def remedy(port: int, holders: Sequence[Listener]) -> str:
     """Return what to do about a port that others have."""
     container = f"`docker ps --filter publish={port}`"

@@ -64,8 +64,7 @@ def ports(loaded: Loaded, tree: Source, path: Path, machine: Machine) -> Iterato
 
 def _is_own(port: int, loaded: Loaded, path: Path, machine: Machine) -> bool:
     """Return whether the processes of this fleet have a port, or the containers of its compose project."""
-    holders = machine.listeners(port)
-    if holders and all(holder.fleet == str(path.absolute()) for holder in holders):
+    if listeners.all_of(machine.listeners(port), path):
         return True
     try:
         project = machine.environ.get("COMPOSE_PROJECT_NAME") or render.project_name(loaded.fleet.name)

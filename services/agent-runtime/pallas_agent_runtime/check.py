@@ -117,7 +117,7 @@ def fleet(
     except Refused as refused:
         told.problems(refused.problems, (), path.parent)
         return INPUT
-    busy = ports.taken(examined.members, examined.tree, str(path.absolute()))
+    busy = ports.taken(examined.members, examined.tree, path)
     refused_files = {problem.where.file for problem in examined.problems if problem.level == "error"}
     agents = _loadable(examined.fleet, path.name, refused_files)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:

@@ -148,11 +148,11 @@ def test_a_port_in_use_is_a_problem_unless_the_fleet_itself_has_it(at, tree: Sou
     members = [at("research", first), at("tech", second), at("registry", third, "registry")]
     holders = {first: [Listener(12, "python3", "ab/research", "/x/agents.yaml")], second: [Listener(13, "nginx")]}
     with socket.create_server(("127.0.0.1", first)), socket.create_server(("127.0.0.1", second)):
-        (problem,) = taken(members, tree, "/x/agents.yaml", lambda port: holders.get(port, []))
+        (problem,) = taken(members, tree, Path("/x/agents.yaml"), lambda port: holders.get(port, []))
         place = "agents.yaml:4:10 agents.tech.port: "
         assert str(problem).startswith(f"{place}tech cannot listen on 127.0.0.1:{second}")
-        assert len(taken(members, tree, "/y/agents.yaml", lambda port: holders.get(port, []))) == 2
-    assert taken(members, tree, "/x/agents.yaml", lambda _: []) == []
+        assert len(taken(members, tree, Path("/y/agents.yaml"), lambda port: holders.get(port, []))) == 2
+    assert taken(members, tree, Path("/x/agents.yaml"), lambda _: []) == []
 
 
 @pytest.mark.parametrize(

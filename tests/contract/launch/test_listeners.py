@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from pallas_contract.launch.listeners import Listener, listeners
+from pallas_contract.launch.listeners import Listener, all_of, listeners
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 ROW = "   0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 4711 1\n"
@@ -68,3 +68,16 @@ def test_connections_and_other_ports_are_nobodys_listening(tmp_path: Path) -> No
 
 def test_a_system_without_proc_tells_nothing(tmp_path: Path) -> None:
     assert listeners(9000, tmp_path / "nowhere") == []
+
+
+def test_a_fleet_knows_its_own_members_by_whatever_path(tmp_path: Path) -> None:
+    file = tmp_path / "desk" / "agents.yaml"
+    own = Listener(7, "python3", "ab/scout", str(file))
+    for path in (file, tmp_path / "desk" / ".." / "desk" / "agents.yaml", Path(os.path.relpath(file))):
+        assert all_of([own], path)
+        assert all_of([Listener(7, "python3", "ab/scout", str(path.absolute()))], file)
+    assert not all_of([], file)
+    assert not all_of([own, Listener(8, "nginx")], file)
+    assert not all_of([Listener(8, "python3", "ab/scout", str(tmp_path / "agents.yaml"))], file)
+    (tmp_path / "link").symlink_to(file.parent)
+    assert all_of([own], tmp_path / "link" / "agents.yaml")

@@ -68,6 +68,10 @@ def test_the_ports_of_this_fleet_are_in_nobodys_way(loaded: Loaded, machine) -> 
         "ok 24200: free",
         "ok 8101: this fleet runs there",
     ]
+    by_another_path = loaded.folder / ".." / loaded.folder.name / "agents.yaml"
+    here = machine(refusal=busy, listeners=lambda port: own)
+    findings = fleet.ports(loaded, source.read(by_another_path), by_another_path, here)
+    assert {finding.state for finding in findings} == {"ok"}
     other = [Listener(7, "python3", "ab/scout", "/elsewhere/agents.yaml")]
     assert ports(loaded, machine(refusal=busy, listeners=lambda port: other))[0].state == "error"
 

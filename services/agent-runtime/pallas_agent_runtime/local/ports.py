@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from pallas_agent_runtime.local import guardian
@@ -105,17 +106,13 @@ def held(
 
 
 def taken(
-    members: Iterable[Member], tree: Source, fleet: str, find: FindListeners = listeners.listeners
+    members: Iterable[Member], tree: Source, config: Path, find: FindListeners = listeners.listeners
 ) -> list[Problem]:
-    """Return a problem per port that others have now; members of `fleet`, an agents.yaml, are no others."""
+    """Return a problem per port that others have now; members of the fleet file at `config` are no others."""
     members = list(members)
     with held(members, tree, find) as (ports, problems):
         numbers = {tree.where(*member.place): address(member)[1] for member in members if member.name not in ports}
-    return [problem for problem in problems if not _all_of(find(numbers[problem.where]), fleet)]
-
-
-def _all_of(holders: Sequence[Listener], fleet: str) -> bool:
-    return bool(holders) and all(holder.fleet == fleet for holder in holders)
+    return [problem for problem in problems if not listeners.all_of(find(numbers[problem.where]), config)]
 
 
 def _problem(member: Member, tree: Source, refusal: sockets.CannotListen, find: FindListeners) -> Problem:
