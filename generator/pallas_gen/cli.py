@@ -142,7 +142,7 @@ def _verify_running(file: Path, namespace: str | None, form: Form) -> None:
 
     with reporting(form, file):
         _, plan = read_plan(file, allow_plain_secrets=True)
-        problems = check.problems(plan, namespace, os.environ, tool.run)
+        problems = check.problems(plan, file.parent, namespace, environ=os.environ, run=tool.run)
         report(problems)
         if any(problem.level == "error" for problem in problems):
             raise typer.Exit(WORLD)

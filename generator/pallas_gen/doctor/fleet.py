@@ -67,9 +67,10 @@ def _is_own(port: int, loaded: Loaded, path: Path, machine: Machine) -> bool:
     if listeners.all_of(machine.listeners(port), path):
         return True
     try:
-        project = machine.environ.get("COMPOSE_PROJECT_NAME") or render.project_name(loaded.fleet.name)
+        name = render.project_name(loaded.fleet.name)
     except render.NoProjectName:
         return False
+    project = compose_containers.project_name(name, loaded.folder, machine.environ)
     labels = (f"label={compose_containers.PROJECT_LABEL}={project}", f"publish={port}")
     done = machine.run(compose_containers.listing(*labels))
     if done is None or done.code or not done.output.strip():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pallas_contract.codes import Code
+from pallas_contract.launch import compose_containers
 from pallas_contract.launch.compose_containers import PROJECT_LABEL
 from pallas_contract.problems import Problem, Where
 from pallas_gen.plan import Plan, Workload
@@ -29,15 +30,16 @@ class NoAnswer(Exception):
     """A tool is not here, or has failed; the text is for the user."""
 
 
-def problems(plan: Plan, environ: Mapping[str, str], run: Run) -> Iterator[Problem]:
+def problems(plan: Plan, folder: Path, environ: Mapping[str, str], run: Run) -> Iterator[Problem]:
     """Yield everything in which the containers of the fleet's project differ from the plan.
+
+    `folder` is that of the compose file, whose `.env` may name the project.
 
     Raises:
         NoAnswer: docker is not here, or refuses.
         render.NoProjectName: no compose project can have the fleet's name.
     """
-    # compose heeds the variable more than the file
-    project = environ.get("COMPOSE_PROJECT_NAME") or render.project_name(plan.name)
+    project = compose_containers.project_name(render.project_name(plan.name), folder, environ)
     place = f"compose project {project}"
     containers = _containers(project, run)
     if not containers:

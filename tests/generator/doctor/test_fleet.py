@@ -6,6 +6,7 @@ import pytest
 
 from pallas_contract.codes import Code
 from pallas_contract.fleet import source
+from pallas_contract.launch import compose_containers
 from pallas_contract.launch.listeners import Listener
 from pallas_gen.doctor import fleet
 from pallas_gen.doctor.finding import Finding
@@ -84,6 +85,19 @@ def test_so_are_those_of_its_own_containers(loaded: Loaded, machine, made_by: st
     containers = {"docker ps": Done(0, f"agent\t{file}\n")}
     findings = ports(loaded, machine(containers, refusal=busy, listeners=lambda port: [Listener()]))
     assert {finding.state for finding in findings if "8101" in f"{finding.subject} {finding.message}"} == {state}
+
+
+def test_the_compose_project_may_have_its_name_from_the_env_file(loaded: Loaded, machine) -> None:
+    file = loaded.folder / "compose.yaml"
+    file.touch()
+    (loaded.folder / ".env").write_text("COMPOSE_PROJECT_NAME=second\n")
+    tools = {
+        f"{' '.join(compose_containers.listing('label=com.docker.compose.project=second'))} ": Done(
+            0, f"agent\t{file}\n"
+        )
+    }
+    findings = ports(loaded, machine(tools, refusal=busy, listeners=lambda port: [Listener()]))
+    assert lines(findings) == ["ok 24200: free", "ok 8101: this fleet runs there"]
 
 
 def test_an_image_of_the_kit_is_built_and_others_are_pulled(make, machine) -> None:

@@ -37,6 +37,13 @@ def test_what_runs_is_the_plan_or_not(here: Docker, run) -> None:
     assert (code, json.loads(out)["problems"][0]["code"]) == (1, Code.RUNNING_DIFFERS)
 
 
+def test_the_project_is_that_of_the_env_file_beside_the_fleet_file(here: Docker, make, run, tmp_path: Path) -> None:
+    """As compose has it, and `pallas-gen compose`."""
+    make(FLEET.replace("name: x", "name: other"))
+    (tmp_path / ".env").write_text("COMPOSE_PROJECT_NAME=x\n")
+    assert run("verify", "--running")[0] == 0
+
+
 def test_a_warning_is_no_difference(here: Docker, run) -> None:
     extra = here.of("db")
     here.containers.append(json.loads(json.dumps(extra)))
@@ -58,12 +65,13 @@ def test_options_that_mean_nothing_together_are_refused(words: tuple[str, ...], 
 
 
 def test_who_does_not_answer_is_a_problem(planned: Plan) -> None:
-    (problem,) = check.problems(planned, None, {}, lambda _: None)
+    (problem,) = check.problems(planned, Path(), None, environ={}, run=lambda _: None)
     assert (problem.code, problem.message) == (Code.ENGINE_AWAY, "docker is not here")
-    (problem,) = check.problems(planned, "here", {}, lambda _: Done(1, "", "refused"))
+    (problem,) = check.problems(planned, Path(), "here", environ={}, run=lambda _: Done(1, "", "refused"))
     assert (problem.code, problem.message) == (Code.ENGINE_AWAY, "kubectl: refused")
 
 
 def test_a_name_that_compose_cannot_have(plan) -> None:
-    (problem,) = check.problems(plan(FLEET.replace("name: x", "name: Флот")), None, {}, lambda _: None)
+    unfit = plan(FLEET.replace("name: x", "name: Флот"))
+    (problem,) = check.problems(unfit, Path(), None, environ={}, run=lambda _: None)
     assert problem.code is Code.COMPOSE_NAME

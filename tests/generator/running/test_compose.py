@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pallas_gen.running.tool import Done
 from tests.generator.running.conftest import Docker
 
 Edit = Callable[[dict[str, Any]], object]
+FOLDER = Path("/nowhere")
 EDITS: dict[str, Edit] = {
     "scout.image: is evil:1, and pallas-agent:": lambda it: it["Config"].update(Image="evil:1"),
     "scout.command: is sh -c canary2, and -P -m": lambda it: it["Config"].update(
@@ -28,7 +30,7 @@ EDITS: dict[str, Edit] = {
 
 
 def lines(planned: Plan, docker: Docker, **environ: str) -> list[str]:
-    problems = list(compose.problems(planned, environ, docker.run))
+    problems = list(compose.problems(planned, FOLDER, environ, docker.run))
     assert all(problem.hint.startswith(("`docker compose", "where no")) for problem in problems)
     assert "canary" not in "".join(map(str, problems)).replace("canary2", "")
     return [f"{problem.where}: {problem.message}".removeprefix("compose project x ") for problem in problems]
@@ -70,10 +72,12 @@ def test_what_is_missing_and_what_is_too_much(planned: Plan, docker: Docker) -> 
         "scout: does not run",
     ]
     del gone["Config"]["Labels"]["io.pallas-kit.kind"]
-    (beside,) = (problem for problem in compose.problems(planned, {}, docker.run) if problem.where.field == "old")
+    (beside,) = (
+        problem for problem in compose.problems(planned, FOLDER, {}, docker.run) if problem.where.field == "old"
+    )
     assert (beside.level, beside.message) == ("warning", "is not in the plan, and not the kit's")
     gone["Config"]["Labels"]["com.docker.compose.oneoff"] = "True"
-    assert "old" not in [problem.where.field for problem in compose.problems(planned, {}, docker.run)]
+    assert "old" not in [problem.where.field for problem in compose.problems(planned, FOLDER, {}, docker.run)]
 
 
 def test_what_up_would_make_anew_is_named(planned: Plan, docker: Docker) -> None:
@@ -99,11 +103,11 @@ def test_files_that_are_gone_are_no_change(planned: Plan, docker: Docker) -> Non
 
 def test_nothing_that_runs_is_one_problem(planned: Plan, docker: Docker) -> None:
     docker.containers.clear()
-    (problem,) = compose.problems(planned, {"COMPOSE_PROJECT_NAME": "x"}, docker.run)
+    (problem,) = compose.problems(planned, FOLDER, {"COMPOSE_PROJECT_NAME": "x"}, docker.run)
     assert str(problem).startswith("compose project x: has no containers here")
 
 
 @pytest.mark.parametrize(("done", "message"), [(None, "docker is not here"), (Done(1, "", "no socket\n"), "no socket")])
 def test_who_cannot_be_asked_is_told(planned: Plan, done: Done | None, message: str) -> None:
     with pytest.raises(compose.NoAnswer, match=message):
-        list(compose.problems(planned, {}, lambda _: done))
+        list(compose.problems(planned, FOLDER, {}, lambda _: done))
