@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from percolate.agentlets import answers, comparison, keeping
 from percolate.agentlets.runners import Agent, Task
 from percolate.mcp.server import TOOLS, server
 from percolate.mcp.tools import Tools, use, used
@@ -82,7 +84,7 @@ async def test_the_same_name_is_the_next_version_and_the_last_one_answers(runner
         ({"output_schema": {"type": "array"}}, "output_schema: needs `type: object`"),
         ({"output_schema": ANSWER | {"x": "y" * (16 << 10)}}, "output_schema: has more than 16 KiB"),
         ({"output_schema": {"type": "object", "$ref": "http://169.254.169.254/"}}, "`$ref` may lead to `#/...` only"),
-        ({"output_schema": {"type": "object", "not": {"pattern": "(a+)+$"}}}, "`pattern` is not taken"),
+        ({"output_schema": {"type": "object", "allOf": [{"$ref": "other.json"}]}}, "`$ref` may lead to `#/...` only"),
         ({"tools": ["lookup_entity", "run_shell"]}, "tools: there is no `run_shell`, only search_knowledge_base"),
     ],
 )
@@ -118,6 +120,66 @@ async def test_a_schema_that_leads_into_a_circle_is_an_error_and_not_the_end() -
     await create_agent(**ALICE | {"output_schema": endless})
     use(Tools(used().store, runner=Scripted(GOOD, GOOD)))
     with pytest.raises(Problem, match="it cannot be compared with the schema"):
+        await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read.")
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """Return a schema whose work doubles with each level."""
+    references = {f"a{n}": {"allOf": 2 * [{"$ref": f"#/$defs/a{n + 1}"}]} for n in range(levels)}
+    return {"type": "object", "$ref": "#/$defs/a0", "$defs": references | {f"a{levels}": True}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer"),
+    [
+        (doubling(40), GOOD),
+        ({"type": "object", "additionalProperties": {"pattern": "^(a+)+$"}}, '{"x": "%sb"}' % (60 * "a")),
+    ],
+    ids=["references", "pattern"],
+)
+async def test_a_schema_that_is_months_of_work_holds_nobody_up(
+    schema: dict[str, Any], answer: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "comparison.py"
+    program.write_text(Path(comparison.__file__).read_text().replace("MOST_SECONDS = 5", "MOST_SECONDS = 1"))
+    monkeypatch.setattr(comparison, "__file__", str(program))
+    await create_agent(**ALICE | {"output_schema": schema})
+    use(Tools(used().store, runner=Scripted(answer, answer)))
+    asked = asyncio.create_task(ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read."))
+    await asyncio.sleep(0)
+    assert (await list_agents("other")) == {"agents": []}
+    assert not asked.done()
+    with pytest.raises(Problem, match="it cannot be compared with the schema in 5 s of processor time"):
+        await asked
+
+
+async def test_a_property_may_have_the_name_of_a_keyword(runner: Scripted) -> None:
+    properties = {name: {"type": "string", "default": {"$ref": "x"}} for name in ("pattern", "$ref", "const")}
+    await create_agent(**ALICE | {"output_schema": {"type": "object", "properties": properties}})
+
+
+async def test_the_last_versions_are_kept_and_the_list_stays_small_enough_for_the_gateway() -> None:
+    for _ in range(keeping.VERSIONS + 2):
+        made = await create_agent(**ALICE)
+    assert made["version"] == keeping.VERSIONS + 2
+    assert used().store.rows("SELECT min(version), count(*) FROM agentlets") == [(3, keeping.VERSIONS)]
+    long = ALICE | {"description": "x" * 20_000}
+    for number in range(102):
+        await create_agent(**long | {"agent_name": f"a{number}"})
+    with pytest.raises(Problem, match="the agents of the tenant have more than 2 MiB"):
+        await create_agent(**long | {"agent_name": "one-more", "output_schema": ANSWER | {"x": "y" * 15_000}})
+    assert len(json.dumps(await list_agents("acme"))) < 2 << 20
+
+
+async def test_an_answer_that_comes_too_late_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        async def run(self, task: Task) -> str:
+            return await asyncio.Future()
+
+    monkeypatch.setattr(answers, "SECONDS", 0.01)
+    await create_agent(**ALICE)
+    use(Tools(used().store, runner=Silent()))
+    with pytest.raises(Problem, match=f"{URI} gave no answer in 0.01 s"):
         await ask_agent(agent_uri=URI, tenant_id="acme", prompt="Read.")
 
 

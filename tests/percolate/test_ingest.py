@@ -16,7 +16,7 @@ import httpx
 import pytest
 from percolate.ingest import pdf as pdf_reader
 from percolate.ingest import readers
-from percolate.ingest.folder import Report, ingest
+from percolate.ingest.folder import Report, forget_others, ingest
 from percolate.memory.embeddings import Embedder, StandIn, embedder
 from percolate.memory.pieces import Document, Piece
 from percolate.memory.search import search
@@ -145,6 +145,23 @@ def test_what_is_gone_from_the_folder_is_gone_from_the_memory(store: Store, fold
     assert store.rows("SELECT id FROM entities") == []
 
 
+def test_a_tenant_whose_folder_is_gone_is_forgotten_and_the_library_is_not(store: Store, folder: Path) -> None:
+    take_in(store, folder)
+    ingest(store, StandIn(), folder, "library")
+    forget_others(store, ["somebody"])
+    assert store.tenants() == ["library"]
+
+
+def test_what_does_not_fit_is_named_and_the_rest_stays(store: Store, folder: Path) -> None:
+    take_in(store, folder)
+    ((pages,),) = store.rows("PRAGMA page_count")
+    store.rows(f"PRAGMA max_page_count = {pages + 2}")
+    (folder / "general" / "huge.md").write_text("Badgers dig. " * 10_000)
+    (problem,) = take_in(store, folder).problems
+    assert problem == "acme/general/huge.md does not fit: the disk of the memory, or its /tmp in a container, is full"
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+
+
 def test_text_without_letters_is_found_by_nothing_and_hides_nothing(store: Store, folder: Path) -> None:
     (folder / "general" / "rule.md").write_text("-----\n")
     assert take_in(store, folder).problems == []
@@ -231,6 +248,8 @@ def test_without_the_endpoint_documents_are_found_by_words_and_get_vectors_later
     answer = search(store, provider.embedder, tenant=TENANT, query="otters", knowledge_base=None, limit=5)
     assert ([hit.score for hit in answer.hits], answer.notice) == ([1.0], f"{down}: found by words only")
     provider.numbers = 3
+    answer = search(store, provider.embedder, tenant=TENANT, query="otters", knowledge_base=None, limit=5)
+    assert answer.notice == "1 pieces have no vector, and are found by words only, until they are ingested again"
     assert take_in(store, folder, provider.embedder).problems == []
     assert found(store, "something else", provider.embedder) == ["Otters hold hands while they sleep."]
 

@@ -9,6 +9,10 @@ class Malformed(Problem):
     """A document or a file of entities that cannot be read; what the memory had of it stays."""
 
 
+class Full(Problem):
+    """The memory takes no more; what it has stays."""
+
+
 class EmbeddingFailed(Problem):
     """No vectors came: search goes on by words, and pieces wait for theirs."""
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
-from referencing.exceptions import Unresolvable
-
+from percolate import programs
+from percolate.agentlets import comparison
 from percolate.agentlets.definition import Definition
 from percolate.agentlets.runners import Runner, Task
 from percolate.problems import Problem
 
-_SHOWN = 300
+SECONDS = 50
+"""Of both answers together; the gateway gives 60 for all of the call."""
 
 
 class WrongAnswer(Exception):
@@ -23,18 +26,26 @@ async def ask(runner: Runner, definition: Definition, *, tenant: str, prompt: st
     """Return the answer of an agent. One that does not fit is asked for once more, with the reason.
 
     Raises:
-        Problem: there is none, or the second one does not fit either.
+        Problem: there is none in time, or the second one does not fit either.
     """
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await _asked(runner, definition, tenant, prompt)
+    except TimeoutError:
+        raise Problem(f"{definition.uri} gave no answer in {SECONDS} s") from None
+
+
+async def _asked(runner: Runner, definition: Definition, tenant: str, prompt: str) -> dict[str, Any]:
     task = Task(instruction(definition), prompt, tuple(definition.tools), tenant)
     try:
-        return accepted(definition, await runner.run(task))
+        return await accepted(definition, await runner.run(task))
     except WrongAnswer as error:
         again = (
             f"{prompt}\n\nYour last answer was not accepted: {error}. Answer once more, with one JSON object that fits."
         )
         task = Task(task.instruction, again, task.tools, tenant)
     try:
-        return accepted(definition, await runner.run(task))
+        return await accepted(definition, await runner.run(task))
     except WrongAnswer as error:
         raise Problem(f"{definition.uri} gave no answer that fits its output_schema, twice: {error}") from None
 
@@ -47,7 +58,7 @@ def instruction(definition: Definition) -> str:
     )
 
 
-def accepted(definition: Definition, text: str) -> dict[str, Any]:
+async def accepted(definition: Definition, text: str) -> dict[str, Any]:
     """Return the object that a text is.
 
     Raises:
@@ -55,12 +66,24 @@ def accepted(definition: Definition, text: str) -> dict[str, Any]:
     """
     try:
         answer = json.loads(text)
-        Draft202012Validator(dict(definition.output_schema)).validate(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WrongAnswer("it is no JSON") from None
-    except ValidationError as error:
-        where = ".".join(map(str, error.absolute_path))
-        raise WrongAnswer(f"{where}: {error.message[:_SHOWN]}" if where else error.message[:_SHOWN]) from None
-    except (RecursionError, Unresolvable):
-        raise WrongAnswer("it cannot be compared with the schema") from None
+    if reason := await _compared(definition.output_schema, answer):
+        raise WrongAnswer(reason)
     return dict(answer)
+
+
+async def _compared(schema: Mapping[str, Any], answer: Any) -> str:
+    """Return why an answer does not fit, found by a process that may use so much memory and time, and then is ended."""
+    process = await asyncio.create_subprocess_exec(
+        *programs.command(comparison.__file__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=programs.environment()
+    )
+    try:
+        output, _ = await process.communicate(json.dumps([schema, answer]).encode())
+        return str(json.loads(output))
+    except ValueError:
+        return f"{comparison.IMPOSSIBLE} in {comparison.MOST_SECONDS} s of processor time"
+    finally:
+        if process.returncode is None:  # whoever asked is gone
+            process.kill()
+            await process.wait()

@@ -18,7 +18,10 @@ TOOLS = ("search_knowledge_base", "lookup_entity")
 LARGEST_SCHEMA = 16 << 10
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
-_REFUSED = {"pattern": "a regular expression can take for ever", "patternProperties": "the same"}
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keywords whose keys are names, and no keywords."""
+_VALUES = ("const", "enum", "default", "examples")
+"""Keywords of values, in which nothing is a keyword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,11 @@ def check(output_schema: Mapping[str, Any], tools: Sequence[str]) -> None:
 
 def _problems(schema: Any) -> Iterator[str]:
     for key, value in schema.items() if isinstance(schema, Mapping) else ():
-        if key in _REFUSED and isinstance(value, str | Mapping):
-            yield f"output_schema: `{key}` is not taken: {_REFUSED[key]}"
         if key in ("$ref", "$dynamicRef") and not str(value).startswith("#/"):
             yield f"output_schema: `{key}` may lead to `#/...` only: nothing is fetched"
-        yield from _problems(value)
+        if key in _BY_NAME and isinstance(value, Mapping):
+            yield from _problems(list(value.values()))
+        elif key not in _VALUES:
+            yield from _problems(value)
     for value in schema if isinstance(schema, list) else ():
         yield from _problems(value)

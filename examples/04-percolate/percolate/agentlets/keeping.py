@@ -10,8 +10,10 @@ from percolate.agentlets.definition import Definition, check, uri
 from percolate.memory.store import Store
 from percolate.problems import NotThere, Problem
 
-MOST = 1000
-"""Versions of all agents of a tenant together."""
+VERSIONS = 10
+"""Of an agent; older ones go."""
+MOST = 2 << 20
+"""Letters of all agents of a tenant, as they are listed: the gateway takes answers of 4 MiB."""
 _LATEST = """
 SELECT uri, description, output_schema, tools, max(version) FROM agentlets
 WHERE tenant = ? AND (? = '' OR uri = ?) GROUP BY uri ORDER BY uri
@@ -29,13 +31,14 @@ def create(store: Store, tenant: str, *, user: str, name: str, description: str,
     key = uri(user, name)
     check(output_schema, tools)
     with store.transaction():
-        ((count,),) = store.rows("SELECT count(*) FROM agentlets WHERE tenant = ?", tenant)
-        if count >= MOST:
-            raise Problem(f"the tenant has {MOST} versions of agents already")
         ((last,),) = store.rows("SELECT max(version) FROM agentlets WHERE tenant = ? AND uri = ?", tenant, key)
         definition = Definition(key, description, output_schema, tuple(tools), (last or 0) + 1)
         values = (tenant, key, definition.version, description, json.dumps(output_schema), json.dumps(list(tools)))
         store.write("INSERT INTO agentlets VALUES (?, ?, ?, ?, ?, ?)", [values])
+        older = (tenant, key, definition.version - VERSIONS)
+        store.write("DELETE FROM agentlets WHERE tenant = ? AND uri = ? AND version <= ?", [older])
+        if sum(len(json.dumps(each.document())) for each in latest(store, tenant)) > MOST:
+            raise Problem(f"the agents of the tenant have more than {MOST >> 20} MiB: make some of them shorter")
     return definition
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 
 from percolate.problems import Problem
 
-SECONDS = 50
-"""Of one answer; the gateway gives 60 for all of the call."""
+_PATIENCE = 60
+"""Seconds for one message of the runner; who asks has a deadline of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,7 @@ class Agent:
         message = {"message": json.dumps(asdict(task))}
         try:
             async with (
-                asyncio.timeout(SECONDS),
-                httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as http,
+                httpx2.AsyncClient(timeout=_PATIENCE, trust_env=False) as http,
                 Client(streamable_http_client(self._url, http_client=http)) as client,
             ):
                 reply = await client.call_tool("send_message", message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from percolate.ingest.folder import ingest
+from percolate.ingest.folder import forget_others, ingest
 from percolate.memory.embeddings import embedder
 from percolate.memory.store import Store
 from percolate.problems import Problem
@@ -27,6 +27,7 @@ def main() -> int:
     settings = Settings.read()
     try:
         store = Store(settings.database)
+        forget_others(store, there)
         reports = [
             ingest(store, embedder(settings), DOCUMENTS / tenant, tenant, again=options.again)
             for tenant in options.tenant or there
@@ -35,7 +36,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     problems = [problem for report in reports for problem in report.problems]
-    print(*problems, sep="\n", file=sys.stderr)
+    for problem in problems:
+        print(problem, file=sys.stderr)
     print(f"{sum(report.read for report in reports)} documents read, {len(problems)} problems")
     return bool(problems)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from percolate.memory import entities
 from percolate.memory.embeddings import AT_ONCE, Embedder
 from percolate.memory.pieces import pieces
 from percolate.memory.store import Kind, Store
-from percolate.problems import EmbeddingFailed, Malformed
+from percolate.problems import EmbeddingFailed, Full, Malformed
+from percolate.settings import LIBRARY
 
 
 @dataclass
@@ -40,19 +41,27 @@ def ingest(store: Store, embedder: Embedder, folder: Path, tenant: str, *, again
                 entities.replace(store, tenant, graph.read(path))
             else:
                 report.read += _document(store, path, name, tenant)
-        except Malformed as error:
+        except (Malformed, Full) as error:
             report.problems.append(f"{tenant}/{name.encode(errors='backslashreplace').decode()} {error}")
     store.forget(tenant, but={_source(name) for name in names})
     if graph.FILE not in names:
         entities.replace(store, tenant, [])
     try:
         _embed(store, embedder, tenant, again=again)
-    except EmbeddingFailed as error:
+    except (EmbeddingFailed, Full) as error:
         waiting = len(store.without_vector(tenant))
         report.problems.append(
             f"{tenant}: {error}: {waiting} pieces are found by words only, until they are ingested again"
         )
     return report
+
+
+def forget_others(store: Store, tenants: Collection[str]) -> None:
+    """Forget the documents and entities of all tenants but these, whose folders are gone; the library is nobody's."""
+    for tenant in store.tenants():
+        if tenant not in (*tenants, LIBRARY):
+            store.forget(tenant, but=())
+            entities.replace(store, tenant, [])
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -6,10 +6,10 @@ import hashlib
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from percolate import programs
 from percolate.ingest import pdf
 from percolate.memory.pieces import KNOWLEDGE_BASES, Document
 from percolate.problems import Malformed
@@ -59,9 +59,9 @@ def _text(_: Path, data: bytes) -> _Pages:
 
 def _pdf(path: Path, _: bytes) -> _Pages:
     """Return the text of each page, read by a process that may use so much memory and time, and then is ended."""
-    command = [sys.executable, "-P", pdf.__file__, str(path)]
+    command = programs.command(pdf.__file__, str(path))
     try:
-        done = subprocess.run(command, check=False, capture_output=True, timeout=_PATIENCE)
+        done = subprocess.run(command, check=False, capture_output=True, timeout=_PATIENCE, env=programs.environment())
     except subprocess.TimeoutExpired:
         raise Malformed(f"was not read in {_PATIENCE} s: print it to a new PDF") from None
     if done.returncode == -signal.SIGXCPU:

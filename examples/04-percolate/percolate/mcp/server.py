@@ -18,7 +18,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 
 from percolate.agentlets import runners
-from percolate.ingest.folder import ingest
+from percolate.ingest.folder import forget_others, ingest
 from percolate.mcp.tools import Tools, use
 from percolate.mcp.tools.agent import ask_agent, create_agent, list_agents
 from percolate.mcp.tools.entity import lookup_entity
@@ -67,6 +67,8 @@ def take_in(settings: Settings, tenants: list[str]) -> None:
     """Take in the documents of `tenants`, and say on stderr what could not be."""
     tools = Tools(Store(settings.database), embedder(settings), runner())
     use(tools)
+    if tenants != [LIBRARY]:
+        forget_others(tools.store, tenants)
     for tenant in tenants:
         report = ingest(tools.store, tools.embedder, DOCUMENTS / tenant, tenant)
         print(*report.problems, sep="\n", end="\n" if report.problems else "", file=sys.stderr)

@@ -98,7 +98,12 @@ def _score(cosine: float | None, words: float, *, words_alone: bool) -> float:
 def _mismatch(store: Store, tenant: str, kind: Kind) -> str:
     others = [str(other) for other in store.kinds(tenant) if other != kind]
     if not others:
-        return ""
+        waiting = len(store.without_vector(tenant))
+        return (
+            f"{waiting} pieces have no vector, and are found by words only, until they are ingested again"
+            if waiting
+            else ""
+        )
     return (
         f"the memory has vectors of {' and '.join(others)}, and the query has one of {kind}: those are found by words "
         "only, until `python -m percolate.ingest --again` has run"

@@ -13,7 +13,7 @@ from typing import Any
 import sqlite_vec
 
 from percolate.memory.pieces import Document, Piece
-from percolate.problems import Problem
+from percolate.problems import Full, Problem
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -121,6 +121,8 @@ class Store:
             except BaseException as error:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                    raise Full("does not fit: the disk of the memory, or its /tmp in a container, is full") from None
                 if isinstance(error, sqlite3.OperationalError):
                     raise Problem(f"the memory cannot be written: {error}: nothing of it was lost, try again") from None
                 raise
@@ -156,6 +158,11 @@ class Store:
                 "INSERT INTO pieces (tenant, source, page, position, content) VALUES (?, ?, ?, ?, ?)",
                 [(*key, piece.page, piece.position, piece.content) for piece in pieces],
             )
+
+    def tenants(self) -> list[str]:
+        """Return who has documents or entities."""
+        rows = self.rows("SELECT tenant FROM documents UNION SELECT tenant FROM entities ORDER BY 1")
+        return [tenant for (tenant,) in rows]
 
     def forget(self, tenant: str, *, but: Collection[str]) -> int:
         """Forget the documents of `tenant` whose sources are none of these; return how many there were."""
