@@ -117,7 +117,8 @@ async def test_the_first_look_after_up_shows_every_agent_ok(stack):
 
 
 def test_the_verbs_know_whose_containers_these_are(stack, tmp_path, monkeypatch):
-    monkeypatch.setattr(stacks, "_PATIENCE", 300.0)  # of an engine that starts ten other containers
+    for patience in ("_PATIENCE", "BRIEF"):
+        monkeypatch.setattr(stacks, patience, 300.0)  # of an engine that starts ten other containers
     running = target.find(stack.config)
     assert (running.target, running.stack.project) == ("compose", stack.project)
     url = stack.url("registry")
