@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
 from pallas_contract.documents import server_json
+from pallas_contract.launch.owner import Owner, parse
 from pallas_contract.probe import http_client
 
 Kind = Literal["agent", "service"]
@@ -29,17 +30,6 @@ class Member:
     reason: str = ""
     url: str = ""
     """Where clients outside of the fleet reach an agent; empty where it publishes no address."""
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The fleet of a registry, by its own word."""
-
-    name: str
-    placement: str
-    """`local` or `container`."""
-    project: str = ""
-    """Digest of the path of its fleet file (run_files.project_id); empty in containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +61,7 @@ async def _read(url: str) -> Listing:
             services = await _get(f"{url}{names.SERVICES_PATH}")
         listed = [_agent(entry) for entry in agents["servers"]]
         listed += [_service(entry) for entry in services["services"]]
-        return Listing(listed, _owner(services.get("fleet")))
+        return Listing(listed, parse(services))
     except http_client.Unreachable as error:
         raise NoRegistry(f"no registry answers at {url}: {error.reason.message}") from None
     except TimeoutError:
@@ -110,10 +100,6 @@ def _public(name: str, urls: list[str]) -> str:
     """
     inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
     return urls[0] if urls and urls != [inside] else ""
-
-
-def _owner(entry: dict[str, str] | None) -> Owner | None:
-    return Owner(entry["name"], entry["placement"], entry.get("project", "")) if entry else None
 
 
 def _service(entry: dict[str, Any]) -> Member:

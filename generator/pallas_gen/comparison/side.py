@@ -74,8 +74,21 @@ def document(url: str) -> Mapping[str, Any]:
     Raises:
         NoRegistry: there is none.
     """
+    return _answer(url, names.SERVER_JSON_PATH)
+
+
+def services(url: str) -> Mapping[str, Any]:
+    """Return the document of the services that the registry at `url` has, which says whose it is.
+
+    Raises:
+        NoRegistry: there is none, or an older one.
+    """
+    return _answer(url, names.SERVICES_PATH)
+
+
+def _answer(url: str, path: str) -> Mapping[str, Any]:
     try:
-        return asyncio.run(_document(f"{url.rstrip('/')}{names.SERVER_JSON_PATH}"))
+        return asyncio.run(_document(f"{url.rstrip('/')}{path}"))
     except http_client.Unreachable as error:
         raise NoRegistry(f"no registry answers at {url}: {error.reason.message}") from None
     except TimeoutError:

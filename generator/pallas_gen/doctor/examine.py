@@ -60,4 +60,4 @@ def _of_fleet(file: Path, loaded: Loaded, machine: Machine, wanted: Mapping[str,
         plan = build_plan(loaded.fleet, loaded.config, loaded.project)
         yield from fleet.images(plan, file, machine, wanted["compose"])
     yield from fleet.hosts(loaded, machine)
-    yield from fleet.running(loaded, machine)
+    yield from fleet.running(loaded, file, machine)

@@ -11,7 +11,8 @@ from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents import server_json
 from pallas_contract.fleet.source import Source
-from pallas_contract.launch import addresses, compose_containers, listeners, secret_files
+from pallas_contract.launch import addresses, compose_containers, listeners, owner, secret_files
+from pallas_contract.launch.compose_containers import Stack
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.problems import Problem
 from pallas_contract.project import dotenv_file
@@ -137,11 +138,15 @@ def _outside(loaded: Loaded) -> set[str]:
     return {host for url in urls if "." in (host := urlsplit(url).hostname or "") and host not in names.LOCAL_HOSTS}
 
 
-def running(loaded: Loaded, machine: Machine) -> Iterator[Finding]:
-    """Yield a finding per agent as the registry of the fleet has it; a note where no registry answers."""
+def running(loaded: Loaded, path: Path, machine: Machine) -> Iterator[Finding]:
+    """Yield a finding per agent as the registry of the fleet has it; a note where none answers, or another fleet's."""
     url = addresses.public_url(loaded.fleet, names.REGISTRY, loaded.fleet.registry_port)
     try:
         entries = machine.document(url)["servers"]
+        if other := _other(loaded, path, url, machine):
+            message = f"the registry at {url} is that of another {other}"
+            yield Finding("fleet", "error", "registry", message, owner.remedy(path), Code.NOT_WELL)
+            return
         yield Finding("fleet", "ok", "registry", f"answers at {url}")
         for entry in entries:
             yield _member(entry)
@@ -152,6 +157,20 @@ def running(loaded: Loaded, machine: Machine) -> Iterator[Finding]:
         hint = "stop what answers there, or change `registry_port`"
         message = f"what answers at {url} is no registry of pallas-kit"
         yield Finding("fleet", "error", "registry", message, hint, Code.NOT_WELL)
+
+
+def _other(loaded: Loaded, path: Path, url: str, machine: Machine) -> str:
+    """Return which other fleet the registry at `url` is that of; nothing where it is this one's, or does not say."""
+    try:
+        of_registry = owner.parse(machine.services(url))
+    except side.NoRegistry:  # an older one, which has no such document
+        return ""
+
+    def stacks() -> Iterator[Stack]:
+        done = machine.run(compose_containers.registries())
+        return compose_containers.stacks(done.output if done else "")
+
+    return owner.other(of_registry, url, name=loaded.fleet.name, file=path, stacks=stacks)
 
 
 def _member(entry: dict[str, dict[str, dict[str, str]]]) -> Finding:

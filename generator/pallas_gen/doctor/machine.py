@@ -61,4 +61,6 @@ class Machine:
     unresolved: Callable[[Collection[str]], Mapping[str, str]] = _unresolved
     document: Callable[[str], Mapping[str, Any]] = side.document
     """The document of the registry at a URL; it raises `side.NoRegistry`."""
+    services: Callable[[str], Mapping[str, Any]] = side.services
+    """The document of its services, which says whose it is; it raises the same."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

@@ -8,10 +8,10 @@ import pytest
 
 from pallas_cli import main as command
 from pallas_cli.running import stacks
-from pallas_cli.running.catalogue import Owner
 from pallas_cli.running.owner import Fleet, OtherFleet, refuse_other
 from pallas_contract.launch import run_files
 from pallas_contract.launch.compose_containers import Stack
+from pallas_contract.launch.owner import Owner
 from tests.cli.conftest import Stand
 
 URL = "http://127.0.0.1:24200"

@@ -43,6 +43,7 @@ def machine() -> MakeMachine:
             listeners=lambda port: [],
             unresolved=lambda hosts: {},
             document=_nobody,
+            services=_nobody,
             environ={},
         )
         return replace(base, **answers)

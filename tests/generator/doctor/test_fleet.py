@@ -6,10 +6,11 @@ import pytest
 
 from pallas_contract.codes import Code
 from pallas_contract.fleet import source
-from pallas_contract.launch import compose_containers
+from pallas_contract.launch import compose_containers, run_files
 from pallas_contract.launch.listeners import Listener
 from pallas_gen.doctor import fleet
 from pallas_gen.doctor.finding import Finding
+from pallas_gen.doctor.machine import Machine
 from pallas_gen.plan import build_plan
 from pallas_gen.project import load
 from pallas_gen.project.load import Loaded
@@ -125,6 +126,10 @@ def test_names_outside_of_the_fleet_are_looked_up(loaded: Loaded, machine) -> No
     assert (finding.state, "canary" in str(finding)) == ("ok", False)
 
 
+def running(loaded: Loaded, made: Machine) -> list[Finding]:
+    return list(fleet.running(loaded, loaded.folder / "agents.yaml", made))
+
+
 def entry(name: str, **health: str) -> dict[str, object]:
     return {"server": {"name": f"local.x/{name}"}, "_meta": {"io.pallas-kit/health": health}}
 
@@ -137,7 +142,7 @@ def test_a_fleet_that_runs_is_as_its_registry_has_it(loaded: Loaded, machine) ->
         entry("dead", status="error", message="connection refused"),
     ]
     asked = []
-    findings = list(fleet.running(loaded, machine(document=lambda url: asked.append(url) or {"servers": entries})))
+    findings = list(running(loaded, machine(document=lambda url: asked.append(url) or {"servers": entries})))
     assert asked == ["http://localhost:24200"]
     assert lines(findings) == [
         "ok registry: answers at http://localhost:24200",
@@ -149,11 +154,38 @@ def test_a_fleet_that_runs_is_as_its_registry_has_it(loaded: Loaded, machine) ->
     assert findings[-1].hint == "`pallas logs dead` shows what it has printed"
 
 
+@pytest.mark.parametrize(
+    ("owner", "other"),
+    [
+        ({"name": "y", "placement": "container"}, "fleet, `y`; "),
+        ({"name": "x", "placement": "local", "project": "0" * 16}, "fleet of this name, whose fleet file is not "),
+        ({"name": "x", "placement": "container"}, "fleet of this name, that of "),
+    ],
+    ids=["name", "processes", "containers"],
+)
+def test_the_agents_of_another_fleet_are_not_shown_as_its_own(
+    owner: dict[str, str], other: str, loaded: Loaded, machine
+) -> None:
+    file = loaded.folder / "copy" / "compose.yaml"
+    file.parent.mkdir()
+    file.write_text("      PALLAS_AGENTS_CONFIG: /f\n      source: ./agents.yaml\n      target: /f\n")
+    tools = {"docker ps": Done(0, f"second\t{file}\t127.0.0.1:24200->8080/tcp\n")}
+    answers = {"document": lambda url: {"servers": [entry("scout", status="ok")]}}
+    (finding,) = running(loaded, machine(tools, **answers, services=lambda url: {"fleet": owner}))
+    assert (finding.state, finding.code) == ("error", Code.NOT_WELL)
+    assert finding.message.startswith(f"the registry at http://localhost:24200 is that of another {other}")
+    assert finding.hint.startswith("end that fleet where it was started, or give ")
+    own = {"name": "x", "placement": "local", "project": run_files.project_id(loaded.folder / "agents.yaml")}
+    assert lines(running(loaded, machine(tools, **answers, services=lambda url: {"fleet": own})))[1:] == [
+        "ok scout: ok"
+    ]
+
+
 def test_where_nobody_or_a_stranger_answers(loaded: Loaded, machine) -> None:
-    (finding,) = fleet.running(loaded, machine())
+    (finding,) = running(loaded, machine())
     assert (finding.state, finding.message) == (
         "note",
         "no registry answers at http://localhost:24200: connection refused",
     )
-    (finding,) = fleet.running(loaded, machine(document=lambda url: {"hello": "world"}))
+    (finding,) = running(loaded, machine(document=lambda url: {"hello": "world"}))
     assert (finding.state, finding.hint) == ("error", "stop what answers there, or change `registry_port`")
