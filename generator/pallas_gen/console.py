@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand, TyperOption
 
 from pallas_contract import names
 from pallas_contract.problems import Problem, Refused
@@ -46,32 +47,50 @@ _COLLECTED: ContextVar[list[Problem] | None] = ContextVar("collected", default=N
 """Problems that become a document; None where each is a line at once."""
 
 
-class Command(TyperCommand):
-    """A command with the options that all have, `-q` and `-v`."""
+def _heed(variable: ContextVar[bool]) -> Callable[[bool], bool]:
+    def heed(value: bool) -> bool:
+        variable.set(value)
+        return value
 
-    def __init__(self, name: str | None, *, params: list[Any] | None = None, **settings: Any) -> None:
-        super().__init__(name, params=[*(params or []), *_volume()], **settings)
+    return heed
 
 
-def _volume() -> Iterator[TyperOption]:
-    """Yield the two options; they set what `report` and `note` heed, and are no parameters of the command."""
-    options = {
-        ("-q", "--quiet"): (_QUIET, "Print errors, and what was asked for: no warnings, no notes."),
-        ("-v", "--verbose"): (_VERBOSE, "Also print where each problem is explained."),
-    }
-    for spellings, (variable, text) in options.items():
-
-        def heed(_: object, __: object, value: bool, variable: ContextVar[bool] = variable) -> None:
-            variable.set(bool(value))
-
-        yield TyperOption(
-            param_decls=list(spellings), is_flag=True, default=False, expose_value=False, callback=heed, help=text
-        )
+_VOLUME = {
+    "quiet": typer.Option(
+        "-q", "--quiet", callback=_heed(_QUIET), help="Print errors, and what was asked for: no warnings, no notes."
+    ),
+    "verbose": typer.Option(
+        "-v", "--verbose", callback=_heed(_VERBOSE), help="Also print where each problem is explained."
+    ),
+}
+"""The options that all commands have; they set what `report` and `note` heed."""
 
 
 def command(app: typer.Typer, name: str, example: str, **settings: Any) -> Callable[[Callable[..., None]], Any]:
     """Return the decorator that adds a command to `app`; `example` is the end of its help."""
-    return app.command(name, cls=Command, epilog=f"Example: {example}", **settings)
+
+    def add(function: Callable[..., None]) -> Any:
+        return app.command(name, epilog=f"Example: {example}", **settings)(_with_volume(function))
+
+    return add
+
+
+def _with_volume(function: Callable[..., None]) -> Callable[..., None]:
+    """Return `function` with the parameters of `_VOLUME`, which it does not see itself."""
+    signature = inspect.signature(function, eval_str=True)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option])
+        for name, option in _VOLUME.items()
+    ]
+    parameters = [*signature.parameters.values(), *more]
+
+    @functools.wraps(function)
+    def called(**values: Any) -> None:
+        function(**{name: value for name, value in values.items() if name not in _VOLUME})
+
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return called
 
 
 def fleet_file(path: Path | None, option: Path | None) -> Path:

@@ -64,7 +64,7 @@ NOT_ASKED = {
     "gzip": "each system has another one",
     "gunzip": "the same",
     "npx": "comes with Node; tests/e2e/test_conformance.py runs the Inspector",
-    "pipx": "not among the tools of development; what it makes of a wheel is tried in tests/e2e/test_stranger.py",
+    "pipx": "not among the tools of development; what it makes of a wheel is tried in tests/packaging/test_wheel.py",
 }
 """Programs whose options nobody looks up here, and why."""
 ASKED = {

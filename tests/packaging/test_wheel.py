@@ -135,6 +135,26 @@ def test_the_chart_that_pip_installed_is_the_committed_one(installed: Path, tmp_
         assert (chart / name).read_bytes() == (ROOT / "deploy" / "helm" / "pallas" / name).read_bytes()
 
 
+INSTALLERS = {
+    "uv": ("tool", "install", "-q", "--python", sys.executable),
+    "pipx": ("tool", "run", "-q", "pipx", "install", "--quiet", "--python", sys.executable),
+}
+"""By installer: what uv is asked for, the wheel follows."""
+
+
+@pytest.mark.parametrize("installer", INSTALLERS)
+def test_what_puts_commands_alone_on_the_path_takes_it(installer: str, wheel: Path, tmp_path: Path) -> None:
+    uv = Path(sys.executable).parent / "uv"
+    commands = tmp_path / "bin"
+    places = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "PIPX_HOME": "pipx", "PIPX_BIN_DIR": "bin"}
+    settings = [f"{name}={tmp_path / place}" for name, place in places.items()]
+    run("env", *settings, uv, *INSTALLERS[installer], wheel, cwd=tmp_path)
+    assert {path.name for path in commands.iterdir()} == set(COMMANDS)
+    example = shutil.copytree(ROOT / "examples" / "01-hello", tmp_path / "fleet") / "agents.yaml"
+    assert "wrote " in run(commands / "pallas-gen", "helm", "-f", example, cwd=tmp_path)
+    assert " 1 agent, no errors\n" in run(commands / "pallas-gen", "validate", "-f", example, cwd=tmp_path)
+
+
 COMMANDS = ("pallas", "pallas-gen", "pallas-registry", "pallas-testing")
 LACKING = {
     "": {
