@@ -62,12 +62,16 @@ def _agent(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> d
 def of_registry(document: Mapping[str, Any]) -> Facts:
     """Return the facts in the document of a running registry (seed 000, section 1).
 
+    Agents that registered themselves (seed 003) are left out: no fleet file has them.
+
     Raises:
         KeyError, TypeError, AttributeError: it is none.
     """
     agents: dict[str, Any] = {}
     placement: addresses.Placement = "local"
     for entry in document["servers"]:
+        if server_json.REGISTRATION_META in entry.get("_meta", ()):
+            continue
         server = entry["server"]
         name = server["name"].rpartition("/")[2]
         inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"

@@ -44,6 +44,15 @@ def test_a_registry_has_the_part_that_callers_see() -> None:
         assert registry.values["agents.my-scout.title"] == "My Scout"
 
 
+def test_agents_that_registered_themselves_are_in_no_fleet_file() -> None:
+    """One may have the last part of its name from an agent of the file, too."""
+    server = server_json.server(fleet(), "other", None, "container")
+    guest = {"server": server | {"name": "elsewhere/other"}, "_meta": {server_json.REGISTRATION_META: {}}}
+    assert facts.of_registry({"servers": [guest]}).values == {"agents": True}
+    whole = facts.of_registry({"servers": [{"server": server}, guest]})
+    assert whole.values["agents.other.registry_name"] == server["name"]
+
+
 def test_a_gateway_is_a_section_with_its_url() -> None:
     text = TEXT + "gateway: {agents: [my_scout], access: {tokens: {bob: {file: keys/bob}}}, tenants: {team: {}}}\n"
     values = facts.of_fleet(fleet(text), "container").values
