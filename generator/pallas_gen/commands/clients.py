@@ -80,18 +80,18 @@ def _read(option: Path | None, registry: str | None) -> Entries:
     """Return the agents of the fleet file, or of the registry that is named.
 
     Raises:
-        Refused: the fleet file is none.
+        Refused: the fleet file or the URL is none.
         typer.Exit: no registry answers.
     """
     from pallas_contract.fleet import source
-    from pallas_contract.validate import load
+    from pallas_contract.validate import load, masking
     from pallas_gen.clients import entries
     from pallas_gen.comparison import side
 
     if registry is None:
         return entries.of_fleet(load.parse(source.read(fleet_file(None, option))))
     if not side.is_registry(registry):
-        raise typer.BadParameter(f"{registry!r} is no http(s) URL", param_hint="--registry")
+        raise typer.BadParameter(f"{masking.masked(registry)!r} is no http(s) URL", param_hint="--registry")
     try:
         return entries.of_registry(side.document(registry))
     except side.NoRegistry as error:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.codes import Code
@@ -16,7 +17,7 @@ from pallas_contract.fleet import source
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.probe import http_client
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.validate import load
+from pallas_contract.validate import load, masking
 
 GIT = "git:"
 _PATIENCE = 30.0
@@ -73,7 +74,9 @@ def document(url: str) -> Mapping[str, Any]:
 
     Raises:
         NoRegistry: there is none.
+        Refused: it is no URL, or one with a user, whose password every message would have.
     """
+    _refuse_unfit(url)
     return _answer(url, names.SERVER_JSON_PATH)
 
 
@@ -84,6 +87,18 @@ def services(url: str) -> Mapping[str, Any]:
         NoRegistry: there is none, or an older one.
     """
     return _answer(url, names.SERVICES_PATH)
+
+
+def _refuse_unfit(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fits = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:  # a bracket that is not closed, a port that is no number
+        fits = False
+    if not fits:
+        where = Where(masking.masked(url)[:200])
+        hint = "write it as http://127.0.0.1:24200; a registry asks for no password"
+        raise Refused([Problem(where, "is no http(s) URL without a user", hint, code=Code.NOT_A_URL)])
 
 
 def _answer(url: str, path: str) -> Mapping[str, Any]:

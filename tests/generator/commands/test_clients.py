@@ -65,6 +65,8 @@ def test_nobody_answers(run) -> None:
         (ONE % "", ("emacs",), "there is no client emacs: claude-code, "),
         (ONE % "", ("cursor", "--variable", "a b"), "'a b' is no name of a variable"),
         (ONE % "", ("cursor", "--registry", "r.example"), "'r.example' is no http(s) URL"),
+        (ONE % "", ("cursor", "--registry", "ftp://ann:canary@r"), "'ftp://***@r' is no http(s) URL"),
+        (ONE % "", ("cursor", "--registry", "http://ann:canary@r"), "http://***@r: is no http(s) URL without a user"),
         (ONE % ", publish: false", ("cursor",), "no agent has an address outside of the fleet: scout"),
         (ASKING, ("claude-desktop",), "--token-file: is needed: scout ask for a token"),
         (ASKING.replace("port", "prt"), ("cursor",), "agents.scout.prt: unknown key"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,3 +58,21 @@ def test_nobody_at_a_url_is_told(file: Path) -> None:
     assert not side.is_registry(str(file))
     with pytest.raises(side.NoRegistry, match=r"no registry answers at http://127.0.0.1:1: connection refused"):
         side.document("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://ann:canary@127.0.0.1:1", "https://canary@r.example", "http://[::1", "http://a:x"]
+)
+def test_a_url_with_a_password_or_none_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(Refused, match=r"is no http\(s\) URL without a user .*PAL706") as refused:
+        side.document(url)
+    assert "canary" not in str(refused.value)
+
+
+def test_the_document_of_services_says_whose_a_registry_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def request(method: str, url: str, *, limit: int) -> SimpleNamespace:
+        return SimpleNamespace(status=200, body=json.dumps({"asked": f"{method} {url}"}))
+
+    monkeypatch.setattr(side.http_client, "request", request)
+    assert side.services("http://r.example/") == {"asked": "GET http://r.example/services"}
+    assert side.document("http://r.example") == {"asked": "GET http://r.example/.well-known/mcp/server.json"}
