@@ -197,10 +197,13 @@ def _output(command: Sequence[str], run: Run) -> str:
 
 
 def _parsed(run: Run, command: Sequence[str]) -> list[Tree]:
-    """Return the objects that docker prints, none where it knows none of them."""
+    """Return the objects that docker prints: an empty list where it knows none of them, and ends with an error."""
     done = run(command)
     try:
-        objects = json.loads(done.output) if done else []
+        objects = json.loads(done.output) if done else None
     except ValueError:
-        return []
-    return objects if isinstance(objects, list) else []
+        objects = None
+    if not isinstance(objects, list):
+        reason = done.reason if done else "it is gone"
+        raise NoAnswer(f"docker does not answer `{' '.join(command[:3])}`: {reason}")
+    return objects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,17 @@ def test_nothing_that_runs_is_one_problem(planned: Plan, docker: Docker) -> None
     docker.containers.clear()
     (problem,) = compose.problems(planned, FOLDER, {"COMPOSE_PROJECT_NAME": "x"}, docker.run)
     assert str(problem).startswith("compose project x: has no containers here")
+
+
+@pytest.mark.parametrize("question", ["docker inspect", "docker image inspect"])
+def test_an_answer_that_does_not_come_is_no_empty_one(question: str, planned: Plan, docker: Docker) -> None:
+    """A busy engine has the containers, whatever it does not say of them."""
+
+    def run(command: Sequence[str]) -> Done | None:
+        return Done(1, "", "no answer in 15 s") if " ".join(command).startswith(question) else docker.run(command)
+
+    with pytest.raises(compose.NoAnswer, match=f"docker does not answer `{question}.*`: no answer in 15 s"):
+        list(compose.problems(planned, FOLDER, {}, run))
 
 
 @pytest.mark.parametrize(("done", "message"), [(None, "docker is not here"), (Done(1, "", "no socket\n"), "no socket")])
