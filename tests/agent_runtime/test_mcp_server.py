@@ -64,7 +64,7 @@ def surface(
     tree = source.parse(str(data), name="agents.yaml")
     own = settings.resolve(load.parse(tree), tree, name, Path("/project"), environ={})
     agent = Pretended()
-    made = Surface(own, agent, lambda: HEALTH, (Refusal,), model=model)
+    made = Surface(own, agent, lambda: HEALTH, (Refusal,), model=model, provider="openai" if model else "")
     return made, agent, Metrics(name, [tool.name for tool in made.tools])
 
 
@@ -114,8 +114,10 @@ async def test_who_asks_for_the_model_is_told_and_who_wants_another_is_refused()
 
         assert await ask() == ("hello", None)
         assert await ask(**{key: ""}) == ("hello", "gpt-4.1")
-        assert await ask(**{key: "opus"}) == ("model: this agent runs on gpt-4.1, not on opus", None)
-    assert len(made[1].asked) == 2
+        assert await ask(**{key: "openai.gpt-4.1"}) == ("hello", "gpt-4.1")
+        for other in ("opus", "azure.gpt-4.1"):
+            assert await ask(**{key: other}) == (f"model: this agent runs on openai.gpt-4.1, not on {other}", None)
+    assert len(made[1].asked) == 3
 
 
 async def test_a_crash_tells_the_caller_nothing_of_the_inside() -> None:

@@ -51,7 +51,7 @@ class Agent(Protocol):
 class Surface:
     """Handlers of one agent.
 
-    `failures` are the exceptions of `agent` whose text is for the caller, `model` is what it runs on.
+    `failures` are the exceptions of `agent` whose text is for the caller, `model` of `provider` is what it runs on.
     """
 
     def __init__(
@@ -62,9 +62,11 @@ class Surface:
         failures: tuple[type[Exception], ...],
         *,
         model: str = "",
+        provider: str = "",
     ) -> None:
         self._settings = settings
         self._model = model
+        self._provider = provider
         self._agent = agent
         self._current = current
         self._failures: tuple[type[Exception], ...] = (BadArgument, TooFar, NotOpen, *failures)
@@ -111,7 +113,7 @@ class Surface:
         if params.name == health.TOOL:
             return self._health(arguments)
         try:
-            models.check(ctx.meta, self._model)
+            models.check(ctx.meta, self._model, self._provider)
             task = delegation.arrived(ctx.meta, self._settings.registry_name)
         except (BadTask, OtherModel) as refused:
             log.warning("call_refused", tool=params.name, reason=str(refused), era=ctx.protocol_version)

@@ -207,7 +207,7 @@ async def _answer(
                 conversations=store.problem,
             )
 
-        surface = mcp_server.Surface(settings, engine, current, failures, model=engine.model)
+        surface = mcp_server.Surface(settings, engine, current, failures, model=engine.model, provider=engine.provider)
         metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
         metrics.watch(current, downstream, checks)
         pages = web_app.Pages(

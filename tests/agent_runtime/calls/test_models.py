@@ -16,15 +16,15 @@ from pallas_agent_runtime.calls.models import KEY, OtherModel
     ids=["none", "no key", "any", "bare", "full"],
 )
 def test_its_own_model_is_no_other(meta: dict[str, Any] | None) -> None:
-    models.check(meta, "gpt-4.1")
+    models.check(meta, "gpt-4.1", "openai")
 
 
-@pytest.mark.parametrize("wanted", ["claude-opus-4", "4.1", 1, ["gpt-4.1"], "x" * 1000])
+@pytest.mark.parametrize("wanted", ["claude-opus-4", "4.1", "azure.gpt-4.1", ".gpt-4.1", 1, ["gpt-4.1"], "x" * 1000])
 def test_another_model_is_refused_with_the_name_of_its_own(wanted: Any) -> None:
-    with pytest.raises(OtherModel, match=r"^model: this agent runs on gpt-4.1, not on .{1,80}$"):
-        models.check({KEY: wanted}, "gpt-4.1")
+    with pytest.raises(OtherModel, match=r"^model: this agent runs on openai\.gpt-4\.1, not on .{1,80}$"):
+        models.check({KEY: wanted}, "gpt-4.1", "openai")
     with pytest.raises(OtherModel, match="runs on no model"):
-        models.check({KEY: wanted}, "")
+        models.check({KEY: wanted}, "", "")
 
 
 def test_who_does_not_ask_is_told_nothing() -> None:

@@ -91,9 +91,9 @@ async def test_the_engine_knows_the_model_of_the_agent_that_is_asked() -> None:
     async def other() -> None: ...
 
     engine = engine_of(app)
-    assert engine.model == ""
+    assert (engine.model, engine.provider) == ("", "")
     async with engine.running():
-        assert engine.model == "gpt-4.1"
+        assert (engine.model, engine.provider) == ("gpt-4.1", "openai")
 
 
 async def test_a_key_that_is_there_by_now_is_missing_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

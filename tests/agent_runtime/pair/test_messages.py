@@ -25,6 +25,15 @@ async def test_a_message_is_answered(fleet: Any, era: str, tool: str) -> None:
     assert (text_of(result), result.is_error) == ("hello", False)
 
 
+async def test_a_model_is_wanted_with_the_provider_that_the_agent_has(fleet: Any, era: str) -> None:
+    for wanted, expected in (
+        ("openai", "hello"),
+        ("azure", "model: this agent runs on openai.local-vision, not on azure.local-vision"),
+    ):
+        meta = {"io.pallas-kit/model": f"{wanted}.local-vision"}
+        assert text_of(await call(fleet, era, "send_message", {"message": "hello"}, meta=meta)) == expected
+
+
 async def test_an_image_reaches_the_model_and_the_history_unchanged(fleet: Any, era: str, model: Any) -> None:
     model.requests.clear()
     arguments = {"message": "look", "images": [{"data": PNG, "mime_type": "image/png"}], "session_id": f"image-{era}"}

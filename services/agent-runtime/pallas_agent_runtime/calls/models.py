@@ -16,8 +16,8 @@ class OtherModel(Exception):
     """A model is wanted that is not the agent's; the text is fit for the caller."""
 
 
-def check(meta: Mapping[str, Any] | None, model: str) -> None:
-    """Refuse a call that wants another model than `model`, which it may write with or without its provider.
+def check(meta: Mapping[str, Any] | None, model: str, provider: str) -> None:
+    """Refuse a call that wants another model than `model` of `provider`: it may leave the provider out.
 
     Raises:
         OtherModel: it does.
@@ -25,8 +25,9 @@ def check(meta: Mapping[str, Any] | None, model: str) -> None:
     wanted = (meta or {}).get(KEY) or ""
     if wanted == "":
         return
-    if not model or not isinstance(wanted, str) or model not in (wanted, wanted.partition(".")[2]):
-        raise OtherModel(f"model: this agent runs on {model or 'no model'}, not on {str(wanted)[:_SHOWN]}")
+    full = f"{provider}.{model}"
+    if not model or wanted not in (model, full):
+        raise OtherModel(f"model: this agent runs on {full if model else 'no model'}, not on {str(wanted)[:_SHOWN]}")
 
 
 def answered(meta: Mapping[str, Any] | None, model: str) -> dict[str, Any] | None:

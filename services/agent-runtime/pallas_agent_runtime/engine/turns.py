@@ -95,6 +95,8 @@ class Engine:
         self._aborting = False
         self.model = ""
         """The model of the agent that is asked, without its provider; empty before it runs, and where it has none."""
+        self.provider = ""
+        """The provider of that model, as fast-agent calls it; empty where there is no model."""
         self.provider_problem: Callable[[], str] = str
         """Returns what the health has against the model's provider; it is told with a turn that the model failed."""
 
@@ -136,6 +138,7 @@ class Engine:
                 await instance.connections.start_programs()
                 model = instance.session.agent_app.registered_agents()[self._loaded.target].llm
                 self.model = str(model.model_name or "") if model else ""
+                self.provider = model.provider.value if model and self.model else ""
             yield
         finally:
             await self.abort()
