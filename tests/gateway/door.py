@@ -25,6 +25,7 @@ from pallas_gateway.app import App, Pages
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.plane import DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record, Watcher
+from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
@@ -160,11 +161,13 @@ async def opened(
     tenants: Tenants | None = None,
     fleet: ResolvedFleet | None = None,
     tools: Mapping[str, str] | None = None,
+    streams: Streams | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
     With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
-    has tools of its own, and those of `tools` (tool -> who of `behind` has it).
+    has tools of its own, and those of `tools` (tool -> who of `behind` has it); `streams` are the shares of who listens
+    there.
     """
     noted = Noted()
     metrics = Metrics(behind)
@@ -189,7 +192,7 @@ async def opened(
                 routes,
                 client,
                 admission,
-                streams=plane.streams,
+                streams=streams or plane.streams,
                 services=peers,
                 trace_id=lambda: "ab" * 16,
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
@@ -21,6 +21,21 @@ from tests.gateway.door import MODERN, PHONE, UI, Door
 from tests.gateway.own.agents.test_user_agents import CREATE, MINE, TOKENS, URI, Workshop, ask, before, call
 
 STRAY = "stray-0123456789ab"
+
+
+class NotedStreams(Streams):
+    """Shares that note in `ended` whose stream has ended, or was refused."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.ended: asyncio.Queue[str] = asyncio.Queue()
+
+    @contextmanager
+    def listening(self, owner: str) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.callback(self.ended.put_nowait, owner)  # the last thing, when the share is free again
+            stack.enter_context(super().listening(owner))
+            yield
 
 
 @asynccontextmanager
@@ -83,14 +98,24 @@ async def test_what_was_not_made_is_not_told() -> None:
 
 
 async def test_a_stream_takes_the_share_of_its_tenant() -> None:
-    async with before(Workshop(), TOKENS) as door:
-        streams = door.subscriptions._streams = Streams(1)
+    streams = NotedStreams(1)
+    async with before(Workshop(), TOKENS, streams=streams) as door:
         async with listening(door, MINE), listening(door, MINE, token=PHONE):
             refused = await refusal(door, MINE)
             assert (refused.code, refused.data) == (-32002, {"reason": "concurrency", "retry_after": 1})
-        async with asyncio.timeout(30):
-            while streams._open:  # that a client has hung up is noticed a little later
-                await asyncio.sleep(0.01)
+            assert await streams.ended.get() == "tenant acme"
+        # that a client has hung up is noticed a little later
+        assert {await streams.ended.get(), await streams.ended.get()} == {"tenant acme", "tenant home"}
+        async with listening(door, MINE) as events:
+            door.subscriptions.close()
+            assert [event async for event in events] == []
+
+
+async def test_a_gateway_that_ends_begins_no_stream() -> None:
+    async with before(Workshop(), TOKENS) as door:
+        door.subscriptions.close()
+        refused = await refusal(door, MINE)
+        assert (refused.code, refused.data) == (-32603, {"reason": "busy", "retry_after": 1})
 
 
 async def test_who_is_in_no_tenant_cannot_listen_nor_may_one_ask_for_too_much() -> None:

@@ -37,13 +37,17 @@ class Subscriptions:
         self._admission = admission
         self._streams = streams
         self._tenants: dict[str, _Tenant] = {}
+        self._closed = False
 
     async def listen(self, ctx: Context, params: t.SubscriptionsListenRequestParams) -> t.SubscriptionsListenResult:
         """Tell the client of changes until it hangs up, or the gateway ends.
 
         Raises:
-            MCPError: its caller is in no tenant or has too many streams, or it names too many resources.
+            MCPError: its caller is in no tenant or has too many streams, it names too many resources, or the gateway
+                ends.
         """
+        if self._closed:  # the stream would be cut off with its connection
+            raise Failed("busy", "the gateway ends: listen to the next one", 1)
         if ctx.request is not None and ctx.request.scope.get(SIZE, 0) > SMALL:
             # a larger one takes the room that all large bodies have, and would for as long as the stream lasts
             raise Failed("too_large", f"request body too large: it may have {SMALL} bytes")
@@ -65,7 +69,8 @@ class Subscriptions:
             await self._of(tenant).bus.publish(ResourceUpdated(uri))
 
     def close(self) -> None:
-        """End all streams in the way that tells clients that nothing broke."""
+        """End all streams in the way that tells clients that nothing broke, and begin no others."""
+        self._closed = True
         for tenant in self._tenants.values():
             tenant.listen.close()
 

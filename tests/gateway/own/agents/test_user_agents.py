@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
+from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.tenants import Tenants
 from tests.gateway.door import OWN, PHONE, UI, Door, opened
 
@@ -68,16 +69,27 @@ class Workshop:
 
 @asynccontextmanager
 async def before(
-    workshop: Workshop, tokens: Mapping[str, str] | None = None, names: tuple[str, ...] = ("acme", "home")
+    workshop: Workshop,
+    tokens: Mapping[str, str] | None = None,
+    names: tuple[str, ...] = ("acme", "home"),
+    *,
+    streams: Streams | None = None,
 ) -> AsyncIterator[Door]:
     callers = dict(zip(names, TOKENS, strict=False))
     tenants = Tenants({name: Tenant(callers=[callers[name]] if tokens else []) for name in names})
     own = OWN if tokens else ""
-    tools = {"create_agent": "workshop"}
     async with (
         asyncio.timeout(60),
         workshop.app() as app,
-        opened({"workshop": app}, tokens=tokens, own=own, tenants=tenants, fleet=FLEET, tools=tools) as door,
+        opened(
+            {"workshop": app},
+            tokens=tokens,
+            own=own,
+            tenants=tenants,
+            fleet=FLEET,
+            tools={"create_agent": "workshop"},
+            streams=streams,
+        ) as door,
     ):
         yield door
 
