@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -152,6 +153,21 @@ async def test_half_an_envelope_is_none(fetcher: NewsFetcher, head: dict[str, An
         reply = await door.web.post("/mcp", json={**ENVELOPE, **REQUEST}, headers=headers)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
         assert fetcher.metas == []
+
+
+@pytest.mark.parametrize("head", [{}, ENVELOPE], ids=["seed", "JSON-RPC"])
+async def test_what_is_not_called_json_is_refused_as_everywhere(fetcher: NewsFetcher, head: dict[str, Any]) -> None:
+    body = json.dumps({**head, **REQUEST})
+    async with before(fetcher) as door:
+        for headers in ({}, {"content-type": "text/plain"}, {"content-type": "text/plain; x=application/json"}):
+            reply = await door.web.post("/mcp", content=body, headers=headers)
+            refusal = reply.json()
+            error = refusal.pop("error")
+            assert (reply.status_code, refusal) == (400, head)
+            assert (error["code"], error["data"]["reason"]) == (-32600, "malformed")
+        assert fetcher.metas == []
+        reply = await door.web.post("/mcp", content=body, headers={"content-type": "Application/JSON; charset=utf-8"})
+        assert "result" in reply.json()
 
 
 async def test_a_function_has_the_tenants_time_and_rate(fetcher: NewsFetcher) -> None:

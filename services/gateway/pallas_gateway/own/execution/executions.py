@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -100,8 +101,13 @@ class Executions:
 
 
 def _check_headers(scope: Scope, head: Envelope) -> None:
+    headers = Headers(scope=scope)
     request_id = head.head.get("id")
+    # a page of another site may send text/plain without asking first (Fetch, CORS-safelisted request-header)
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        text = "Invalid request: Content-Type must be application/json"
+        raise Malformed(INVALID_REQUEST, text, {"reason": "malformed"})
     try:
-        message.check(message.Message(envelope.METHOD, None, request_id), Headers(scope=scope))
+        message.check(message.Message(envelope.METHOD, None, request_id), headers)
     except message.Malformed as error:
         raise Malformed(error.code, str(error), {"reason": "header_mismatch"}) from None
