@@ -147,7 +147,8 @@ def _verify_running(file: Path, namespace: str | None, form: Form) -> None:
         if any(problem.level == "error" for problem in problems):
             raise typer.Exit(WORLD)
         where = f"namespace {namespace}" if namespace else "its containers"
-        note(f"{file}: what runs in {where} is the plan, in all of its {len(plan.workloads)} workloads")
+        but = " but for what the warnings say" if problems else ""
+        note(f"{file}: what runs in {where} is the plan{but}, in all of its {len(plan.workloads)} workloads")
 
 
 def _command_line(verb: str, file: Path, output: Path | None, options: Iterable[str]) -> str:

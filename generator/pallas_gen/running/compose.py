@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from pallas_contract.launch import compose_containers
 from pallas_contract.launch.compose_containers import PROJECT_LABEL
 from pallas_contract.problems import Problem, Where
 from pallas_gen.plan import Plan, Workload
-from pallas_gen.running import differences
+from pallas_gen.running import differences, overrides
 from pallas_gen.running.differences import Running, Shape
+from pallas_gen.running.overrides import Files
 from pallas_gen.running.tool import Run
 from pallas_gen.targets.compose import render
 from pallas_gen.targets.observed import TARGET_VARIABLES
@@ -60,11 +60,19 @@ def problems(plan: Plan, folder: Path, environ: Mapping[str, str], run: Run) -> 
         host: (_planned(workload, networks[host], project), workload.replicas) for host, workload in planned.items()
     }
     different = list(differences.problems(wanted, running, place=place, start=_UP, anew=_BY_HAND))
-    yield from different
+    files = _files(by_host, run)
+    yield from overrides.judged(
+        different,
+        {host: files[_label(entries[0], "project.config_files")] for host, entries in by_host.items()},
+        {
+            host: [(_label(entry, "config-hash"), _networks(entry)) for entry in entries]
+            for host, entries in by_host.items()
+        },
+    )
     yield from _extra(by_host, planned, place)
     named = {problem.where.field.partition(".")[0] for problem in different}
     others = {host: entries for host, entries in by_host.items() if host in planned and host not in named}
-    yield from _outdated(others, images, place, run)
+    yield from _outdated(others, images, place, files)
 
 
 def _containers(project: str, run: Run) -> list[Tree]:
@@ -114,7 +122,7 @@ def _shape(container: Tree, workload: Workload, images: Mapping[str, Tree]) -> S
         image=config["Image"],
         command=_command(config, workload, of_image),
         variables=tuple(sorted(_names(config) - inherited - TARGET_VARIABLES)),
-        networks=tuple(sorted(container["NetworkSettings"]["Networks"])),
+        networks=tuple(_networks(container)),
         read_only=bool(container["HostConfig"]["ReadonlyRootfs"]),
     )
 
@@ -149,38 +157,33 @@ def _extra(by_host: Mapping[str, Sequence[Tree]], planned: Mapping[str, Workload
 
 
 def _outdated(
-    by_host: Mapping[str, Sequence[Tree]], images: Mapping[str, Tree], place: str, run: Run
+    by_host: Mapping[str, Sequence[Tree]], images: Mapping[str, Tree], place: str, files: Mapping[str, Files]
 ) -> Iterator[Problem]:
     """Yield a problem per program that `up` would make anew, though it is in all else as planned."""
-    hashes: dict[str, Mapping[str, str]] = {}
     for host, containers in sorted(by_host.items()):
         for container in containers:
             image = str(container["Config"]["Image"])
             current = images.get(image)
-            files = _label(container, "project.config_files")
-            if files not in hashes:
-                hashes[files] = _hashes(files, _label(container, "project"), run)
+            made_from = files[_label(container, "project.config_files")]
             if current and current["Id"] != container["Image"]:
                 message = f"runs an older {image} than is here"
-            elif hashes[files].get(host, "") not in ("", _label(container, "config-hash")):
-                shown = ", ".join(os.path.relpath(file) for file in files.split(","))
-                message = f"was made before {shown} was changed"
+            elif made_from.hashes.get(host, "") not in ("", _label(container, "config-hash")):
+                message = f"was made before {made_from.shown} was changed"
             else:
                 continue
             yield Problem(Where(place, field=host), message, _ANEW, code=Code.RUNNING_DIFFERS)
             break
 
 
-def _hashes(files: str, project: str, run: Run) -> dict[str, str]:
-    """Return what compose knows each service by, as its files are now; nothing where these are gone or refused."""
-    paths = files.split(",")
-    if not all(map(os.path.isfile, paths)):
-        return {}
-    options = [word for path in paths for word in ("--file", path)]
-    folder = ["--project-directory", str(Path(paths[0]).parent), "--project-name", project]
-    done = run(["docker", "compose", *options, *folder, "config", "--hash", "*"])
-    lines = [line.split() for line in done.output.splitlines()] if done and not done.code else []
-    return {words[0]: words[1] for words in lines if len(words) == 2}
+def _files(by_host: Mapping[str, Sequence[Tree]], run: Run) -> dict[str, Files]:
+    """Return the compose files that the containers were made from, by the label that names them."""
+    containers = [container for entries in by_host.values() for container in entries]
+    labels = {_label(container, "project.config_files"): _label(container, "project") for container in containers}
+    return {names: Files(names, project, run) for names, project in labels.items()}
+
+
+def _networks(container: Tree) -> list[str]:
+    return sorted(container["NetworkSettings"]["Networks"])
 
 
 def _label(container: Tree, name: str) -> str:

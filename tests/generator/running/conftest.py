@@ -31,6 +31,9 @@ class Docker:
         self.images: dict[str, dict[str, Any]] = {}
         self.containers: list[dict[str, Any]] = []
         self.hashes: dict[str, str] = {}
+        self.alone: dict[str, str] = {}
+        """What differs of the hashes where only the first file is read."""
+        self.networks: dict[str, list[str]] = {}
         networks = render.networks_of(plan)
         for workload in plan.workloads:
             image = {"Id": f"sha256:{workload.image}", "Config": copy.deepcopy(IMAGE)}
@@ -75,8 +78,13 @@ class Docker:
             known = [self.images[word] for word in words[3:] if word in self.images]
             return Done(int(len(known) < len(words[3:])), json.dumps(known))
         assert words[:2] == ["docker", "compose"]
+        if words[-3:] == ["config", "--format", "json"]:
+            services = {host: {"networks": dict.fromkeys(names)} for host, names in self.networks.items()}
+            names = {name: {"name": f"x_{name}"} for of_host in self.networks.values() for name in of_host}
+            return Done(0, json.dumps({"services": services, "networks": names}))
         assert words[-3:] == ["config", "--hash", "*"]
-        return Done(0, "".join(f"{host} {digest.replace(' ', '-')}\n" for host, digest in self.hashes.items()))
+        hashes = self.hashes if words.count("--file") > 1 else self.hashes | self.alone
+        return Done(0, "".join(f"{host} {digest.replace(' ', '-')}\n" for host, digest in hashes.items()))
 
 
 @pytest.fixture
