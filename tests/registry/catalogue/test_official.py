@@ -184,11 +184,14 @@ def test_a_long_title_and_description_are_cut(time) -> None:
     assert whole["servers"][0]["server"]["description"].startswith("word word")
 
 
+VERSION = st.from_regex(
+    r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,9})?(\+[0-9A-Za-z.-]{1,9})?", fullmatch=True
+)
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=300)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(name=TEXT, title=TEXT, about=TEXT | st.just(""), version=TEXT, icon=TEXT, sizes=TEXT | st.none(), reason=TEXT)
+@given(name=TEXT, title=TEXT, about=TEXT | st.just(""), version=VERSION, icon=TEXT, sizes=TEXT | st.none(), reason=TEXT)
 def test_any_file_gives_documents_that_fit(time, name, title, about, version, icon, sizes, reason) -> None:
     written = agent(title=title, description=about, icons=[Icon(src=icon, sizes=sizes)])
     loaded = FleetReading(resolve(Fleet(name=name, version=version, agents={"a_b": written})), None)
