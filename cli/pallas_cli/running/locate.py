@@ -47,8 +47,8 @@ def registry(options: Namespace) -> Iterator[Registry]:
         yield _answering(_of_file(options))
 
 
-def members(registry: Registry) -> list[Member]:
-    """Return what a registry lists.
+def members(registry: Registry, *, trusted: bool = False) -> list[Member]:
+    """Return what a registry lists; `trusted` as in `owner.refuse_other`.
 
     Raises:
         NoRegistry: nobody answers, or the registry of another fleet; the text says how to name another one.
@@ -60,7 +60,7 @@ def members(registry: Registry) -> list[Member]:
         hint = f"{start}ame its registry: --registry URL, ${names.ENV_REGISTRY}, -n NAMESPACE"
         raise NoRegistry(f"{error}\n    {hint}") from None
     if registry.fleet:
-        owner.refuse_other(listing.owner, registry.url, registry.fleet)
+        owner.refuse_other(listing.owner, registry.url, registry.fleet, trusted=trusted)
     return listing.members
 
 

@@ -25,13 +25,15 @@ class OtherFleet(NoRegistry):
     """The registry of another fleet answers where that of the fleet file should."""
 
 
-def refuse_other(of_registry: Owner | None, url: str, fleet: Fleet) -> None:
+def refuse_other(of_registry: Owner | None, url: str, fleet: Fleet, *, trusted: bool = False) -> None:
     """Let nobody take the answers of another fleet for those of `fleet`.
+
+    Docker is not asked again about a registry that is `trusted`: it was found to be the fleet's, and answers since.
 
     Raises:
         OtherFleet: the registry at `url` is that of another fleet.
     """
-    if other := owner.other(of_registry, url, name=fleet.name, file=fleet.file, stacks=_stacks):
+    if other := owner.other(of_registry, url, name=fleet.name, file=fleet.file, stacks=tuple if trusted else _stacks):
         hint = f"{owner.remedy(fleet.file)}; to ask that one, name it: --registry {url}"
         raise OtherFleet(f"the registry at {url} is that of another {other}\n    {hint}")
 

@@ -99,9 +99,13 @@ def changes(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def _blocks(registry: Registry, options: Namespace) -> Iterator[str]:
+    trusted = False
     while True:
         try:
-            yield _shown(registry.url, locate.members(registry), options)
-        except NoRegistry as error:  # it may come back
-            yield f"{error}\n"
+            block = _shown(registry.url, locate.members(registry, trusted=trusted), options)
+            trusted = True
+        except NoRegistry as error:  # it may come back, and be another fleet's
+            block = f"{error}\n"
+            trusted = False
+        yield block
         time.sleep(options.interval)

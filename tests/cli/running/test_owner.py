@@ -66,6 +66,7 @@ def test_containers_of_a_copy_are_another_fleet_of_the_name(desk: Fleet, here: l
     with pytest.raises(OtherFleet, match=rf"of this name, that of {texts['copy']} in containers"):
         refuse_other(containers, URL, desk)
     refuse_other(containers, "http://localhost:24300", desk)
+    refuse_other(containers, URL, desk, trusted=True)
     refuse_other(containers, PUBLIC, desk)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from pallas_cli import main as command
-from pallas_cli.running import status
+from pallas_cli.running import stacks, status
 from pallas_cli.running.catalogue import Member
+from pallas_cli.running.locate import Registry
+from pallas_cli.running.owner import Fleet
 from tests.cli.conftest import Stand
 
 
@@ -54,6 +57,25 @@ def test_colours_are_for_terminals() -> None:
     members = [Member("a", "agent", "ok", url="u"), Member("b", "agent", "unknown", url="u")]
     assert "\x1b[32mok     \x1b[0m" in status.text(members, coloured=True)
     assert "\x1b" not in status.text(members)
+
+
+def test_watching_asks_docker_once_as_long_as_the_registry_answers(
+    stand: Stand, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question may take seconds where the engine is slow."""
+    asked = []
+    stand.fleet = {"name": "demo", "placement": "container"}
+    registry = Registry(stand.url, Fleet("demo", project / "agents.yaml"))
+    monkeypatch.setattr(stacks, "all_here", lambda patience: asked.append(patience) or [])
+    monkeypatch.setattr(status.time, "sleep", lambda seconds: None)
+    blocks = status._blocks(registry, Namespace(format="text", interval=1))
+    assert all(next(blocks).startswith("NAME") for _ in range(3))
+    assert len(asked) == 1
+    stand.fleet = {"name": "other", "placement": "container"}
+    assert "that of another fleet, `other`" in next(blocks)
+    stand.fleet = {"name": "demo", "placement": "container"}
+    assert next(blocks).startswith("NAME")
+    assert len(asked) == 2
 
 
 def test_watching_shows_each_change_once(
