@@ -186,6 +186,15 @@ async def test_what_a_killed_child_has_started_is_ended_wherever_it_went():
     assert gone(int(heard[0]))
 
 
+def test_what_shows_no_variables_in_the_middle_of_an_exec_is_found_at_the_second_look(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as process:
+        looks = iter([[], [process.pid], [], []])
+        monkeypatch.setattr(guardian, "_marked", lambda mark: next(looks))
+        guardian.end("run/it")
+    assert process.returncode == -signal.SIGKILL
+    assert list(looks) == []
+
+
 async def test_the_end_of_a_member_is_not_that_of_one_whose_name_begins_with_its_name():
     run = f"test-{os.getpid()}"
     members = {
