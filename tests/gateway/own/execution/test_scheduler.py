@@ -12,16 +12,21 @@ from mcp.shared.exceptions import MCPError
 from pallas_gateway.own.execution.scheduler import AT_ONCE, Outcome, Scheduler
 
 DIAMOND: dict[str, set[str]] = {"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": set()}
+DEADLINE = 30
 ERROR = Outcome("error", error=MCPError(-32000, "failed"))
 
 
 class Recorder:
-    """A step that notes what it is called with; `failing` tasks fail, and `waiting` ones never end."""
+    """A step that notes what it is called with; `failing` tasks fail, and `waiting` ones never end.
+
+    `stuck` has each of the latter once it waits.
+    """
 
     def __init__(self, failing: str = "", waiting: str = "") -> None:
         self.began: list[str] = []
         self.results: dict[str, set[str]] = {}
         self.cancelled: list[str] = []
+        self.stuck: asyncio.Queue[str] = asyncio.Queue()
         self.most = 0
         self._under_way = 0
         self._failing = failing
@@ -33,7 +38,10 @@ class Recorder:
         self._under_way += 1
         self.most = max(self.most, self._under_way)
         try:
-            await (asyncio.Event().wait() if task in self._waiting else asyncio.sleep(0))
+            if task in self._waiting:
+                self.stuck.put_nowait(task)
+                await asyncio.Event().wait()
+            await asyncio.sleep(0)
         except asyncio.CancelledError:
             self.cancelled.append(task)
             raise
@@ -44,7 +52,8 @@ class Recorder:
 
 async def run(step: Recorder, dependencies: Mapping[str, set[str]] = DIAMOND, optional: str = "") -> dict[str, str]:
     scheduler = Scheduler(dependencies, step, frozenset(optional))
-    await scheduler.run()
+    async with asyncio.timeout(DEADLINE):
+        await scheduler.run()
     return {task: outcome.status for task, outcome in scheduler.outcomes.items()}
 
 
@@ -78,9 +87,9 @@ async def test_what_waits_for_an_optional_one_is_skipped_and_the_others_go_on() 
 async def test_who_is_cancelled_cancels_all() -> None:
     step = Recorder(waiting="bc")
     running = asyncio.create_task(run(step))
-    while len(step.began) < 3:
-        await asyncio.sleep(0)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    async with asyncio.timeout(DEADLINE):
+        assert {await step.stuck.get(), await step.stuck.get()} == {"b", "c"}
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
     assert sorted(step.cancelled) == ["b", "c"]
