@@ -10,7 +10,9 @@ from typing import Any
 
 import mcp_types as t
 import pytest
+from mcp.server import MCPServer
 from mcp.shared.exceptions import MCPError
+from starlette.types import ASGIApp
 
 from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
@@ -66,6 +68,38 @@ class NewsFetcher(Agent):
             raise MCPError(-32603, "broken")
         body: dict[str, Any] = {"articles": [1] if symbol == "ODD" else ARTICLES}
         return t.CallToolResult(content=[], structured_content=body)
+
+
+class Values(Agent):
+    """An agent whose functions answer what is no object, as a server of the SDK sends it."""
+
+    @asynccontextmanager
+    async def app(self) -> AsyncIterator[ASGIApp]:
+        server = MCPServer(self.name, log_level="ERROR")
+
+        @server.tool()
+        def rows(count: int) -> list[dict[str, int]]:
+            return [{"row": index} for index in range(count)]
+
+        @server.tool()
+        def total() -> int:
+            return 7
+
+        @server.tool()
+        def row(name: str) -> dict[str, int] | None:
+            return {"row": 1} if name else None
+
+        @server.tool()
+        def deep() -> list[Any]:
+            return list(json.loads("[" * 150 + "]" * 150))
+
+        @server.tool()
+        def prose(text: str) -> str:
+            return text
+
+        app = server.streamable_http_app(stateless_http=True)
+        async with app.router.lifespan_context(app):
+            yield app
 
 
 @pytest.fixture
@@ -143,6 +177,24 @@ async def test_each_error_has_the_code_of_the_seed(fetcher: NewsFetcher) -> None
         assert error["data"]["agent_id"] == "unknown"
         prose = await execute(door, request(function="send_message", input={"message": "?"}))
         assert prose["result"] == {"answer": "prose"}
+
+
+async def test_a_value_that_is_no_object_keeps_its_type() -> None:
+    async with before(Values("news-fetcher")) as door:
+        for function, value, expected in (
+            ("rows", {"count": 0}, {"result": []}),
+            ("rows", {"count": 1}, {"result": [{"row": 0}]}),
+            ("rows", {"count": 2}, {"result": [{"row": 0}, {"row": 1}]}),
+            ("total", {}, {"result": 7}),
+            ("row", {"name": ""}, {"result": None}),
+            ("row", {"name": "one"}, {"row": 1}),
+            ("prose", {"text": "done"}, {"answer": "done"}),
+            ("prose", {"text": '{"done": true}'}, {"done": True}),
+        ):
+            answer = await execute(door, request(function=function, input=value))
+            assert answer["result"] == expected, function
+        deep = await execute(door, request(function="deep", input={}))
+        assert isinstance(deep["result"]["answer"], str), "deeper than what is sent as an object"
 
 
 @pytest.mark.parametrize("head", [{"id": 1}, {"jsonrpc": "2.0"}, {"jsonrpc": "1.0", "id": 1}, {**ENVELOPE, "id": True}])

@@ -82,7 +82,7 @@ class Steps:
         answer = await peer.ask(self._client, agent, call)
         if answer.failed:
             raise Failed("function_error", f"Agent function error: {answer.text}")
-        body = objects.structured(answer)
+        body = objects.value(answer)
         result = {"answer": answer.text} if body is None else body
         written = result if answer.structured is None else answer.structured
         await asyncio.to_thread(functions.check_output, tool, written)

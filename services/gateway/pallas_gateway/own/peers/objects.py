@@ -21,6 +21,17 @@ def structured(answer: Answer) -> dict[str, Any] | None:
     return _parsed(answer.text)
 
 
+def value(answer: Answer) -> dict[str, Any] | None:
+    """Return the object of an answer like `structured`, or what wraps a list, a number, a truth value or null.
+
+    Their text has no type: a list of one object is that object, and one of more is nothing that can be parsed.
+    """
+    body = answer.structured
+    if body is not None and body.keys() == {"result"} and not isinstance(body["result"], str | dict):
+        return body if _is_sendable(body) else None
+    return structured(answer)
+
+
 def _parsed(text: str) -> dict[str, Any] | None:
     """Return the JSON object that `text` is; None where it is none, or none that can be sent."""
     if text.lstrip()[:1] != "{" or message.has_more_values(text.encode(), message.MOST_VALUES):
