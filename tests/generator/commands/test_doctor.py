@@ -9,7 +9,9 @@ import pytest
 
 from pallas_contract.codes import Code
 from pallas_gen.doctor import examine as examining
+from pallas_gen.doctor import machine
 from pallas_gen.doctor.finding import Finding
+from pallas_gen.doctor.machine import Machine
 
 OK = Finding("machine", "ok", "helm", "4.3")
 
@@ -48,7 +50,12 @@ def test_a_target_that_there_is_not_is_refused(findings: list[Finding], run) -> 
 
 
 def test_a_file_that_is_named_must_be_there(run, tmp_path: Path, monkeypatch) -> None:
+    """On a machine that has no tool at all."""
     monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(machine, "Machine", lambda: Machine(run=asked.append, environ={}))
     code, out, _ = run("doctor", "nowhere.yaml", "-q")
     assert (code, "nowhere.yaml: no such file" in out) == (2, True)
-    assert "project" not in run("doctor")[1]
+    assert "\nproject\n" in f"\n{out}"
+    assert "\nproject\n" not in f"\n{run('doctor')[1]}"
+    assert ["docker", "version"] in [list(command[:2]) for command in asked]
