@@ -11,6 +11,8 @@ from pallas_contract.documents import server_json
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, credentials
 
+_EXPANDED = frozenset("${}")
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -81,6 +83,11 @@ def with_token(entries: Entries, token: bool) -> Entries:
     """Return the same with a token for all agents of the fleet file, or for none."""
     reached = (replace(entry, token=token and not entry.registered) for entry in entries.reached)
     return replace(entries, reached=tuple(reached))
+
+
+def expanded(entries: Iterable[Entry]) -> list[str]:
+    """Return the names of those in whose URLs a client would put variables of its environment, keys among them."""
+    return [entry.name for entry in entries if _EXPANDED.intersection(entry.url)]
 
 
 def asking(entries: Iterable[Entry]) -> list[str]:

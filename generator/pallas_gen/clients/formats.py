@@ -16,7 +16,8 @@ from pallas_gen.clients.entries import Entry
 _INPUT = "pallas-token"
 _GOOSE_TIMEOUT = 300
 """Seconds; an agent may work for minutes."""
-_BRIDGE = ("-y", "mcp-remote")
+_BRIDGE = ("-y", "mcp-remote@0.15.1")
+"""With its version: else whatever is newest on the day runs with the user's token."""
 _READ_FILE = (
     'PALLAS_TOKEN=$(cat "$0") && export PALLAS_TOKEN && exec npx "$@" --header \'Authorization:Bearer ${PALLAS_TOKEN}\''
 )

@@ -81,7 +81,7 @@ def _read(option: Path | None, registry: str | None) -> Entries:
 
     Raises:
         Refused: the fleet file or the URL is none.
-        typer.Exit: no registry answers.
+        typer.Exit: no registry answers, or one that lists URLs in which clients put variables.
     """
     from pallas_contract.fleet import source
     from pallas_contract.validate import load, masking
@@ -93,7 +93,14 @@ def _read(option: Path | None, registry: str | None) -> Entries:
     if not side.is_registry(registry):
         raise typer.BadParameter(f"{masking.masked(registry)!r} is no http(s) URL", param_hint="--registry")
     try:
-        return entries.of_registry(side.document(registry))
+        listed = entries.of_registry(side.document(registry))
+        if not (expanded := entries.expanded(listed.reached)):
+            return listed
+        typer.echo(
+            f"clients would put their own variables into the URLs that the registry at {registry} has of "
+            f"{', '.join(expanded)}: the kit's registry takes none with `$`, `{{` or `}}`",
+            err=True,
+        )
     except side.NoRegistry as error:
         typer.echo(f"{error}", err=True)
     except (KeyError, TypeError, AttributeError):

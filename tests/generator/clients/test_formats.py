@@ -19,6 +19,7 @@ from pallas_gen.clients.formats import CLIENTS, Token
 
 OPEN = Entry("scout", "http://localhost:8101/mcp", "Looks: around", token=False)
 ASKING = Entry("tech-lead", "https://agents.example/tech-lead/mcp", "Überall", token=True)
+BRIDGE = "mcp-remote@0.15.1"
 TOKEN = Token("MY_TOKEN", "/keys/my token")
 VSCODE: dict[str, Any] = {
     "additionalProperties": False,
@@ -134,7 +135,7 @@ def test_the_inspector_gets_no_token_since_it_reads_no_variables() -> None:
 def test_claude_desktop_starts_a_bridge(url: str, options: list[str]) -> None:
     entry = Entry("a", url, "A", token=False)
     server = made("claude-desktop", entry)["mcpServers"]["a"]
-    assert server == {"command": "npx", "args": ["-y", "mcp-remote", url, "--transport", "http-only", *options]}
+    assert server == {"command": "npx", "args": ["-y", BRIDGE, url, "--transport", "http-only", *options]}
 
 
 def test_its_bridge_has_the_token_in_a_variable_and_in_no_argument(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_its_bridge_has_the_token_in_a_variable_and_in_no_argument(tmp_path: Pat
     done = subprocess.run([server["command"], *server["args"]], env=environ, check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == [
         "-y",
-        "mcp-remote",
+        BRIDGE,
         ASKING.url,
         "--transport",
         "http-only",

@@ -53,6 +53,15 @@ def test_a_running_registry_is_asked(run, monkeypatch) -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["http://b.example/${OPENAI_API_KEY}", "http://b.example/{input:x}", "http://$HOME"])
+def test_a_url_that_a_client_would_put_keys_into_is_not_handed_on(url: str, run, monkeypatch) -> None:
+    server = {"name": "local.x/guest", "title": "Guest", "remotes": [{"url": url}]}
+    monkeypatch.setattr(side, "document", lambda _: {"servers": [{"server": server, "_meta": {}}]})
+    code, out, err = run("clients", "claude-code", "--registry", "http://r.example")
+    assert (code, out) == (1, "")
+    assert "the URLs that the registry at http://r.example has of guest: the kit's registry takes none with" in err
+
+
 def test_nobody_answers(run) -> None:
     code, out, err = run("clients", "cursor", "--registry", "http://127.0.0.1:1")
     assert (code, out) == (1, "")
