@@ -32,7 +32,8 @@ def examine(file: Path, machine: Machine, targets: Collection[str], *, project: 
     problems = [*loaded.warnings, *loaded.unreadable, *absent]
     findings += _of_project(problems) if problems else [_fine(file, loaded)]
     engine = any(finding.subject == "Docker Engine" and finding.state == "ok" for finding in findings)
-    return [*findings, *_of_fleet(file, loaded, machine, _wanted(file.parent, targets) if engine else {})]
+    images = _wanted(file.parent, targets).get("compose") if engine else None
+    return [*findings, *_of_fleet(file, loaded, machine, targets=targets, images=images)]
 
 
 def _wanted(folder: Path, targets: Collection[str]) -> Mapping[str, State]:
@@ -53,11 +54,14 @@ def _fine(file: Path, loaded: Loaded) -> Finding:
     return Finding("project", "ok", str(file), f"{count} agent{'s' if count != 1 else ''}, no errors")
 
 
-def _of_fleet(file: Path, loaded: Loaded, machine: Machine, wanted: Mapping[str, State]) -> Iterator[Finding]:
+def _of_fleet(
+    file: Path, loaded: Loaded, machine: Machine, *, targets: Collection[str], images: State | None
+) -> Iterator[Finding]:
+    """Yield the findings about a fleet; `images` is the state of a missing one, None where none are looked for."""
     yield from fleet.keys(loaded, machine)
-    yield from fleet.ports(loaded, source.read(file), file, machine)
-    if "compose" in wanted:
+    yield from fleet.ports(loaded, source.read(file), file, machine, targets=targets)
+    if images:
         plan = build_plan(loaded.fleet, loaded.config, loaded.project)
-        yield from fleet.images(plan, file, machine, wanted["compose"])
+        yield from fleet.images(plan, file, machine, images)
     yield from fleet.hosts(loaded, machine)
     yield from fleet.running(loaded, file, machine)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents import server_json
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, compose_containers, listeners, owner, secret_files
 from pallas_contract.launch.compose_containers import Stack
@@ -44,11 +45,16 @@ def keys(loaded: Loaded, machine: Machine) -> Iterator[Finding]:
             yield Finding("keys", "ok", secret[0], f"is the file {secret[1]}")
 
 
-def ports(loaded: Loaded, tree: Source, path: Path, machine: Machine) -> Iterator[Finding]:
-    """Yield a finding per port that somebody has, and one for all that are free or this fleet's own."""
+def ports(
+    loaded: Loaded, tree: Source, path: Path, machine: Machine, *, targets: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Yield a finding per port that somebody has, and one for all that are free or this fleet's own.
+
+    Where `targets` are named, the ports are those that these take on this machine.
+    """
     free = []
     own = []
-    for program in programs(loaded.fleet, "local"):
+    for program in _listening(loaded.fleet, targets):
         host, _, number = program.env[names.ENV_BIND].rpartition(":")
         refusal = machine.refusal(host.strip("[]"), int(number))
         if not refusal:
@@ -61,6 +67,23 @@ def ports(loaded: Loaded, tree: Source, path: Path, machine: Machine) -> Iterato
         yield Finding("ports", "ok", ", ".join(free), "free")
     if own:
         yield Finding("ports", "ok", ", ".join(own), "this fleet runs there")
+
+
+def _listening(fleet: ResolvedFleet, targets: Collection[str]) -> list[Program]:
+    """Return the programs that have ports of this machine: as processes all, in compose what is published."""
+    every = programs(fleet, "local")
+    if not targets or "processes" in targets:
+        return every
+    return [program for program in every if _is_published(fleet, program)] if "compose" in targets else []
+
+
+def _is_published(fleet: ResolvedFleet, program: Program) -> bool:
+    if program.kind == "agent":
+        agent = fleet.agents[program.name]
+        return bool(agent.publish) and agent.replicas == 1
+    if program.kind == "gateway":
+        return bool(fleet.gateway and fleet.gateway.publish)
+    return program.kind == "registry" and bool(fleet.registry.publish)
 
 
 def _is_own(port: int, loaded: Loaded, path: Path, machine: Machine) -> bool:

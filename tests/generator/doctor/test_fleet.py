@@ -64,6 +64,28 @@ def test_a_port_that_somebody_has_names_them_and_what_to_do(loaded: Loaded, mach
     assert free.subject == "24200"
 
 
+@pytest.mark.parametrize(
+    ("targets", "numbers"),
+    [
+        ((), "24200, 24199, 8101, 8102, 8103, 8111"),
+        (("processes", "compose"), "24200, 24199, 8101, 8102, 8103, 8111"),
+        (("compose", "helm"), "24200, 24199, 8101"),
+        (("helm",), ""),
+    ],
+)
+def test_the_ports_are_those_of_the_target(make, targets: tuple[str, ...], numbers: str, machine) -> None:
+    """Containers have those of the machine that are published, pods none."""
+    path = make(
+        "name: x\ngateway: {port: 24199, agents: [scout]}\nservices: {tides: {module: agents.scout, port: 8111}}\n"
+        "agents:\n"
+        "  scout: {module: agents.scout, port: 8101}\n  hidden: {module: agents.scout, port: 8102, publish: false}\n"
+        "  many: {module: agents.scout, port: 8103, replicas: 2, instance_scope: request}\n"
+    )
+    read = load.load(path, {})
+    findings = list(fleet.ports(read, source.read(path), path, machine(), targets=targets))
+    assert sorted(", ".join(finding.subject for finding in findings).split(", ")) == sorted(numbers.split(", "))
+
+
 def test_the_ports_of_this_fleet_are_in_nobodys_way(loaded: Loaded, machine) -> None:
     own = [Listener(7, "python3", "ab/scout", str(loaded.folder / "agents.yaml"))]
     assert lines(ports(loaded, machine(refusal=busy, listeners=lambda port: own))) == [
