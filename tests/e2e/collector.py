@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 NAME, PORT = "otel-collector", 4318
 CODE = """
-import http.server
+import http.server, sys
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -17,7 +17,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             said = {item.key: item.value.string_value for item in resource.resource.attributes}
             for scope in resource.scope_spans:
                 for span in scope.spans:
-                    print("span", said["service.name"], span.trace_id.hex(), span.name, sep="|", flush=True)
+                    line = "|".join(("span", said["service.name"], span.trace_id.hex(), span.name))
+                    sys.stdout.write(line + "\\n")  # at once: another thread may write, too
+        sys.stdout.flush()
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
@@ -29,7 +31,7 @@ http.server.ThreadingHTTPServer(("0.0.0.0", 4318), Handler).serve_forever()
 def traces(lines: Iterable[str]) -> list[set[str]]:
     """The services that took part in each trace, from what the collector printed."""
     found: dict[str, set[str]] = {}
-    for _, service, trace, _ in (line.split("|") for line in lines if line.startswith("span|")):
+    for _, service, trace, _ in (line.split("|", 3) for line in lines if line.startswith("span|")):
         found.setdefault(trace, set()).add(service)
     return list(found.values())
 
