@@ -76,6 +76,15 @@ class Agent:
         names = ("echo", "steps", "wait", "ask")
         return t.ListToolsResult(tools=[t.Tool(name=name, input_schema=schema) for name in names])
 
+    async def hold(self, ctx: Any) -> None:
+        """Answer nothing until the caller is gone: `waiting` is set when this begins, `cancelled` when it ends."""
+        self.waiting.set()
+        try:
+            await attended(ctx.request, asyncio.Event().wait())
+        except BaseException:
+            self.cancelled.set()
+            raise
+
     async def call(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
         arguments = params.arguments or {}
         text = f"{self.name}: {arguments.get('text', '')}"
@@ -84,12 +93,7 @@ class Agent:
             await self.more.wait()
             await ctx.session.report_progress(2, 2, "two")
         elif params.name == "wait":
-            self.waiting.set()
-            try:
-                await attended(ctx.request, asyncio.Event().wait())
-            except BaseException:
-                self.cancelled.set()
-                raise
+            await self.hold(ctx)
         elif params.name == "ask":
             answer = await ctx.session.elicit_form(FORM.message, FORM.requested_schema)
             text = answer.action

@@ -20,7 +20,6 @@ from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
 from pallas_gateway.tenants import Tenants
-from pallas_service.http.disconnect import attended
 from tests.gateway.door import ERAS, OWN, PHONE, UI, Agent, Door, opened
 
 DEADLINE = 60
@@ -53,12 +52,7 @@ class Researcher(Agent):
         prompt = arguments["message"]
         if prompt == "wait":
             await ctx.session.report_progress(1, 2, "waiting")
-            self.waiting.set()
-            try:
-                await attended(ctx.request, asyncio.Event().wait())
-            except BaseException:
-                self.cancelled.set()
-                raise
+            await self.hold(ctx)
         text = json.dumps({"answer": "42", "confidence": 0.95}) if prompt == "structured" else f"done: {prompt}"
         content = t.TextContent(type="text", text=text)
         return t.CallToolResult(

@@ -18,7 +18,6 @@ from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
 from pallas_gateway.tenants import Tenants
-from pallas_service.http.disconnect import attended
 from tests.gateway.door import OWN, PHONE, UI, Agent, Door, opened
 
 AGENTS = {"news_fetcher": {"card": "a.md", "port": 8101}, "hidden": {"card": "a.md", "port": 8102}}
@@ -56,12 +55,7 @@ class NewsFetcher(Agent):
         if params.name == "send_message":
             return t.CallToolResult(content=[t.TextContent(type="text", text="prose")])
         if symbol == "WAIT":
-            self.waiting.set()
-            try:
-                await attended(ctx.request, asyncio.Event().wait())
-            except BaseException:
-                self.cancelled.set()
-                raise
+            await self.hold(ctx)
         if symbol == "FAIL":
             return t.CallToolResult(content=[t.TextContent(type="text", text="no source")], is_error=True)
         if symbol == "CRASH":

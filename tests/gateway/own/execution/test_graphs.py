@@ -9,7 +9,6 @@ from typing import Any
 import mcp_types as t
 import pytest
 
-from pallas_service.http.disconnect import attended
 from tests.gateway.door import Agent, Door
 from tests.gateway.own.execution.test_executions import ENVELOPE, before, execute
 
@@ -33,12 +32,7 @@ class Pool(Agent):
         before_this = [name for name, _, _ in self.calls]
         self.calls.append((params.name, arguments, ctx.meta["io.pallas-kit/task"]))
         if params.name == "hang":
-            self.waiting.set()
-            try:
-                await attended(ctx.request, asyncio.Event().wait())
-            except BaseException:
-                self.cancelled.set()
-                raise
+            await self.hold(ctx)
         failed = params.name == "fail" or (params.name == "flaky" and "flaky" not in before_this)
         value = 2 * arguments["value"] if params.name == "double" else sum(arguments.get("values", []))
         content = [t.TextContent(type="text", text="no luck")] if failed else []
