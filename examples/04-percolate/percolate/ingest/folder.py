@@ -49,7 +49,7 @@ def ingest(store: Store, embedder: Embedder, folder: Path, tenant: str, *, again
     try:
         _embed(store, embedder, tenant, again=again)
     except (EmbeddingFailed, Full) as error:
-        waiting = len(store.without_vector(tenant))
+        waiting = store.waiting(tenant)
         report.problems.append(
             f"{tenant}: {error}: {waiting} pieces are found by words only, until they are ingested again"
         )

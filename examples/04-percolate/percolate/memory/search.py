@@ -98,7 +98,7 @@ def _score(cosine: float | None, words: float, *, words_alone: bool) -> float:
 def _mismatch(store: Store, tenant: str, kind: Kind) -> str:
     others = [str(other) for other in store.kinds(tenant) if other != kind]
     if not others:
-        waiting = len(store.without_vector(tenant))
+        waiting = store.waiting(tenant)
         return (
             f"{waiting} pieces have no vector, and are found by words only, until they are ingested again"
             if waiting

@@ -177,6 +177,11 @@ class Store:
         """Return id and content of the pieces that have no vector."""
         return self.rows("SELECT id, content FROM pieces WHERE tenant = ? AND model IS NULL ORDER BY id", tenant)
 
+    def waiting(self, tenant: str) -> int:
+        """Return how many pieces of `tenant` have no vector."""
+        ((count,),) = self.rows("SELECT count(*) FROM pieces WHERE tenant = ? AND model IS NULL", tenant)
+        return int(count)
+
     def kinds(self, tenant: str) -> list[Kind]:
         """Return the kinds of vectors that the pieces of `tenant` have: one, but where the endpoint has changed."""
         statement = (
