@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: help setup demo test lint check fuzz format images schema golden pictures bench proof lock wheel release audit clean
+.PHONY: help setup demo test lint check fuzz format images schema golden pictures docs bench proof lock wheel release audit clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,9 +43,13 @@ schema: setup ## rewrite schema/ and the chart's schema, values and reference fr
 golden: setup ## rewrite tests/golden, deploy/compose and the messages in tests/invalid
 	$(PY) -m pytest -q tests/generator/test_golden.py tests/generator/test_invalid.py --rewrite
 
-pictures: setup ## take the pictures in docs/pictures anew, by Chromium of a fleet that runs
+pictures: setup ## take the pictures in docs/pictures anew, of fleets that run
 	@tools/chromium
 	@$(PY) tools/pictures.py $(ARGS)
+	@$(PY) tools/recordings.py
+
+docs: setup ## build the site of the documentation into dist/docs
+	@tools/docs
 
 bench: setup ## run the benchmarks, each beside its peer, on a quiet machine; ARGS=NAME picks
 	@tools/bench $(ARGS)

@@ -91,6 +91,8 @@ def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
 
 
 def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effects) -> None:
+    # what `/events` still has to tell of the fault before is no wrong state of this one
+    fleet.registry.catch_up({slug(name): "ok" for name in fleet.agents})
     mark = len(events.since())
     hit = set(fleet.agents) if fault.everybody else {agent}
     began = time.monotonic()

@@ -5,6 +5,7 @@ What is given here is claimed as the plugin's fleets claim theirs, so that neith
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import socket
@@ -60,6 +61,14 @@ def free_port() -> int:
 def free_ports(count: int) -> list[int]:
     """Return `count` such ports, all different."""
     return [free_port() for _ in range(count)]
+
+
+@atexit.register
+def give_back() -> None:
+    """Close what is still claimed: who ends with an open socket is warned of it, at length."""
+    while _CLAIMED:
+        _CLAIMED.pop().close()
+    _SHARES.close()
 
 
 @cache

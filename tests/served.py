@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Literal
 
 import httpx
@@ -27,6 +28,17 @@ async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
             yield client
         server.should_exit = True
         await serving
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Yield the URL of the standard library's server with this handler, in a thread of its own."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 @contextmanager

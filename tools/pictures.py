@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.parent
 OUTPUT = ROOT / "docs" / "pictures" / "status-page.png"
 WIDTH = 1280
 """Pixels: wide enough for the descriptions of the agents. The height ends below the graph."""
+SCALE = 0.85
+"""Pixels of the picture for one of the page: the README shows it smaller still, and it is loaded with it."""
 
 
 async def shoot(url: str, path: Path) -> None:
@@ -27,7 +29,7 @@ async def shoot(url: str, path: Path) -> None:
 
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = await browser.new_page(viewport={"width": WIDTH, "height": 800})
+        page = await browser.new_page(viewport={"width": WIDTH, "height": 800}, device_scale_factor=SCALE)
         await page.goto(url)
         await expect(page.locator("#live")).to_have_text("live")
         path.parent.mkdir(parents=True, exist_ok=True)

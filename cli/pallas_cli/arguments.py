@@ -17,6 +17,7 @@ MODULES: Mapping[str, str] = {
     "up": "pallas_cli.runtime",
     "call": "pallas_cli.talk.call",
     "chat": "pallas_cli.talk.chat",
+    "console": "pallas_cli.talk.console",
     "status": "pallas_cli.running.status",
     "logs": "pallas_cli.running.logs",
     "stop": "pallas_cli.running.stop",
@@ -29,7 +30,9 @@ SHELLS = ("bash", "zsh", "fish")
 """Shells that `pallas completion` knows."""
 _OF_PALLAS_GEN = (
     *(
+        "audit",
         "build",
+        "bundle",
         "clients",
         "compose",
         "diff",
@@ -40,6 +43,7 @@ _OF_PALLAS_GEN = (
         "image",
         "lock",
         "observability",
+        "plan",
         "probe",
     ),
     *("schema", "validate", "verify"),
@@ -66,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     _add_up(verbs)
     _add_call(verbs)
     _add_chat(verbs)
+    _add_console(verbs)
     _add_status(verbs)
     _add_logs(verbs)
     _add_stop(verbs)
@@ -175,6 +180,14 @@ def _add_chat(verbs: Any) -> None:
     chat = _add(verbs, "chat", "talk to an agent, line by line", example="pallas chat desk")
     chat.add_argument("agent", metavar="AGENT", help="its name in the registry, or the URL of its /mcp")
     _add_conversation(chat)
+
+
+def _add_console(verbs: Any) -> None:
+    text = "open a page on which people talk to the agents, on this machine"
+    console = _add(verbs, "console", text, example="pallas console")
+    console.add_argument("--port", type=int, default=0, metavar="PORT", help="of the page; default: a free one")
+    _add_path(console)
+    _add_registry(console)
 
 
 def _add_conversation(verb: argparse.ArgumentParser) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from pathlib import Path
+from functools import cache
+
+# Every health check imports this module: each of these three would be a tenth of its cost.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from pathlib import Path
 
 CONTAINER_PORT = 8080
 """The port every agent, service and registry listens on inside a container."""
@@ -38,11 +43,16 @@ KEYS_FILE = "access.jwks.json"
 """The public keys of an issuer, in the same folder. No variable has such a name, so it becomes none; nor do tokens that
 only have to be compared (`token_file`)."""
 
+AUDIT_KEY = "audit.key"
+"""The key of the gateway's audit, in the same folder."""
+
 STATE_DIR = "/state"
 """Where a container that keeps something over a restart has its volume, the one place it can write to besides /tmp."""
 
 AGENTS_FILE = "agents.yaml"
 DOTENV_FILE = ".env"
+LOCK_FILE = "agents.lock"
+"""Beside agents.yaml: what `pallas-gen lock` has locked, and the registry compares with (documents.lock)."""
 REPLICAS_FILE = ".replicas.json"
 """JSON object `{agent: replicas}` beside agents.yaml, which the chart writes and the registry reads: there, replicas
 are values, and nobody knows a number for an agent that is scaled by load."""
@@ -83,6 +93,9 @@ PODS_PREFIX = "pallas-pods-"
 ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
 """SQLite file in which the registry keeps who registered, relative to agents.yaml or absolute; without it a restart
 forgets them. Written for `registry.registration.store`."""
+ENV_GATEWAY_STATE = "PALLAS_GATEWAY_STATE"
+"""Folder of what the gateway keeps over a restart, relative to agents.yaml or absolute. Written for `gateway.audit` and
+`gateway.confirm`."""
 ENV_ADDRESS = "PALLAS_ADDRESS_"
 """Prefix of the variable with the `host:port` of a service that is neither MCP server nor model; see `address_key`."""
 ENV_SERVICE = "PALLAS_SERVICE"
@@ -151,8 +164,6 @@ RESERVED = frozenset({REGISTRY, GATEWAY, "agents"})
 MAX_NAME = 40
 """Longest slug: release prefix and suffix must still fit a 63-character DNS label."""
 
-_NAME = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
-
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
 """Hosts by which a URL means the machine, or the container, that it is used on."""
 
@@ -163,6 +174,8 @@ def fleet_file(named: str | Path | None, environ: Mapping[str, str]) -> Path:
     A link stands for the file it leads to, in whose folder the project is. In a container it is Kubernetes' own, which
     leads elsewhere after each change, and stays.
     """
+    from pathlib import Path  # noqa: PLC0415 - see above
+
     path = Path(named or environ.get(ENV_AGENTS_CONFIG) or AGENTS_FILE)
     if path.is_dir():
         path = path / AGENTS_FILE
@@ -176,7 +189,14 @@ def fleet_file(named: str | Path | None, environ: Mapping[str, str]) -> Path:
 
 def is_name(name: str) -> bool:
     """Return whether `name` becomes a DNS label once underscores are hyphens (RFC 1123)."""
-    return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
+    return len(name) <= MAX_NAME and _name().fullmatch(name) is not None
+
+
+@cache
+def _name() -> re.Pattern[str]:
+    import re  # noqa: PLC0415 - see above
+
+    return re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
 
 
 def slug(name: str) -> str:

@@ -18,7 +18,10 @@ import typer
 
 from pallas_contract import __version__, names
 from pallas_contract.problems import Refused
+from pallas_gen import arguments
+from pallas_gen.commands.audit.verify import add_audit
 from pallas_gen.commands.building.build import add_build
+from pallas_gen.commands.bundle import add_bundle
 from pallas_gen.commands.clients import add_clients
 from pallas_gen.commands.diff import add_diff
 from pallas_gen.commands.doctor import add_doctor
@@ -66,6 +69,8 @@ add_lock(app)
 add_diff(app)
 add_doctor(app)
 add_clients(app)
+add_bundle(app)
+add_audit(app)
 
 
 @command(app, "validate", "pallas-gen validate desk --format sarif")
@@ -268,8 +273,12 @@ def _root(
 def main() -> None:
     """Entry point: run the command line and turn what went wrong into lines and an exit code."""
     atexit.register(gc.freeze)  # a last look at all objects for cycles is a sixth of a short command
+    words = arguments.arranged(sys.argv[1:])
+    if words and words[0] in arguments.OTHERS:
+        typer.echo(f"there is no command `{words[0]}`: {arguments.OTHERS[words[0]]}", err=True)
+        sys.exit(INPUT)
     try:
-        app()
+        app(words)
     except Refused as refused:
         report(refused.problems)
         sys.exit(INPUT)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pallas_contract import names
-from pallas_gen.plan import Plan
+from pallas_gen.plan import Plan, Workload
 
 WORLD = "the world"
 _BACK = "in compose it may ask the registry, on whose network it is; on Kubernetes not"
@@ -25,13 +25,7 @@ def connections(plan: Plan) -> Iterator[Connection]:
     """Every connection that the fleet file lets through, by caller."""
     probed = plan.workload(names.REGISTRY).calls
     for caller, called in plan.edges:
-        hard = called in plan.workload(caller).waits_for
-        why = "depends_on" if hard else "depends_on, not required"
-        if plan.workload(caller).kind == "service":
-            why = "calls"
-        if plan.workload(caller).kind == "gateway":
-            why = "gateway.tools" if plan.workload(called).kind == "service" else "gateway.agents"
-        yield Connection(caller, called, why)
+        yield Connection(caller, called, _declared(plan, plan.workload(caller), called))
     for workload in plan.workloads:
         if workload.kind == "agent":
             yield Connection(names.REGISTRY, workload.host, "the registry probes every agent")
@@ -49,6 +43,20 @@ def connections(plan: Plan) -> Iterator[Connection]:
         if workload.published:
             at = f", behind {workload.public_url}" if workload.public_url else ""
             yield Connection(WORLD, workload.host, f"published on port {workload.published[1]}{at}")
+
+
+def _declared(plan: Plan, caller: Workload, called: str) -> str:
+    """Return the key of agents.yaml by which `caller` may call."""
+    if caller.kind == "service":
+        return "calls"
+    if caller.kind == "gateway":
+        if called in caller.through:
+            return "through: gateway"
+        return "gateway.tools" if plan.workload(called).kind == "service" else "gateway.agents"
+    soft = "" if called in caller.waits_for else ", not required"
+    if called == names.GATEWAY:
+        return f"depends_on{soft} ({', '.join(caller.through)}, through the gateway)"
+    return f"depends_on{soft}"
 
 
 def explain(plan: Plan) -> str:

@@ -33,11 +33,17 @@ def of(plan: Plan) -> Graph:
 
 
 def tree(graph: Graph) -> str:
-    """Return lines: each member that nobody calls, and below it whom it calls; what stands above is not repeated."""
+    """Return lines: each member that nobody calls, and below it whom it calls; what stands above is not repeated.
+
+    Of members that call each other, and that nobody else calls, the first one stands for all.
+    """
     called = {called for _, called in graph.edges}
-    roots = [member for member in graph.kinds if member not in called] or list(graph.kinds)
+    roots = [member for member in graph.kinds if member not in called]
     drawn: set[str] = set()
-    lines = [line for root in roots for line in _branch(graph, root, drawn, begin="", indent="")]
+    lines: list[str] = []
+    for member in (*roots, *graph.kinds):
+        if member not in drawn:
+            lines += _branch(graph, member, drawn, begin="", indent="")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -46,6 +46,8 @@ class Project:
     """Secret files that lie in the folder, by their plain paths in it."""
     config: tuple[str, ...] = (names.AGENTS_FILE,)
     """The fleet file, and fast-agent's configuration where there is one: every container gets them."""
+    lock: tuple[str, ...] = ()
+    """agents.lock, where it is there: the registry alone gets it."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What each agent and service needs besides, by its name; a folder that is meant whole ends in a slash."""
     definitions: Mapping[str, Definitions] = field(default_factory=dict)
@@ -58,7 +60,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """The collector of the agents' traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
+    """The collector of traces. `beside`: its name has no dot, so it is a neighbour of the fleet."""
 
     host: str
     port: int
@@ -90,6 +92,8 @@ class Workload(Program):
     image: str
     calls: tuple[str, ...] = ()
     """Hosts this one may open connections to."""
+    through: tuple[str, ...] = ()
+    """Of an agent the hosts that it calls through the gateway, of the gateway those that are reached by it alone."""
     published: tuple[str, int] | None = None
     """Address and port outside of the fleet."""
     public_url: str = ""
@@ -112,6 +116,8 @@ class Workload(Program):
     """What it listens on in its container."""
     foreign: Foreign | None = None
     """None: one of the kit's images, or made from it."""
+    room: int = 0
+    """Bytes that it may fill of its state, where agents.yaml says that; else 0."""
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
 
@@ -127,7 +133,10 @@ class Workload(Program):
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole deployment. Of the project folder no workload may see the files `hidden`, and all see `config`."""
+    """The whole deployment.
+
+    Of the project folder no workload may see the files `hidden`, all see `config`, and the registry `lock`.
+    """
 
     name: str
     source: str
@@ -137,6 +146,7 @@ class Plan:
     pool: str
     hidden: tuple[str, ...]
     config: tuple[str, ...]
+    lock: tuple[str, ...]
     base_image: str
     """The kit's agent image, from which one of the fleet is made."""
     python_image: str
@@ -194,6 +204,7 @@ def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:
         pool=str(fleet.networks.pool),
         hidden=project.hidden,
         config=project.config,
+        lock=project.lock,
         base_image=fleet.image.base,
         python_image=fleet.image.python,
         own_images=frozenset(
@@ -223,7 +234,7 @@ def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: P
     if program.kind == "registry":
         return Workload(**values | _registry_grants(fleet))
     if fleet.gateway and program.kind == "gateway":
-        return Workload(**values | _gateway_grants(fleet, fleet.gateway))
+        return Workload(**values | _gateway_grants(fleet, fleet.gateway, state=program.state))
     values["secrets"] = (*(Secret(file, file) for file in project.secret_files), *values["secrets"])
     agent = fleet.agents[program.name]
     definitions = project.definitions.get(agent.name, Definitions())
@@ -233,9 +244,11 @@ def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: P
 
 
 def _agent_grants(fleet: ResolvedFleet, agent: ResolvedAgent) -> dict[str, Any]:
+    peers = sorted(agent.depends_on)
     return {
         "image": agent.image or fleet.image.agent,
-        "calls": tuple(names.slug(peer) for peer in sorted(agent.depends_on)),
+        "calls": tuple(dict.fromkeys(names.GATEWAY if fleet.is_through(peer) else names.slug(peer) for peer in peers)),
+        "through": tuple(names.slug(peer) for peer in peers if fleet.is_through(peer)),
         "published": (addresses.bind_address(agent.publish), agent.port) if agent.publish else None,
         "public_url": _public_url(fleet, agent.slug, agent.publish),
         "replicas": agent.replicas,
@@ -289,17 +302,20 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
     }
 
 
-def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
+def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway, *, state: bool) -> dict[str, Any]:
     return {
         # it is in the kit's agent image, whose SDK and client it needs (decision 0022)
         "image": fleet.image.agent,
-        "calls": tuple(sorted({names.slug(name) for name in (*gateway.agents, *gateway.tools.values())})),
+        "calls": tuple(sorted(map(names.slug, {*gateway.agents, *gateway.tools.values(), *fleet.through}))),
+        "through": tuple(sorted(map(names.slug, fleet.through))),
         "published": (addresses.bind_address(gateway.publish), gateway.port) if gateway.publish else None,
         "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
         "resources": gateway.resources,
-        # each replica would count for itself what a tenant may do
-        "stateless": not gateway.tenants,
+        # each replica would count for itself what a tenant may do, and only one can have the files
+        "stateless": not (gateway.tenants or state),
+        "room": gateway.audit.bytes if gateway.audit else 0,
         "egress": tuple(egress.keys(gateway.access)),
+        "collector": _collector(fleet),
         "fingerprint": _gateway_fingerprint(fleet, gateway),
     }
 
@@ -325,9 +341,15 @@ def is_in(path: str, entry: str) -> bool:
 
 
 def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
-    settings = gateway.model_dump(mode="json", exclude={"resources"})
-    behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in gateway.agents}
-    return digest([_shared(fleet), settings, behind])
+    # without what a fleet does not have, so that no gateway starts anew for it
+    absent = {key for key in ("routes", "grants", "confirm") if not getattr(gateway, key)}
+    settings = gateway.model_dump(mode="json", exclude={"resources", *absent})
+    behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in fleet.behind_gateway}
+    callers = {
+        name: sorted(agent.name for agent in fleet.agents.values() if name in agent.depends_on)
+        for name in fleet.through
+    }
+    return digest([_shared(fleet), settings, behind, *filter(None, [callers])])
 
 
 def _shared(fleet: ResolvedFleet) -> dict[str, Any]:
@@ -340,7 +362,9 @@ def digest(value: Any) -> str:
 
 
 def _fingerprint(fleet: ResolvedFleet, agent: ResolvedAgent) -> str:
-    unread = {"name", "replicas", "resources", "env", "secrets", "labels", "files"}
+    unread = {"name", "replicas", "resources", "env", "secrets", "labels", "files", "through"}
+    if not agent.functions:  # a newer key: agents without it are not rolled out for it
+        unread.add("functions")
     written = fleet.written.agents[agent.name]
     settings = agent.model_dump(mode="json", exclude=unread) | {"title": written.title}
     # The rules of agents that a caller's token goes on to decide whether it may.

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.agent_runtime.conftest import environment, write_files
-from tests.agent_runtime.engine.test_keys import CONFIG, SEPARATE
+from tests.agent_runtime.engine.keyless import CONFIG, SEPARATE
 from tests.ports import free_port
 from tests.start_report import start_report
 
@@ -104,7 +104,7 @@ def test_models_are_built_by_those_who_use_them(report: dict[str, Any]) -> None:
 def test_every_provider_and_workflow_starts_with_models_that_wait(tmp_path: Path) -> None:
     (tmp_path / "fast-agent.yaml").write_text(yaml.safe_dump(CONFIG))
     homes = dict.fromkeys(("HOME", "HF_HOME", "FAST_AGENT_HOME", "CLOUDSDK_CONFIG"), str(tmp_path))
-    command = [sys.executable, "-P", "-c", EVERYTHING, *(provider.value for provider in SEPARATE)]
+    command = [sys.executable, "-P", "-c", EVERYTHING, *SEPARATE]
     done = subprocess.run(command, cwd=tmp_path, env=environment() | homes, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])

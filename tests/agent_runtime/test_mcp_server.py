@@ -50,6 +50,12 @@ class Pretended:
             raise ValueError("/secret/path")
         return question.text
 
+    async def call(self, name: str, arguments: Any, report: Any, caller: Any, *, elicit: Any) -> t.CallToolResult:
+        """Return the arguments of a function as its result."""
+        failed = arguments.get("symbol") == "NONE"
+        content = [t.TextContent(type="text", text=f"{name} of {arguments.get('symbol')}")]
+        return t.CallToolResult(content=content, structured_content=dict(arguments), is_error=failed)
+
     async def history(self, key: str) -> list[t.PromptMessage]:
         return [t.PromptMessage(role="user", content=t.TextContent(type="text", text=key))]
 
@@ -58,13 +64,15 @@ HEALTH = Health("degraded", datetime(2026, 3, 12, 15, 42, tzinfo=UTC), "Unreacha
 
 
 def surface(
-    name: str = "tech_research", scope: str = "connection", model: str = ""
+    name: str = "tech_research", scope: str = "connection", model: str = "", functions: tuple[str, ...] = ()
 ) -> tuple[Surface, Pretended, Metrics]:
     data = {"name": "demo", "agents": {name: {"module": "agents.x", "port": 8201, "instance_scope": scope}}}
     tree = source.parse(str(data), name="agents.yaml")
     own = settings.resolve(load.parse(tree), tree, name, Path("/project"), environ={})
     agent = Pretended()
-    made = Surface(own, agent, lambda: HEALTH, (Refusal,), model=model, provider="openai" if model else "")
+    tools = {name: t.Tool(name=name, input_schema={"type": "object"}) for name in functions}
+    provider = "openai" if model else ""
+    made = Surface(own, agent, lambda: HEALTH, (Refusal,), model=model, provider=provider, functions=tools)
     return made, agent, Metrics(name, [tool.name for tool in made.tools])
 
 
@@ -100,6 +108,21 @@ async def test_get_health_takes_no_arguments() -> None:
 async def test_what_goes_wrong_in_the_agent_is_a_tool_error(message: Any, said: str) -> None:
     result = await call("tech_research", {"message": message}, surface())
     assert (text(result), result.is_error) == (said, message != "hello")
+
+
+async def test_a_function_is_a_tool_of_its_own_that_no_question_is_made_of() -> None:
+    made = surface(functions=("fetch_ohlcv",))
+    assert [tool.name for tool in made[0].tools] == ["send_message", "tech_research", "get_health", "fetch_ohlcv"]
+    result = await call("fetch_ohlcv", {"symbol": "ACME"}, made)
+    assert (text(result), result.structured_content) == ("fetch_ohlcv of ACME", {"symbol": "ACME"})
+    assert made[1].asked == []
+
+
+async def test_a_function_that_fails_is_a_tool_error_and_logged_as_one() -> None:
+    with capture_logs() as logs:
+        result = await call("fetch_ohlcv", {"symbol": "NONE"}, surface(functions=("fetch_ohlcv",)))
+    assert (text(result), result.is_error) == ("fetch_ohlcv of NONE", True)
+    assert [(entry["tool"], entry["failed"]) for entry in logs if entry["event"] == "call"] == [("fetch_ohlcv", True)]
 
 
 async def test_who_asks_for_the_model_is_told_and_who_wants_another_is_refused() -> None:

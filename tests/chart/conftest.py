@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -76,7 +77,9 @@ def helm_says(verb: str, values: Iterable[Path], *options: str) -> subprocess.Co
     files = [part for path in values for part in ("-f", str(path))]
     release = ["rel"] if verb in ("template", "install") else []
     command = ["helm", verb, *release, str(chart_dir()), "--namespace", "space", *files, *options]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    # it ends before there is garbage worth collecting: a fifth of its processor time
+    environment = os.environ | {"GOGC": "off"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def parse(text: str) -> Manifests:

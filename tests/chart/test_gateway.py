@@ -78,6 +78,12 @@ def test_a_test_can_part_it_from_an_agent(made) -> None:
     assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in gone] == ["gateway"]
 
 
+def test_its_spans_have_a_way_out(compiled, made) -> None:
+    traced = compiled(f"{GUARDED}telemetry: {{otlp_endpoint: 'http://otel:4318'}}\n").render(None, *TOKENS)
+    out = [Network(rendered).edges(4318) for rendered in (traced, made)]
+    assert [("gateway", "internet") in edges for edges in out] == [True, False]
+
+
 def test_no_agent_calls_it_back(made) -> None:
     callers = {source for source, target in Network(made).edges() if target == "gateway"}
     assert callers == {"registry", "pallas-test"}
@@ -111,6 +117,24 @@ def test_one_that_counts_for_tenants_is_alone(guarded, compiled) -> None:
     assert "/gateway/replicas" in counting.refused({"gateway": {"replicas": 2}})
     done = counting.run({"defaults": {"autoscaling": {"enabled": True}}, "agents": {}}, *TOKENS)
     assert "remembers its callers, so there is one of it" in done.stderr
+
+
+def test_one_that_records_has_a_volume_and_is_alone(compiled) -> None:
+    text = GUARDED.replace("[front]}", "[front], audit: {key: {file: audit.txt}}}")
+    recording = compiled(text.replace("publish: false", "publish: false, instance_scope: request"))
+    tokens = (*TOKENS, "--set=secrets.audit-txt.content=z")
+    made = recording.render(None, *tokens)
+    (mount,) = (mount for mount in made.main("gateway")["volumeMounts"] if mount["name"] == "state")
+    assert mount["mountPath"] == names.STATE_DIR
+    env = {variable["name"]: variable.get("value") for variable in made.main("gateway")["env"]}
+    assert env[names.ENV_GATEWAY_STATE] == names.STATE_DIR
+    (state,) = (volume for volume in made.pod("gateway")["volumes"] if volume["name"] == "state")
+    assert state["persistentVolumeClaim"]["claimName"] == "gateway-state"
+    assert made.one("PersistentVolumeClaim", "gateway-state")
+    assert made.one("Deployment", "gateway")["spec"]["strategy"] == {"type": "Recreate"}
+    assert "/gateway/replicas" in recording.refused({"gateway": {"replicas": 2}})
+    done = recording.run({"defaults": {"autoscaling": {"enabled": True}}, "agents": {}}, *tokens)
+    assert "state that several share is not offered" in done.stderr
 
 
 def test_one_that_the_fleet_file_does_not_have_is_refused(graph) -> None:
@@ -155,6 +179,10 @@ def test_how_it_is_reached_is_said_at_the_install(guarded) -> None:
     done = helm_says("install", [guarded.folder / "values.yaml"], "--dry-run=client", *TOKENS)
     assert "port-forward service/gateway 24190:8080    # http://localhost:24190/agents/NAME/mcp" in done.stdout
     assert "NAME: front\n" in done.stdout
+    served = helm_says(
+        "install", [guarded.folder / "values.yaml"], "--dry-run=client", "--set=gateway.calls={front,tools}", *TOKENS
+    )
+    assert "NAME: front\n" in served.stdout  # what it calls besides has another path
     published = ("--set=ingress.enabled=true", *TOKENS)
     done = helm_says("install", [guarded.folder / "values.yaml"], "--dry-run=client", *published)
     assert "  https://gateway.ai.example.com/agents/NAME/mcp    # front\n" in done.stdout

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 CHAIN = """\
 name: Chain
 image: ghcr.io/acme/chain:1
+access: {tokens: {first: {file: first.txt}, gateway: {file: gateway.txt}}}
+gateway: {agents: [first]}
 agents:
-  first: {module: agents.scout, port: 8101, depends_on: [second]}
-  second: {module: agents.scout, port: 8102, publish: false, depends_on: [third]}
-  third: {module: agents.scout, port: 8103, publish: false}
+  first: {module: agents.scout, port: 8101, depends_on: [second, guarded]}
+  second: {module: agents.scout, port: 8102, through: gateway, depends_on: [third]}
+  third: {module: agents.scout, port: 8103, publish: false, access: {anonymous: true}}
+services:
+  guarded: {module: agents.model, port: 8104, through: gateway}
 """
 DIAMOND = """\
 name: Diamond
@@ -76,10 +80,11 @@ def fleets(compiled: Callable[..., Any], example: Callable[[str], Any]) -> dict[
     """Return each by name."""
     diamond = compiled(DIAMOND, key__txt="x\n", token__txt="x\n")
     given = tuple(f"--set=secrets.{name}.existingSecret=mine" for name in ("key-txt", "token-txt"))
+    tokens = tuple(f"--set=secrets.{name}.existingSecret=mine" for name in ("first-txt", "gateway-txt"))
     published = compiled(OPEN)
     return {
         "one": Fleet(example("01-hello")),
-        "chain": Fleet(compiled(CHAIN)),
+        "chain": Fleet(compiled(CHAIN, first__txt="x\n", gateway__txt="x\n"), None, tokens),
         "diamond": Fleet(diamond, None, given),
         "published": Fleet(published, {"ingress": ON, "agents": {"front": {"autoscaling": ON}}}),
         "everything": Fleet(published, EVERYTHING),

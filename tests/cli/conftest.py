@@ -33,6 +33,8 @@ class Stand:
     calls: list[dict[str, Any]] = field(default_factory=list)
     states: dict[str, dict[str, str]] = field(default_factory=lambda: {"desk": {"status": "ok"}})
     published: bool = True
+    registered: bool = False
+    """Its agents registered themselves."""
     fleet: dict[str, str] = field(default_factory=dict)
     """What the registry says of its owner."""
 
@@ -40,7 +42,10 @@ class Stand:
         entries = [
             {
                 "server": {"name": f"demo/{name}", "remotes": self._remotes(name)},
-                "_meta": {server_json.HEALTH_META: state},
+                "_meta": {
+                    server_json.HEALTH_META: state,
+                    **({server_json.REGISTRATION_META: {}} if self.registered else {}),
+                },
             }
             for name, state in self.states.items()
         ]

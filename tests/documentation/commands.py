@@ -114,8 +114,13 @@ def _argparse(parser: argparse.ArgumentParser, arguments: list[str]) -> Iterator
 
 
 def _python(arguments: list[str]) -> Iterator[str]:
-    if arguments[:1] == ["-m"] and importlib.util.find_spec(arguments[1]) is None:
+    if arguments[:1] == ["-m"] and not (_in_an_example(arguments[1]) or importlib.util.find_spec(arguments[1])):
         yield f"no module {arguments[1]}"
+
+
+def _in_an_example(module: str) -> bool:
+    """Return whether a module is a file of an example, in whose folder its page says to be."""
+    return any(ROOT.glob(f"examples/*/{module.replace('.', '/')}.py"))
 
 
 def imports(code: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ RUN = {
     "first-day": "tests/e2e/test_commands.py",
     "models": "tests/agent_runtime/test_models_page.py",
     "own-server": "tests/packaging/test_docs.py",
+    "open-beneath": "tests/service/test_open_beneath.py",
     "registration": "tests/registry/mcp/test_registration.py",
     "daedalus": "tests/e2e/daedalus.py",
     "fleet-test": "tests/testing/test_plugin.py",
@@ -42,6 +43,8 @@ NOT_RUN = {
     "README.md": "`pip` would ask an index that has the kit, the wheel in tests/e2e/test_stranger.py; `make demo` in "
     "tests/e2e/test_demo.py, and `make test` is this one",
     "docs/access.md": "asks an agent on a fixed port; others in tests/agent_runtime/access/test_protected_agents.py",
+    "docs/air-gap.md": "for a site of the reader's; the same in tests/generator/commands/test_bundle_fleet.py",
+    "docs/ci.md": "for a release and a registry of images of the reader's; each verb has its tests in tests/generator",
     "docs/commands.md": "call a fleet on fixed ports; verbs in tests/e2e/test_local.py, `--format` in tests/generator",
     "docs/daedalus.md": "installs, and starts `make demo`; the same program in tests/e2e/daedalus.py",
     "docs/gateway.md": "asks a gateway on a fixed port; the same call in tests/gateway/own/test_server.py",
@@ -49,8 +52,11 @@ NOT_RUN = {
     "docs/kubernetes.md": "for a release of the reader's; such options in tests/e2e/test_cluster_options.py",
     "docs/release.md": "`gh` asks GitHub for what its workflow signed, `make audit` a service; `make release` "
     "in a clone in tests/tools/supply_chain",
+    "docs/secrets.md": "for a release of the reader's; such options in tests/e2e/test_cluster_options.py",
     "docs/scripted-model.md": "serve until told to stop, or record a provider; both in tests/testing/model",
     "docs/testing.md": "runs the reader's own tests; those of the page in tests/testing/test_plugin.py",
+    "docs/tutorial.md": "fixed ports; the same project on free ones in tests/e2e/test_commands.py",
+    "docs/upgrade.md": "`pip` would ask an index; a later version in tests/e2e/test_{compose,cluster_guarded}.py",
     "examples/01-hello/README.md": "fixed ports; the examples on free ones in tests/e2e",
     "examples/02-pallas/README.md": "the same",
     "examples/03-data-pool/README.md": "the same; the Inspector that npx starts in tests/e2e/test_conformance.py",
@@ -65,6 +71,7 @@ NOT_ASKED = {
     "gunzip": "the same",
     "npx": "comes with Node; tests/e2e/test_conformance.py runs the Inspector",
     "pipx": "not among the tools of development; what it makes of a wheel is tried in tests/packaging/test_wheel.py",
+    "tar": "each system has another one",
 }
 """Programs whose options nobody looks up here, and why."""
 ASKED = {
@@ -130,7 +137,7 @@ def test_options_of_other_programs_are_in_their_help(program: str) -> None:
 
 def test_every_program_has_somebody_who_looks_at_its_options() -> None:
     programs = {commands.program(command) for block in SHELL for command in commands.simple(block.text)}
-    plain = {"cat", "cut", "grep", "head", "mkdir", "printf", *commands.BUILT_IN}
+    plain = {"cat", "cut", "grep", "head", "kill", "mkdir", "printf", *commands.BUILT_IN}
     assert programs - plain == {"pallas", "pallas-gen", "pallas-testing", "python", "make", *ASKED, *NOT_ASKED}
 
 

@@ -17,16 +17,27 @@ from pallas_gen.project import load
 from .release import Release, call, namespace
 
 CONNECT = """
-import json, socket
-from concurrent.futures import ThreadPoolExecutor
-def connects(host):
+import errno, select, socket, time
+def begin(host):
+    connection = socket.socket()
     try:
-        socket.create_connection((host, 8080), timeout=3).close()
+        address = socket.getaddrinfo(host, 8080, socket.AF_INET, socket.SOCK_STREAM)[0][4]
+        connection.setblocking(False)
+        if connection.connect_ex(address) not in (0, errno.EINPROGRESS):
+            connection.close()
     except OSError:
-        return False
-    return True
-with ThreadPoolExecutor(32) as pool:
-    print(json.dumps(list(pool.map(connects, {hosts}))))
+        connection.close()
+    return connection
+connections = [begin(host) for host in {hosts}]
+waiting = {{connection for connection in connections if connection.fileno() >= 0}}
+connected = set()
+deadline = time.monotonic() + 3
+while waiting and (remaining := deadline - time.monotonic()) > 0:
+    for connection in select.select([], waiting, [], remaining)[1]:
+        waiting.remove(connection)
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+            connected.add(connection)
+print([int(connection in connected) for connection in connections])
 """
 STRANGER = {
     "restartPolicy": "Never",
@@ -60,8 +71,8 @@ def addresses(fleet: Release) -> dict[str, str]:
 def connects(space: str, pod: str, hosts: list[str]) -> list[bool]:
     """Return for each host whether a process in the pod gets a connection to it."""
     code = CONNECT.format(hosts=hosts)
-    answer: list[bool] = json.loads(call("kubectl", "-n", space, "exec", pod, "--", "python", "-c", code).stdout)
-    return answer
+    answer = json.loads(call("kubectl", "-n", space, "exec", pod, "--", "python", "-I", "-c", code).stdout)
+    return [connected == 1 for connected in answer]
 
 
 def edges(fleet: Release, hosts: Mapping[str, str]) -> Edges:

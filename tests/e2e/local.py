@@ -61,9 +61,9 @@ def children(pid: int) -> list[int]:
 
 
 @contextmanager
-def running(example: Path, folder: Path) -> Iterator[Running]:
-    """Yield an example, probed twice a second, as processes, up; `folder` is empty."""
-    config = edited(example, folder, more="registry: {probe_interval: 0.5}\n")
+def running(example: Path, folder: Path, *, registry: str = "") -> Iterator[Running]:
+    """Yield an example, probed twice a second, as processes, up; `registry` are more of its settings in one line."""
+    config = edited(example, folder, more=f"registry: {{probe_interval: 0.5{registry}}}\n")
     with start.running("processes", Order(config, folder), {}) as fleet:
         yield fleet
 

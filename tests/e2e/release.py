@@ -9,10 +9,12 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pallas_contract import __version__, names
 from pallas_contract.fleet import fastagent_files
@@ -57,9 +59,11 @@ class Release:
     def helm(self, verb: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return call("helm", verb, self.name, "-n", self.namespace, *arguments, check=check)
 
-    def upgrade(self, *options: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def upgrade(
+        self, *options: str, check: bool = True, pallas_gen: Sequence[str] = (sys.executable, "-m", "pallas_gen")
+    ) -> subprocess.CompletedProcess[str]:
         """`pallas-gen helm`, then install or upgrade with what it wrote."""
-        call(sys.executable, "-m", "pallas_gen", "helm", "-f", self.config, "-o", self.chart)
+        call(*pallas_gen, "helm", "-f", self.config, "-o", self.chart)
         secrets = self.config.parent / fastagent_files.SECRETS[0]
         files = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
         return self.helm("upgrade", str(self.chart), "--install", *files, *options, check=check)
@@ -191,6 +195,16 @@ def until(met: Callable[[], bool], what: str, *, within: float) -> None:
     while not met():
         assert time.monotonic() < end, f"after {within:g} s still not: {what}"
         time.sleep(1)
+
+
+def shared(factory: pytest.TempPathFactory) -> Path:
+    """Return the folder by which all workers know who has the cluster.
+
+    PALLAS_TEST_CLUSTER names that of several runs side by side (tools/test).
+    """
+    session = factory.getbasetemp()
+    alone = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session
+    return Path(os.environ.get("PALLAS_TEST_CLUSTER", alone))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from pallas_testing.targets.compose import Compose
 
 from . import leftovers
 
+PALLAS_GEN = Path(sys.executable).with_name("pallas-gen")
 RARE = {"healthcheck": {"interval": "60s", "start_period": "300s", "start_interval": "3s"}}
 """Each check is a program in a container and costs 0.2 s of CPU: ten containers that are checked every 10 s, or every
 second while they start, keep a core from what they are checked for."""
@@ -110,17 +111,20 @@ class Stack:
 
     def python(self, member: str, code: str) -> str:
         """What `code` prints when it runs inside the member's container."""
-        done = self.container(member).exec_run(["python", "-c", code])
-        return done.output.decode().strip()
+        command = ["docker", "exec", str(self.container(member).id), "python", "-c", code]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr  # the SDK's own way was seen to lose what was printed, under load
+        return done.stdout.strip()
 
     def connections(self, caller: str, *hosts: str) -> list[str]:
         """What becomes of connections from a member's container to other hosts, in their order."""
         return self.python(caller, CONNECT.format(hosts=hosts)).split()
 
-    def generate(self) -> None:
+    def generate(self, pallas_gen: Sequence[str | Path] = (PALLAS_GEN,)) -> None:
         """`pallas-gen compose` anew."""
-        command = [Path(sys.executable).with_name("pallas-gen"), "compose"]
-        done = subprocess.run(command, check=False, cwd=self.config.parent, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [*pallas_gen, "compose"], check=False, cwd=self.config.parent, capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stderr
 
     def up(self) -> None:

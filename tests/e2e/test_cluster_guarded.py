@@ -21,9 +21,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pallas_contract import __version__
 
-from . import collector, scenario
+from . import collector, later, scenario
 from .registration import CAPABILITIES, TOKEN, outside, say
-from .release import READY, Release, call, namespace, until
+from .release import READY, Release, call, load, namespace, until
 from .test_access import HARPER, UI, ask, closed
 
 pytestmark = pytest.mark.cluster
@@ -55,6 +55,7 @@ agents:
 CARD = "---\ntype: agent\nname: {name}\nmodel: passthrough\nservers: [{servers}]\n---\nYou are {name}.\n"
 CURRENT = 20
 """Seconds until the catalogue is that of the file; 10 are promised, and this machine may have other work."""
+LATER = "0.2.0"
 STORAGE = "pallas-e2e"
 """A class without a provisioner: claims of it are bound to the volumes made here, in any cluster."""
 COLLECTOR = {
@@ -124,12 +125,12 @@ def write(folder: Path) -> Path:
     return folder / "agents.yaml"
 
 
-def install(release: Release, *options: str) -> str:
+def install(release: Release, *options: str, **how: Any) -> str:
     """Install or upgrade; what Helm says."""
     folder = release.config.parent
     given = {name.replace(".", "-"): folder / "keys" / name for name in SECRET_FILES}
     files = [f"--set-file=secrets.keys-{name}.content={path}" for name, path in given.items()]
-    return release.upgrade("-f", str(folder / "values.yaml"), *files, *options).stdout
+    return release.upgrade("-f", str(folder / "values.yaml"), *files, *options, **how).stdout
 
 
 @contextmanager
@@ -216,7 +217,7 @@ async def test_a_registry_that_stays_has_the_new_file_once_its_pod_is_touched(up
 
 
 async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release(up: Release) -> None:
-    """First both pods are deleted, then the release is uninstalled, which leaves the claims, and installed again."""
+    """It goes to a later version of the kit, then is uninstalled, which leaves the claims, and installed again."""
     async with guest(up) as client:
         await client.call_tool("harper", {"message": "remember the milk", "session_id": "shopping"})
     (pod,) = up.pods("registry").values()
@@ -227,8 +228,12 @@ async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release
         await scenario.until_states(up.url("registry"), {"feature-extractor": "ok"}, within=60)
 
         before = set(up.pods("registry")) | set(up.pods("harper"))
-        up.kubectl("delete", "pod", "-l", "app.kubernetes.io/name in (registry, harper)")
-        until(lambda: not before & set(up.pods()), "the pods of before are gone", within=60)
+        with later.images(LATER) as tags:
+            load(*tags)
+        install(up, pallas_gen=later.pallas_gen(LATER))
+        until(lambda: not before & set(up.pods()), "the pods of before are gone", within=120)
+        of_later = {f"pallas-agent:{LATER}", f"pallas-registry:{LATER}"}
+        until(lambda: images(up) == of_later, "all pods are of the later version", within=120)
         await still_there(up)
 
         up.helm("uninstall", "--wait", "--timeout", "120s")
@@ -236,6 +241,11 @@ async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release
         until(lambda: up.left() == kept | {("Secret", "callers")}, "only the claims are left", within=60)
         install(up)
         await still_there(up)
+
+
+def images(fleet: Release) -> set[str]:
+    """Return the images of all containers that run."""
+    return {container["image"] for pod in fleet.pods().values() for container in pod["spec"]["containers"]}
 
 
 @asynccontextmanager

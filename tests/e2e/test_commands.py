@@ -145,6 +145,12 @@ def test_a_first_day(project: Project) -> None:
     assert project.pallas("add", "agent", "scout").returncode == 0
     project.until(lambda: project.state("scout") == "ok")
 
+    registry = f"http://127.0.0.1:{project.ports['24200']}"
+    locked = project.shell(f"pallas-gen lock --registry {registry} && pallas-gen lock --check --registry {registry}")
+    assert locked.stdout == "wrote agents.lock\nagents.lock is what is here\n", locked.stderr
+    project.edit("agents.lock", '"version": "', '"version": "9')
+    project.until(lambda: "drift: version" in project.pallas("status").stdout)
+
     project.edit("agents/desk.py", "from fast_agent", "import nosuchlib\nfrom fast_agent")
     project.until(lambda: "the edit is not taken over" in project.pallas("logs", "pallas").stdout)
     assert "agents/desk.py:3" in project.pallas("logs", "pallas").stdout

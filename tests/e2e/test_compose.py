@@ -23,7 +23,7 @@ from pallas_testing.fleet.start import Running
 from tests.documentation import blocks
 from tests.ports import free_port
 
-from . import collector, daedalus, scenario
+from . import collector, daedalus, later, scenario
 from .examples import copied_from
 from .projects import edited
 from .stack import Stack, running
@@ -38,6 +38,7 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
+LATER = "0.1.1"
 READ_ALL = """
 import pathlib
 for path in pathlib.Path("/project").rglob("*"):
@@ -318,13 +319,16 @@ async def behind_a_proxy(stack: Stack) -> None:
     assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
 
 
-async def outlives_its_container(stack: Stack) -> None:
-    """What was said to hello is still there in a container made anew, on the volume that it had."""
+async def outlives_its_version(stack: Stack) -> None:
+    """All containers are made anew from the images of a later version; what was said to hello is on its volume."""
     asked = {"message": "remember the milk", "session_id": "shopping"}
     async with Client(f"{stack.url('hello')}/mcp") as client:
         await client.call_tool("hello", asked)
-    stack.container("hello").remove(force=True)
-    stack.up()
+    with later.images(LATER):
+        stack.generate(later.pallas_gen(LATER))
+        stack.up()
+        images = {container.attrs["Config"]["Image"] for container in stack.containers().values()}
+        assert images == {f"pallas-agent:{LATER}", f"pallas-registry:{LATER}"}
     async with Client(f"{stack.url('hello')}/mcp") as client:
         history = await client.get_prompt("hello_history", {"session_id": "shopping"})
     assert [message.content.text for message in history.messages][:1] == [asked["message"]]
@@ -367,7 +371,7 @@ async def test_flat_networks_secrets_and_a_reload_without_restart(root, tmp_path
         answer = await scenario.ask(f"{stack.url('hello')}/mcp", "hello", "good morning", "auto")
         assert "good morning" in answer.text
         await behind_a_proxy(stack)
-        await outlives_its_container(stack)
+        await outlives_its_version(stack)
 
         assert stack.python("hello", "print(open('/run/secrets/API_KEY').read())") == "canary-value"
         replacement = keys / "new"  # as an editor saves: the old file is replaced, not written to

@@ -21,10 +21,10 @@ from .stack import Stack, running
 
 pytestmark = pytest.mark.docker
 
-ALL_OK = dict.fromkeys(("orchestrator", "market-data", "feature-extractor", "news-fetcher"), "ok")
+ALL_OK = dict.fromkeys(("orchestrator", "planner", "binance-agent", "feature-extractor", "news-fetcher"), "ok")
 
 REPLICAS = 3
-"""Of market_data, whose replicas answer for each other."""
+"""Of binance_agent, whose replicas answer for each other."""
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ async def up(running_fleet: Running) -> Stack:
     pool = Stack(running_fleet)
     await scenario.until_states(pool.url("registry"), ALL_OK, within=240)
     await scenario.until_probed(
-        pool.url("registry"), "market_data", lambda: pool.seen_by_registry("market_data"), within=240
+        pool.url("registry"), "binance_agent", lambda: pool.seen_by_registry("binance_agent"), within=240
     )
-    assert len(pool.seen_by_registry("market_data")) == REPLICAS
+    assert len(pool.seen_by_registry("binance_agent")) == REPLICAS
     return pool
 
 
@@ -70,19 +70,21 @@ def host(part: dict[str, Any]) -> str:
 @pytest.mark.parametrize("era", scenario.ERAS)
 async def test_the_plan_is_worked_through_with_its_branches_side_by_side(up, era):
     found, steps = await report(up, era)
-    assert (found["symbol"], found["figures"]["result"]) == ("ACME", {"trend": 0.15, "range": 8.0})
-    assert found["news"]["result"] == ["ACME opens a second data centre", "Analysts agree about ACME"]
-    assert host(found["prices"]) in {replica.id[:12] for replica in up.replicas("market_data")}
-    prices, news, figures = (f"{name}/{name}__{name}" for name in ("market_data", "news_fetcher", "feature_extractor"))
+    assert (found["symbol"], found["figures"]["result"]["features"]) == ("ACME", [0.15, 8.0])
+    assert found["news"]["result"]["articles"] == ["ACME opens a second data centre", "Analysts agree about ACME"]
+    assert host(found["prices"]) in {replica.id[:12] for replica in up.replicas("binance_agent")}
+    prices, news, figures = (
+        f"{name}/{name}__{name}" for name in ("binance_agent", "news_fetcher", "feature_extractor")
+    )
     begun = {steps.index(f"{prices}: started"), steps.index(f"{news}: started")}
     assert begun == {0, 1}
     assert steps.index(f"{prices}: completed") < steps.index(f"{figures}: started")
-    assert "exchange/candles: completed" in steps  # what the pool does is passed on
+    assert "newswire/headlines: completed" in steps  # what the pool does is passed on
 
 
 async def test_a_replica_that_dies_is_stood_in_for(up):
     found, _ = await report(up)
-    (asked,) = (replica for replica in up.replicas("market_data") if replica.id[:12] == host(found["prices"]))
+    (asked,) = (replica for replica in up.replicas("binance_agent") if replica.id[:12] == host(found["prices"]))
     asked.kill()
     found, _ = await report(up)
     assert host(found["prices"]) != asked.id[:12]
@@ -90,7 +92,7 @@ async def test_a_replica_that_dies_is_stood_in_for(up):
 
 
 async def test_of_three_replicas_the_one_that_hangs_is_named(up):
-    hangs = up.replicas("market_data")[-1]
+    hangs = up.replicas("binance_agent")[-1]
     addresses = {network["IPAddress"] for network in hangs.attrs["NetworkSettings"]["Networks"].values()}
     hangs.pause()
     try:
@@ -102,10 +104,12 @@ async def test_of_three_replicas_the_one_that_hangs_is_named(up):
 
 
 async def hanging(stack: Stack) -> str:
-    """The address of the one replica of market_data that the registry calls silent, as soon as it does."""
+    """The address of the one replica of binance_agent that the registry calls silent, as soon as it does."""
     async with asyncio.timeout(30):
         while True:
-            health = (await scenario.catalogue(stack.url("registry")))["market-data"]["_meta"][server_json.HEALTH_META]
+            health = (await scenario.catalogue(stack.url("registry")))["binance-agent"]["_meta"][
+                server_json.HEALTH_META
+            ]
             if found := re.fullmatch("1 of 3 replicas: ([0-9.]+): no answer in 3 s", health.get("message", "")):
                 assert health["status"] == "degraded"
                 return found[1]
@@ -115,7 +119,7 @@ async def hanging(stack: Stack) -> str:
 async def test_the_report_can_do_without_news(up):
     up.container("news_fetcher").stop()
     found, _ = await report(up)
-    assert (found["news"]["result"], found["figures"]["result"]["trend"]) == ([], 0.15)
+    assert (found["news"]["result"], found["figures"]["result"]["features"]) == ({"articles": []}, [0.15, 8.0])
     assert "news_fetcher" in found["news"]["by"]
     expected = {**ALL_OK, "orchestrator": "degraded", "news-fetcher": "error"}
     await scenario.until_states(up.url("registry"), expected, within=60)
@@ -129,8 +133,8 @@ def test_only_the_orchestrator_and_the_gateway_can_be_reached_from_outside(up):
 
 
 def test_the_gateway_reaches_whom_it_names_alone_and_no_agent_calls_it(up):
-    reached = up.connections("gateway", "orchestrator", "newswire", "market-data", "exchange")
-    assert reached == ["connected", "connected", "refused", "refused"]
+    reached = up.connections("gateway", "orchestrator", "newswire", "binance-agent", "exchange")
+    assert reached == ["connected", "connected", "connected", "refused"]
     assert up.connections("orchestrator", "feature-extractor", "gateway") == ["connected", "refused"]
     assert up.connections("feature_extractor", "gateway") == ["refused"]
 

@@ -279,6 +279,13 @@ def test_in_containers(stranger: Stranger, images: None, secrets_in_use: None) -
     assert {name: places for name in BUILT if (places := canaries.in_image(name))} == {}
 
 
+@pytest.fixture
+def kubernetes(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run it for one test: it ends with the tests that have it all along, and no module after this one keeps it up."""
+    with release.cluster(root, release.shared(tmp_path_factory)):
+        yield
+
+
 @pytest.mark.cluster
 def test_in_kubernetes(stranger: Stranger, images: None, kubernetes: None) -> None:
     """The images come to the nodes by the cluster's own tool, in the place of `build --push` or `--load kind`."""

@@ -21,9 +21,13 @@ from starlette.routing import Route as Page
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_gateway import console
 from pallas_gateway.app import App, Pages
+from pallas_gateway.audit.recorder import Audit
+from pallas_gateway.confirmation.gatekeeper import Gatekeeper
 from pallas_gateway.data_plane import upstream
-from pallas_gateway.data_plane.plane import DataPlane, Route
+from pallas_gateway.data_plane.checks import Checks
+from pallas_gateway.data_plane.plane import Bounds, DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.health import Reachability
@@ -32,6 +36,7 @@ from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.own.subscriptions import Subscriptions
+from pallas_gateway.policy.policy import Policy
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
@@ -166,30 +171,35 @@ async def opened(
     fleet: ResolvedFleet | None = None,
     tools: Mapping[str, str] | None = None,
     streams: Streams | None = None,
+    audit: Audit | None = None,
+    policy: Policy | None = None,
+    gatekeeper: Gatekeeper | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
     With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
     has tools of its own, and those of `tools` (tool -> who of `behind` has it); `streams` are the shares of who listens
-    there.
+    there. `audit` records what is passed on, `policy` is what callers may call.
     """
     noted = Noted()
     metrics = Metrics(behind)
-    reachability = Reachability()
+    reachability = Reachability(lambda: audit.problem if audit else "")
     async with AsyncExitStack() as stack:
         routes = {}
         for name, app in behind.items():
             url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
             routes[name] = Route(url, own)
         client = await stack.enter_async_context(upstream.session())
-        watchers: list[Watcher] = [metrics, reachability, noted]
-        plane = DataPlane(routes, client, limit=limit, timeout=timeout, tenants=tenants, watchers=watchers)
-        pages = Pages(metrics, reachability, {"name": "gateway"})
+        watchers: list[Watcher] = [metrics, reachability, noted, *([audit] if audit else [])]
+        checks = Checks(policy or Policy.open(), audit, gatekeeper)
+        bounds = Bounds(limit, timeout)
+        plane = DataPlane(routes, client, bounds, tenants=tenants, checks=checks, watchers=watchers)
+        pages = Pages(metrics, reachability, {"name": "gateway"}, audit=audit)
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         tools_app: ASGIApp | None = None
         own_tools = None
         if fleet and tenants:
-            admission = Admission(tenants, timeout, watchers)
+            admission = Admission(tenants, timeout, watchers, checks)
             peers = {tool: Peer("service", host, routes[host]) for tool, host in (tools or {}).items()}
             own_tools = OwnTools(
                 fleet,
@@ -201,7 +211,10 @@ async def opened(
                 trace_id=lambda: "ab" * 16,
             )
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
-        web = await stack.enter_async_context(served(App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app)))
+        page = console.agents(fleet, routes, (policy or Policy.open()).may_ask) if fleet else None
+        routed = policy is not None
+        app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed)
+        web = await stack.enter_async_context(served(app))
         yield Door(web, noted, pages, metrics, reachability, plane, own_tools)
 
 

@@ -8,17 +8,23 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pallas_contract.documents import audit_check
 from tests.gateway.door import OWN, UI
 
 COMMAND = [sys.executable, "-P", "-m", "pallas_gateway"]
+KEY = "audit-0123456789abcdef"
 FLEET = """\
 name: doors
 access: {{tokens: {{ui: {{file: ui.txt}}, gateway: {{file: gateway.txt}}}}}}
@@ -80,6 +86,57 @@ def test_it_serves_until_it_is_told_to_stop(project: Path) -> None:
         assert process.wait(60) == 0
         assert [json.loads(line)["event"] for line in rest.splitlines()] == ["call", "draining"]
         assert UI not in rest
+
+
+def audited(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of the audit, all of which follow each other; half a record at the end is none."""
+    lines = [line for path in sorted(folder.iterdir()) for line in path.read_bytes().splitlines(keepends=True)]
+    result = audit_check.check([("audit", lines)], KEY.encode(), whole=True)
+    assert [problem for problem in result.problems if problem.level == "error"] == []
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+@pytest.mark.slow
+def test_the_audit_is_whole_after_an_end_by_force_under_load(project: Path) -> None:
+    path = project / "agents.yaml"
+    text = path.read_text().replace("[ui]}", "[ui], requests: 99999/minute}")
+    path.write_text(text.replace("gateway: {agents", "gateway: {audit: {key: {file: k.txt}}, agents"))
+    (project / "k.txt").write_text(KEY)
+    folder = project / ".pallas" / "gateway" / "audit"
+    answered: list[int] = []
+    enough = threading.Event()
+    over = threading.Event()
+
+    def call(url: str) -> None:
+        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"a":1}}}'
+        while not over.is_set():
+            request = urllib.request.Request(f"{url}/agents/scout/mcp", body, {"authorization": f"Bearer {UI}"})
+            # a connection to a listener that outlives its program is never answered
+            with suppress(OSError, HTTPException), urllib.request.urlopen(request, timeout=3) as reply:
+                answered.append(reply.status)
+            if len(answered) >= 60:
+                enough.set()
+
+    with started(project) as (process, url), ThreadPoolExecutor(4) as callers:
+        for _ in range(4):
+            callers.submit(call, url)
+        try:
+            assert enough.wait(120)
+        finally:
+            process.kill()
+            process.wait(60)
+            over.set()
+    before = audited(folder)
+    decisions = [record for record in before if record["event"] == "decision"]
+    assert len(decisions) >= len(answered)  # what was answered was recorded before
+    with started(project) as (process, _):
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    after = audited(folder)
+    assert after[: len(before)] == before
+    assert [record["event"] for record in after[len(before) :]] == ["started", "stopped"]
 
 
 @pytest.mark.slow

@@ -61,6 +61,28 @@ def test_tools_are_those_of_services_at_their_addresses(project: Path) -> None:
     assert found.tools["lookup_entity"][1].url == "http://my-memory:8080/mcp"
 
 
+def test_what_is_through_it_is_open_to_those_who_depend_on_it(project: Path) -> None:
+    text = FLEET.replace("port: 8101}", "port: 8101, depends_on: [oracle, my_memory]}")
+    text = text.replace("port: 8102}", "port: 8102, through: gateway}").replace("{ui:", "{scout_one:")
+    text = text.replace("    ui:", "    scout_one:")
+    (project / "agents.yaml").write_text(
+        f"{text}services: {{my_memory: {{module: m, port: 8103, through: gateway}}}}\n"
+    )
+    callers = frozenset({"scout_one"})
+    found = read(project)
+    assert found.through == {
+        "oracle": Route("http://127.0.0.1:8102/mcp", OWN, callers=callers),
+        "my-memory": Route("http://127.0.0.1:8103/mcp", kind="service", callers=callers),
+    }
+    assert found.routes == {"scout-one": Route("http://127.0.0.1:8101/mcp", OWN)}
+    (project / "agents.yaml").write_text(
+        text.replace("agents: [scout_one]", "agents: [scout_one, oracle]").replace(", my_memory", "")
+    )
+    found = read(project)  # what it leads to is open to all its callers
+    assert (list(found.routes), found.through) == (["scout-one", "oracle"], {})
+    assert found.routes["oracle"].callers is None
+
+
 def test_containers_find_them_by_name_and_secrets_where_they_are_mounted(project: Path) -> None:
     (project / "secrets").mkdir()
     (project / "secrets/PALLAS_CALL_SCOUT_ONE_TOKEN").write_text("mounted-0123456789")
@@ -111,3 +133,21 @@ def test_the_gate_is_that_of_the_fleet_and_its_own(project: Path) -> None:
     path = project / "agents.yaml"
     path.write_text("name: x\ngateway: {agents: [scout]}\nagents: {scout: {card: a.md, port: 8101}}\n")
     assert serve.guard(read(project)).gate is None
+
+
+def test_an_audit_has_its_key_and_its_folder(project: Path) -> None:
+    assert (read(project).audit_key, read(project).gateway.audit) == (b"", None)
+    path = project / "agents.yaml"
+    path.write_text(FLEET.replace("gateway:\n  agents", "gateway:\n  audit: {key: {file: audit.txt}}\n  agents"))
+    with pytest.raises(Refused) as refused:
+        read(project)
+    (problem,) = refused.value.problems
+    assert (problem.where.field, problem.message) == ("gateway.audit.key.file", "audit.txt does not exist")
+    (project / "audit.txt").write_text("audit-0123456789abcdef\n")
+    found = read(project)
+    assert (found.audit_key, found.state) == (b"audit-0123456789abcdef", project / ".pallas/gateway")
+    assert found.gateway.audit is not None
+    assert found.gateway.audit.bytes == 256 << 20
+    assert "audit-0123456789abcdef" not in repr(found)
+    contained = read(project, PALLAS_PLACEMENT="container", PALLAS_GATEWAY_STATE="/state")
+    assert contained.state == Path("/state")

@@ -310,8 +310,9 @@ def test_quiet_prints_errors_alone_and_verbose_where_they_are_explained(make, ru
 
 def test_help_of_each_command_has_an_example(run) -> None:
     commands = get_command(cli.app).commands  # type: ignore[attr-defined]
-    for name in commands.keys() - {"explain"}:
+    for name in commands.keys() - {"audit", "explain"}:
         assert f"Example: pallas-gen {name}" in run(name, "--help")[1]
+    assert "Example: pallas-gen audit verify" in run("audit", "verify", "--help")[1]
     assert "Example: pallas-gen explain network" in run("explain", "network", "--help")[1]
 
 

@@ -42,6 +42,32 @@ def test_flat_networks_are_told_of(plan) -> None:
     assert said.endswith("\n\nnetworks are flat: everything else is let through, too")
 
 
+THROUGH = """\
+name: x
+access: {tokens: {top: {file: top.txt}, gateway: {file: own.txt}}}
+gateway: {agents: [top], publish: false}
+agents:
+  top: {module: agents.scout, port: 8101, publish: false, depends_on: {below: {required: false}, tools: {}}}
+  below: {module: agents.other, port: 8102, through: gateway}
+services:
+  tools: {module: agents.model, port: 8103, through: gateway}
+"""
+
+
+def test_a_call_through_the_gateway_is_told_as_one(plan) -> None:
+    lines = [" ".join(line.split()) for line in explain.explain(plan(THROUGH)).splitlines()]
+    assert [line for line in lines if "registry" not in line] == [
+        "gateway -> below through: gateway",
+        "gateway -> tools through: gateway",
+        "gateway -> top gateway.agents",
+        "top -> gateway depends_on (below, tools, through the gateway)",
+        "",
+        "everything else is refused",
+    ]
+    soft = THROUGH.replace("tools: {}}", "tools: {required: false}}")
+    assert "depends_on, not required (below, tools, through the gateway)" in explain.explain(plan(soft))
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

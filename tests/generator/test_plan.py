@@ -86,7 +86,13 @@ def test_behind_a_proxy_what_is_published_has_a_public_url(plan) -> None:
 
 @pytest.mark.parametrize(
     ("edit", "same"),
-    [(", title: New", False), (", replicas: 2, instance_scope: request", False), (", env: {A: b}", True)],
+    [
+        (", title: New", False),
+        (", replicas: 2, instance_scope: request", False),
+        (", functions: [fetch]", False),
+        (", functions: []", True),
+        (", env: {A: b}", True),
+    ],
 )
 def test_the_fingerprint_is_of_what_only_the_file_says(plan, edit: str, same: bool) -> None:
     before = plan(ONE % "").workload("scout").fingerprint

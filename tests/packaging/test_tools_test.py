@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance", "versions")
+TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance", "docs", "versions")
 PYTEST = """\
 #!/bin/sh
 # Stands in for .venv/bin/python: a round of pytest writes its report, anything else is run.
@@ -108,7 +109,7 @@ def test_every_test_is_in_one_round(copy: Copy) -> None:
     for marks in [set[str](), *({mark} for mark in heavy), {"alone"}, *pairs]:
         names = {
             mark: mark in marks
-            for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "versions")
+            for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "site", "versions")
         }
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
 
@@ -135,6 +136,21 @@ def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRe
     items = [item for item in request.session.items if item.path == request.path]
     conftest.list_files(items, tmp_path / "files")
     assert (tmp_path / "files/parametrize").read_text() == "tests/packaging/test_tools_test.py\n"
+
+
+@pytest.mark.parametrize("own", ["alone", "waits"])
+def test_a_file_of_tests_of_a_round_of_their_own_is_read_by_no_other(
+    root: Path, request: pytest.FixtureRequest, tmp_path: Path, own: str
+) -> None:
+    conftest: Any = request.config.pluginmanager.get_plugin(str(root / "tests/conftest.py"))
+    marks = {"a.py": ["slow"], "b.py": ["slow", own], "c.py": ["docker"]}
+    items = [
+        SimpleNamespace(path=root / name, iter_markers=lambda names=names: [SimpleNamespace(name=n) for n in names])
+        for name, names in marks.items()
+    ]
+    conftest.list_files(items, tmp_path / "files")
+    listed = {path.name: path.read_text() for path in (tmp_path / "files").iterdir()}
+    assert listed == {"slow": "a.py\n", own: "b.py\n", "docker": "c.py\n"}
 
 
 def test_an_end_in_the_first_round_ends_the_one_beside_it(copy: Copy) -> None:

@@ -82,6 +82,8 @@ VERBS = {
     "graph": "└── research\n",
     "clients cursor": '"url": "http://localhost:',
     "diff fleet": "no difference\n",
+    "lock": "wrote fleet/agents.lock\n",
+    "plan": "no difference\n",
 }
 
 
@@ -93,10 +95,13 @@ def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path
         text = run(installed / "pallas-gen", command, *more, "-f", example, cwd=tmp_path)
         assert output in text, verb
     assert run(installed / "pallas-gen", "schema", cwd=tmp_path).startswith('{\n  "$defs"')
+    (tmp_path / "audit-000000000001.jsonl").touch()
+    audit = run(installed / "pallas-gen", "audit", "verify", tmp_path, "--key-file", example, cwd=tmp_path)
+    assert audit == "0 records, each as it was written\n"
     assert run(installed / "python", "-m", "pallas_gen", "--version", cwd=tmp_path).startswith("pallas-gen ")
     help_text = run(installed / "pallas-gen", "--help", cwd=tmp_path)
     verbs = set(re.findall(r"^  ([a-z]+) ", help_text.partition("Commands:")[2], re.MULTILINE))
-    assert verbs == {verb.split()[0] for verb in VERBS} | {"schema", "probe", "build", "lock", "doctor"}
+    assert verbs == {verb.split()[0] for verb in VERBS} | {"audit", "schema", "probe", "build", "bundle", "doctor"}
 
 
 def test_a_project_is_made_and_taken_without_any_extra(installed: Path, tmp_path: Path) -> None:

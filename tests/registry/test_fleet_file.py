@@ -110,6 +110,31 @@ def test_numbers_that_are_none_are_refused(folder: Path, text: str) -> None:
         fleet_file.load(folder / "agents.yaml")
 
 
+def test_a_lock_of_no_use_keeps_no_registry_from_starting(folder: Path) -> None:
+    (folder / "agents.lock").write_text("<<<<<<< ours")
+    reading = FleetWatcher(folder / "agents.yaml").first()
+    assert reading.lock is None
+    (warning,) = [problem for problem in reading.warnings if problem.where.file == "agents.lock"]
+    assert (warning.level, "is no lock" in warning.message) == ("warning", True)
+
+
+def test_the_lock_is_followed_too(folder: Path) -> None:
+    follower = FleetWatcher(folder / "agents.yaml")
+    assert follower.first().lock is None
+    (folder / "agents.lock").write_text('{"lock": 1, "name": "x", "version": "2.0", "agents": {}}')
+    assert settled(follower).lock.version == "2.0"
+    (folder / "agents.lock").write_text('{"lock": 2}')
+    broken = settled(follower)
+    assert (broken.lock.version, follower.ok) == ("2.0", True)
+    assert "is no lock of a fleet" in str(broken.lock_problems)
+    text = (folder / "agents.yaml").read_text()
+    (folder / "agents.yaml").write_text(text.replace("tech_research", "tech_reading"))
+    edited = settled(follower)
+    assert ("tech_reading" in edited.fleet.agents, edited.lock.version) == (True, "2.0")
+    (folder / "agents.lock").unlink()
+    assert settled(follower).lock is None
+
+
 def test_a_file_being_written_is_left_alone(folder: Path) -> None:
     """Half of a fleet file can be a valid, shorter fleet: agents would vanish for a second."""
     file = folder / "agents.yaml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.discovery.static import StaticDiscovery
+from pallas_registry.loops import KEEP_UPTIME
+from pallas_registry.registration.store import MemoryRegistrations
 from pallas_registry.service import Service
+from pallas_service.sqlite_file import CannotStore
 from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -33,6 +37,71 @@ async def test_ready_after_the_first_sweep(folder: Path, time, fake: Fake) -> No
         await time.advance()
         assert service.monitor.waiting() == ""
         assert states(service) == {"harper": ("ok", ""), "tech-research": ("ok", "")}
+
+
+async def test_uptime_follows_the_states_and_forgets_who_is_gone(folder: Path, time, fake: Fake) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance(30)
+        fake.put("harper", "10.0.0.1", Result("error", Reason("ConnectionRefused", "connection refused")))
+        await time.advance(30)
+        time.jumped = -3600.0
+        hour = service.monitor.uptime.of("harper").hour
+        assert 30 <= hour.up < hour.known == 60, "the clock of the day does not count"
+        path = folder / "agents.yaml"
+        path.write_text("\n".join(line for line in path.read_text().splitlines() if "harper" not in line))
+        await time.advance(10)
+        assert set(service.monitor.uptime.document()["agents"]) == {"tech_research"}
+
+
+async def test_a_lock_that_is_written_beside_the_file_is_compared_with_and_one_that_goes_is_not(
+    folder: Path, time, fake: Fake
+) -> None:
+    async with running(folder, time, fake, fake) as service:
+        await time.advance()
+        (folder / "agents.lock").write_text('{"lock": 1, "name": "x", "version": "9.0.0", "agents": {}}')
+        await time.advance(2)
+        drifted = ("degraded", "drift: agents.lock has no such agent")
+        assert states(service) == {"harper": drifted, "tech-research": drifted}
+        assert b'pallas_agent_reason{agent="harper",code="Drift"} 1.0' in (await service.monitor.metrics.scrape(""))[0]
+        (folder / "agents.lock").unlink()
+        await time.advance(2)
+        assert states(service) == {"harper": ("ok", ""), "tech-research": ("ok", "")}
+
+
+class Lasting(MemoryRegistrations):
+    """A store that a second registry finds again; full once told so."""
+
+    def __init__(self) -> None:
+        self.uptime: dict[str, bytes] = {}
+        self.full = False
+
+    def load_uptime(self) -> dict[str, bytes]:
+        return self.uptime
+
+    async def save_uptime(self, records: Callable[[], Mapping[str, bytes]]) -> None:
+        if self.full:
+            raise CannotStore("disk full")
+        self.uptime = dict(records())
+
+
+async def test_uptime_outlives_a_registry_that_has_a_store(folder: Path, time, fake: Fake) -> None:
+    store = Lasting()
+    async with running(folder, time, fake, fake, store=store):
+        await time.advance(KEEP_UPTIME + 60)
+    await time.advance(600)
+    store.uptime["gone"] = store.uptime["harper"]
+    store.uptime["tech_research"] = b"no record"
+    with capture_logs() as logs:
+        async with running(folder, time, fake, fake, store=store) as service:
+            assert service.monitor.uptime.of("harper").hour.known == KEEP_UPTIME, "as of the last time it was saved"
+            assert set(service.monitor.uptime.document()["agents"]) == {"harper"}
+            store.full = True
+            await time.advance(KEEP_UPTIME + 60)
+            store.full = False
+            await time.advance(KEEP_UPTIME)
+    assert [entry["agent"] for entry in logs if entry["event"] == "a kept uptime is not usable"] == ["tech_research"]
+    assert [entry["reason"] for entry in logs if entry["event"] == "uptime cannot be stored"] == ["disk full"]
+    assert set(store.uptime) == {"harper", "tech_research"}, "it goes on after a time that failed"
 
 
 async def test_ready_after_five_seconds_whatever_the_agents_do(folder: Path, time, fake: Fake) -> None:

@@ -17,8 +17,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from pallas_gen.images.inventory import normalised
+
 from . import environment, toml_file
-from .image.inventory import normalised
 
 WAIVERS = "requirements/waivers.toml"
 LOCKS = (
@@ -27,6 +28,7 @@ LOCKS = (
     "requirements/agent.lock",
     "requirements/dev.lock",
     "requirements/release.lock",
+    "requirements/site.lock",
     "requirements/policy.lock",
     "requirements/conformance.lock",
     "generator/pallas_gen/dependencies/tools.lock",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from pallas_gen.images.inventory import Component, normalised, python_component
+
 from .audit import pins
-from .image.inventory import Component, normalised, python_component
 
 DISTRIBUTION = "pallas-kit"
 EXTRAS = ("all",)

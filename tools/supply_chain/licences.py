@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from pallas_gen.images.inventory import Component, normalised
+
 from . import toml_file
-from .image.inventory import Component, normalised
 
 FILE = "requirements/licences.toml"
 _REFUSED_SECTIONS = ("non-free", "contrib", "non-free-firmware", "multiverse", "restricted")

@@ -15,14 +15,14 @@ from pathlib import Path
 from pallas_contract import __version__
 from pallas_contract.fleet import images as image_names
 from pallas_contract.fleet.model import Images
-from pallas_gen.images import sources
+from pallas_gen.images import inventory, sources
+from pallas_gen.images.inventory import Component
 
 from . import checkout, distribution, environment
 from .documents import changelog, provenance, sbom
 from .environment import ROOT
-from .image import archive, builds, inventory, oci
+from .image import archive, builds, oci
 from .image.builds import IMAGES
-from .image.inventory import Component
 from .licences import FILE as LICENCES
 from .licences import Policy
 

@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).parents[1]
 _CANDIDATES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
 _FOLDERS = {"hello": "01-hello", "pallas": "02-pallas", "data-pool": "03-data-pool", "percolate": "04-percolate"}
 _PATTERNS = (names.AGENTS_FILE, "fastagent.*.yaml", "requirements.*", "agents/*", "standins/*", "tests/**/*.py")
-_OWN = ("percolate/**/*", "documents/**/*", "pytest.ini")
+_OWN = ("elsewhere/*", "hosts/*", "percolate/**/*", "documents/**/*", "pytest.ini")
 """What single examples have besides."""
 _SUFFIXES = frozenset({".py", ".md", ".yaml", ".txt", ".pdf", ".in", ".ini", ".lock"})
 QUESTIONS: Mapping[str, tuple[str, str]] = {

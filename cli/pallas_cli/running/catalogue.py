@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
 from pallas_contract.documents import server_json
+from pallas_contract.launch import addresses
 from pallas_contract.launch.owner import Owner, parse
 from pallas_contract.probe import http_client
 
@@ -30,6 +31,10 @@ class Member:
     reason: str = ""
     url: str = ""
     """Where clients outside of the fleet reach an agent; empty where it publishes no address."""
+    title: str = ""
+    description: str = ""
+    is_registered: bool = False
+    """The agent registered itself: its URL is somebody else's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,9 @@ def _agent(entry: dict[str, Any]) -> Member:
         message=health.get("message", ""),
         reason=health.get("reason", ""),
         url=_public(name, urls),
+        title=server.get("title", ""),
+        description=server.get("description", ""),
+        is_registered=server_json.REGISTRATION_META in entry["_meta"],
     )
 
 
@@ -98,8 +106,7 @@ def _public(name: str, urls: list[str]) -> str:
     An agent in a container that is not published has the address inside the fleet's network alone. Outside, its host
     name may be anybody's, and a token shown there is lost.
     """
-    inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
-    return urls[0] if urls and urls != [inside] else ""
+    return urls[0] if urls and urls[0] not in addresses.inside_urls(name) else ""
 
 
 def _service(entry: dict[str, Any]) -> Member:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from pallas_contract.definitions.tree import nodes
+
 
 def constants(tree: ast.Module) -> dict[str, ast.expr]:
     """Return the variables of a module that are assigned in one place, with what they are assigned.
@@ -17,7 +19,7 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
     """
     values: dict[str, ast.expr] = {}
     stores: Counter[str] = Counter()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         changed = node.value if isinstance(node, ast.Attribute) else node
         if isinstance(changed, ast.Name) and (changed is not node or not isinstance(changed.ctx, ast.Load)):
             stores[changed.id] += 1

@@ -12,6 +12,7 @@ from pallas_contract.codes import Code
 from pallas_contract.definitions import literals, named_files
 from pallas_contract.definitions.definition import CHILDREN, Definition, FunctionTool
 from pallas_contract.definitions.named_files import NamedFile
+from pallas_contract.definitions.tree import nodes
 from pallas_contract.problems import Problem, Refused, Where
 
 DECORATORS = frozenset(
@@ -75,7 +76,7 @@ class _Reader:
         self._tree = tree
         self._classes = {_APPLICATION} | {
             alias.asname
-            for node in ast.walk(tree)
+            for node in nodes(tree)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
             if alias.name == _APPLICATION and alias.asname
@@ -83,7 +84,7 @@ class _Reader:
         self._constants = literals.constants(tree)
         self._decorators = {
             id(decorator)
-            for node in ast.walk(tree)
+            for node in nodes(tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for decorator in node.decorator_list
         }
@@ -93,7 +94,7 @@ class _Reader:
         return Where(self._name, node.lineno, node.col_offset + 1)
 
     def _applications(self) -> Iterator[tuple[str, Where]]:
-        for node in ast.walk(self._tree):
+        for node in nodes(self._tree):
             if isinstance(node, ast.Assign | ast.AnnAssign) and _called(node.value) in self._classes:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name):
@@ -101,7 +102,7 @@ class _Reader:
 
     def _calls(self, methods: frozenset[str]) -> Iterator[tuple[ast.Call, str]]:
         """Yield calls of a method of an application; as a decorator of anything, for it may come from elsewhere."""
-        for node in ast.walk(self._tree):
+        for node in nodes(self._tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
                 receiver = node.func.value
                 known = isinstance(receiver, ast.Name) and receiver.id in self.applications
@@ -190,7 +191,7 @@ def names(tree: ast.Module) -> Mapping[str, ast.AST] | None:
     None where only running the code tells: `from a import *`, a `__getattr__`, or names that are made by hand.
     """
     bound: dict[str, ast.AST] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Global):
             bound |= dict.fromkeys(node.names, node)
         elif isinstance(node, ast.Call) and _called(node) in ("exec", "globals", "setattr", "vars", "locals"):
@@ -232,7 +233,7 @@ def _unclear(agent: Definition) -> Iterator[Problem]:
 
 
 def _imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.name,)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pallas_contract.definitions.card import Card
 from pallas_contract.definitions.module import LOADERS
+from pallas_contract.definitions.tree import nodes
 
 _INCLUDED = re.compile(r"\{\{\s*file(?:_silent)?:([^}]+)\}\}")
 _LONGEST = 255
@@ -18,7 +19,7 @@ _PATHS = frozenset({"Path", "PurePath", "listdir", "scandir", "walk"})
 
 def in_module(tree: ast.Module) -> Iterator[str]:
     """Yield literals, also joined as paths are: `folder / "data" / "a.csv"`, `Path("data", "a.csv")`."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from in_text(node.value)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -29,7 +30,7 @@ def in_module(tree: ast.Module) -> Iterator[str]:
 
 def folders_in_module(tree: ast.Module) -> Iterator[str]:
     """Yield paths that may be folders and are meant whole: `skills=`, and what `load_agents` gets."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Call):
             continue
         named = [keyword.value for keyword in node.keywords if keyword.arg == "skills"]
@@ -43,7 +44,7 @@ def folders_in_module(tree: ast.Module) -> Iterator[str]:
 
 def folders_read(tree: ast.Module) -> Iterator[str]:
     """Yield literals that make a path, and so may be a folder: `Path("data")`, `folder / "data"`, `listdir("data")`."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         parts: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             parts = list(_divided(node))[1:]

@@ -61,6 +61,8 @@ Code = Literal[
     "ReplicaUnavailable",
     "ReplicasDiffer",
     "ReplicaMissing",
+    # The lock.
+    "Drift",
     # Agents that registered themselves.
     "NotHeardYet",
     "Silent",

@@ -42,7 +42,7 @@ def server(
     """Return the `server` object of one agent: the public URL first, then the one inside the fleet's network."""
     agent = fleet.agents[name]
     public = addresses.agent_url(fleet, name, placement)
-    inside = addresses.mcp_url(fleet, name, placement) if placement == "container" else None
+    inside = addresses.peer_url(fleet, name, placement) if placement == "container" else None
     urls = [url for url in (public, inside) if url]
     # The keys come in the order of the seed's example, so that the two can be compared by eye.
     document: dict[str, Any] = {

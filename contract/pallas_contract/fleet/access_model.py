@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import unicodedata
 from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from pallas_contract.fleet.base import FilePath, Port, Publish, Resources, SecretFile, Text, Written
+from pallas_contract.fleet.base import (
+    FilePath,
+    Memory,
+    Port,
+    Publish,
+    Resources,
+    SecretFile,
+    Text,
+    Written,
+    fitting_path,
+)
 
 _CALLER = r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$"
 _SCOPE = r"^[\x21\x23-\x5B\x5D-\x7E]+$"
 _TENANT = r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$"
 _RATE = r"^[1-9][0-9]{0,5}/minute$"
+_TOOLS = r"^[\x21-\x7E]{1,128}$"
 
 PATTERNS = {
     _CALLER: "a name of a-z, 0-9, `_` and `-`",
     _SCOPE: "an OAuth scope, without spaces and quotes",
     _TENANT: "a name of a-z, 0-9, `_` and `-`, with 64 characters at most",
     _RATE: "a number of requests per minute, such as `100/minute`",
+    _TOOLS: "the name of a tool, without spaces, in which `*` stands for any characters",
 }
 """Each pattern in words, for messages."""
 
@@ -41,9 +54,21 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
+def _is_plain_path(path: str) -> str:
+    """Require a path that every program reads alike: what is compared with it is one of many ways to write a path."""
+    parts = path.removeprefix("/").removesuffix("/").split("/")
+    if not all(parts) or {".", ".."} & set(parts):
+        raise ValueError("must be a folder or file such as tasks/home/, without `.`, `..` and doubled slashes")
+    if {"\\", "%"} & set(path) or not path.isprintable() or not unicodedata.is_normalized("NFKC", path):
+        raise ValueError("must be a path without `\\`, `%` and invisible characters, in Unicode's normal form NFKC")
+    return fitting_path(path)
+
+
 Caller = Annotated[str, StringConstraints(pattern=_CALLER)]
 TenantName = Annotated[str, StringConstraints(pattern=_TENANT)]
 Rate = Annotated[str, StringConstraints(pattern=_RATE)]
+ToolPattern = Annotated[str, StringConstraints(pattern=_TOOLS)]
+PlainPath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_is_plain_path)]
 SeedTool = Literal["create_agent", "lookup_entity", "search_knowledge_base"]
 """Tools of seed 002 that need somebody who has the data."""
 ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]
@@ -109,6 +134,66 @@ class Tenant(Written):
         return int(self.requests.partition("/")[0])
 
 
+class _Who(Written):
+    """A verified caller of the gateway: one of the three."""
+
+    caller: Caller | None = None
+    """The name of a caller with a static token."""
+    subject: Text | None = None
+    """The `sub` of a caller with a JWT."""
+    tenant: TenantName | None = None
+    """A tenant: all its callers."""
+
+
+class Route(_Who):
+    """Where a caller is led that names no agent (seed 004, Routing Layer); its own route goes before its tenant's."""
+
+    agent: Text
+    """One of the gateway's `agents`."""
+
+
+class Grant(_Who):
+    """What a caller may call (seed 004, Permission Checks). With one grant in the file nothing else may be called."""
+
+    agent: Text | None = None
+    """One of the gateway's `agents`. Either this or `service`."""
+    service: Text | None = None
+    """A service that the gateway calls."""
+    tools: Annotated[list[ToolPattern], Field(min_length=1)]
+    """Names of its tools, as it has them; `*` stands for any characters. `*` alone, without `paths`, is all that it
+    offers: prompts and resources too."""
+    paths: dict[Text, Annotated[list[PlainPath], Field(min_length=1)]] = {}
+    """Arguments that are paths, and the folders or files one of which each must lie in (seed 004, Path Whitelists)."""
+
+
+class Confirm(Written):
+    """Tools whose calls another principal confirms, one by one (seed 004, Permission Checks)."""
+
+    agent: Text | None = None
+    """One of the gateway's `agents`. Either this or `service`."""
+    service: Text | None = None
+    """A service that the gateway calls."""
+    tools: Annotated[list[ToolPattern], Field(min_length=1)]
+    """Names of its tools; `*` stands for any characters."""
+    by: Annotated[list[Caller], Field(min_length=1)]
+    """Names of the callers that may confirm; none of them confirms its own calls."""
+
+
+class Audit(Written):
+    """A record of each decision and each outcome of a call, in files that show when they were changed."""
+
+    key: SecretFile
+    """Secret with which the records are sealed, 16 characters or more, for example of `openssl rand -hex 32`. Who has
+    it can check them, and could write others."""
+    size: Memory = "256Mi"
+    """Bytes that the records may take, in Mi or Gi; beyond them the oldest are removed, which a record says."""
+
+    @property
+    def bytes(self) -> int:
+        """Return the number of bytes in `size`."""
+        return int(self.size[:-2]) << (20 if self.size.endswith("Mi") else 30)
+
+
 class Gateway(Written):
     """One guarded door in front of agents (docs/gateway.md): each is reached through it at /agents/NAME/mcp."""
 
@@ -118,6 +203,8 @@ class Gateway(Written):
     """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
     agents: Annotated[list[Text], Field(min_length=1)]
     """Agents that can be reached through it, and no others."""
+    console: bool = False
+    """A page at /console on which people talk to these agents, with a token of their own where one is asked for."""
     timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0
     """Seconds that a call may take, from its body to the end of its answer; progress does not extend it."""
     tenants: dict[TenantName, Tenant] = {}
@@ -126,6 +213,15 @@ class Gateway(Written):
     tools: dict[SeedTool, Text] = {}
     """More tools at /mcp, each by the service of this fleet that has a tool of that name: the gateway checks arguments,
     tenant and limits, and passes the call on."""
+    routes: list[Route] = []
+    """Which agent a verified caller is led to at /agent/mcp, and by `ask_agent` without an agent."""
+    grants: list[Grant] = []
+    """Who may call which tools. Default: every caller all that is behind the gateway; with a grant, only what is
+    granted."""
+    confirm: list[Confirm] = []
+    """Tools whose calls are confirmed by another caller before they run."""
+    audit: Audit | None = None
+    """Record every call (docs/gateway.md). Without it and `confirm` no state is kept."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -100,6 +100,8 @@ _IMAGE = (
 )
 _URL_PATH = r"^(/[A-Za-z0-9._~-]+)*/?$"
 _SERVICE_URL = rf"^https?://{_SITE}{_URL_PATH[1:]}"
+# one underscore at a time: a tool of an MCP server has two in its name
+_FUNCTION = r"^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)*$"
 _SHORT = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 
 PATTERNS = {
@@ -107,6 +109,7 @@ PATTERNS = {
     _MODULE: "a dotted module path such as agents.scout",
     _MEMORY: "a size such as 512Mi or 2Gi",
     _HOST: "a host name",
+    _FUNCTION: "the name of a function such as fetch_ohlcv",
     _SHORT: "a short name in lower case such as partners",
     _NAMESPACE: "a reverse domain such as com.example.project",
     _SEMVER: "a semantic version such as 1.0.0",
@@ -142,6 +145,7 @@ UrlPath = Annotated[str, StringConstraints(pattern=_URL_PATH, max_length=200)]
 ServiceUrl = Annotated[str, StringConstraints(pattern=_SERVICE_URL, max_length=300), AfterValidator(readable_url)]
 ContainerPath = Annotated[str, AfterValidator(_is_plain)]
 PublicUrl = Annotated[str, StringConstraints(pattern=_PUBLIC_URL, max_length=200), AfterValidator(readable_url)]
+FunctionName = Annotated[str, StringConstraints(pattern=_FUNCTION, max_length=64)]
 Publish = bool | Address
 Text = Annotated[str, StringConstraints(min_length=1)]
 FilePath = Annotated[str, StringConstraints(min_length=1), AfterValidator(fitting_path)]

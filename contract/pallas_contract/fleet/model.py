@@ -18,6 +18,7 @@ from pallas_contract.fleet.base import (
     Endpoint,
     EnvKey,
     FilePath,
+    FunctionName,
     Host,
     ImageName,
     ImageNames,
@@ -65,6 +66,7 @@ def _edges(value: object) -> object:
     return value
 
 
+Through = Literal["gateway"]
 Edges = Annotated[
     dict[str, Need],
     BeforeValidator(_edges, json_schema_input_type=list[str] | dict[str, Need]),
@@ -127,8 +129,12 @@ class Agent(AgentDefaults):
     """Agents and services that must be ready before this one, and that it may call."""
     icons: list[Icon] = []
     """Icons of the registry entry."""
+    functions: list[FunctionName] = []
+    """Functions of the agent, tools that its own code defines, that callers may call by name, without its model."""
     access: AgentAccess = AgentAccess()
     """Who may call this agent, where that is not as for the whole fleet."""
+    through: Through | None = None
+    """`gateway`: reached through the gateway alone, also by agents that depend on this one."""
 
 
 class ServiceHealth(_Written):
@@ -178,6 +184,8 @@ class Service(_Written):
     """Agents that a `module` may call back, of those that depend on it; their URLs are in PALLAS_PEERS, by name."""
     user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 10001
     """User and group of an image's processes; never root."""
+    through: Through | None = None
+    """`gateway`: an MCP server that is reached through the gateway alone, by the agents that depend on it."""
     writable: list[ContainerPath] = []
     """Folders that an image may write to besides /tmp: in memory, gone with the container."""
 
@@ -218,7 +226,7 @@ class Registry(_Written):
 
 
 class Telemetry(_Written):
-    """Where agents send their traces (docs/telemetry.md)."""
+    """Where agents and the gateway send their traces (docs/telemetry.md)."""
 
     otlp_endpoint: Endpoint
     """Base URL of a collector that takes OTLP over HTTP. In compose, one whose host name has no dot is expected on the
@@ -301,7 +309,7 @@ class Fleet(_Written):
     registry: Registry = Registry()
     """How the registry runs."""
     telemetry: Telemetry | None = None
-    """Traces of the agents. Default: none."""
+    """Traces of the agents and the gateway. Default: none."""
     networks: Annotated[
         Networks, BeforeValidator(_networks, json_schema_input_type=Literal["isolated", "flat"] | Networks)
     ] = Networks()

@@ -71,6 +71,22 @@ class ResolvedFleet:
         """Return whether `name` is an agent or a service."""
         return name in self.agents or name in self.services
 
+    def is_through(self, name: str) -> bool:
+        """Return whether an agent or service is reached through the gateway alone."""
+        member = self.agents.get(name) or self.services.get(name)
+        return self.gateway is not None and member is not None and member.through is not None
+
+    @cached_property
+    def through(self) -> tuple[str, ...]:
+        """Names of the agents and services that are reached through the gateway alone, in the file's order."""
+        return tuple(name for name in (*self.agents, *self.services) if self.is_through(name))
+
+    @cached_property
+    def behind_gateway(self) -> tuple[str, ...]:
+        """Names of the agents that the gateway calls: those it leads to, then those `through` it besides."""
+        named = self.gateway.agents if self.gateway else []
+        return (*named, *(name for name in self.through if name in self.agents and name not in named))
+
     @cached_property
     def slugs(self) -> frozenset[str]:
         """Host names of all agents and services."""
@@ -93,7 +109,13 @@ def _agent(name: str, agent: Agent, fleet: Fleet) -> ResolvedAgent:
     values = {key: getattr(agent, key) for key in Agent.model_fields}
     # Walked and not listed: a key that is new in `defaults` arrives without a line here.
     values |= {key: _merged(key, agent, fleet.defaults) for key in AgentDefaults.model_fields}
-    values |= {"name": name, "title": agent.title or names.title(name), "access": _access(agent.access, fleet.access)}
+    access = _access(agent.access, fleet.access)
+    if agent.through:
+        # nobody else has a way to it: neither a port of the host nor a token
+        values["publish"] = agent.publish or False
+        tokens = {caller: file for caller, file in access.tokens.items() if caller == names.GATEWAY}
+        access = access.model_copy(update={"tokens": tokens, "jwt": None})
+    values |= {"name": name, "title": agent.title or names.title(name), "access": access}
     # What nobody said is left to the defaults of ResolvedAgent.
     return ResolvedAgent(**{key: value for key, value in values.items() if value is not None})
 

@@ -53,6 +53,24 @@ def mcp_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     return f"http://{authority(fleet, name, placement)}{names.MCP_PATH}"
 
 
+def peer_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
+    """Return the MCP URL under which agents of the fleet call a member: the gateway's where it is `through` that."""
+    if fleet.gateway and fleet.is_through(name):
+        return f"http://{gateway_authority(fleet.gateway, placement)}{gateway_path(fleet, name)}"
+    return mcp_url(fleet, name, placement)
+
+
+def gateway_path(fleet: ResolvedFleet, name: str) -> str:
+    """Return the path of a member at the gateway."""
+    return f"/{'agents' if name in fleet.agents else 'services'}/{names.slug(name)}{names.MCP_PATH}"
+
+
+def inside_urls(host_name: str) -> tuple[str, str]:
+    """Return the URLs of an agent that hold inside a fleet of containers alone: its own, and that at the gateway."""
+    own = f"http://{host_name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
+    return own, f"http://{names.GATEWAY}:{names.CONTAINER_PORT}/agents/{host_name}{names.MCP_PATH}"
+
+
 def service_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str:
     """Return the URL of what a service provides; a `url` without a path gets the usual one."""
     service = fleet.services[name]
@@ -195,9 +213,13 @@ def agent_url(fleet: ResolvedFleet, name: str, placement: Placement) -> str | No
     Several containers cannot share one host port: an agent with replicas is reached inside the fleet only, unless
     something stands before them that has an address of its own.
 
-    As processes the agents listen on this machine, and a client on it is as near as any.
+    As processes the agents listen on this machine, and a client on it is as near as any. One that is `through` the
+    gateway has its address there.
     """
     agent = fleet.agents[name]
+    if fleet.gateway and fleet.is_through(name):
+        reached = placement == "local" or fleet.gateway.publish
+        return gateway_url(fleet, placement) + gateway_path(fleet, name) if reached else None
     if agent.publish and (placement == "local" or agent.replicas == 1 or fleet.public_url):
         return public_url(fleet, names.slug(name), agent.port) + names.MCP_PATH
     return mcp_url(fleet, name, placement) if placement == "local" else None

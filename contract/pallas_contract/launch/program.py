@@ -24,6 +24,8 @@ Kind = Literal["agent", "service", "registry", "gateway"]
 STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
 """Folder of what outlives a restart: a volume, or beside agents.yaml."""
 
+_GATEWAY_STATE: Mapping[Placement, str] = {"container": STATE["container"], "local": f"{STATE['local']}/gateway"}
+
 START_PERIOD: Mapping[Placement, float] = {"container": 120.0, "local": 60.0}
 """Seconds from its start in which a program that is not up is starting, and not down."""
 
@@ -163,6 +165,7 @@ def registry(fleet: ResolvedFleet, placement: Placement) -> Program:
 
 def gateway(fleet: ResolvedFleet, settings: Gateway, placement: Placement) -> Program:
     """Return the gateway's program. It waits for no agent: whoever calls one that is not up is told so."""
+    state = settings.audit is not None or bool(settings.confirm)
     return Program(
         name=names.GATEWAY,
         kind="gateway",
@@ -171,10 +174,13 @@ def gateway(fleet: ResolvedFleet, settings: Gateway, placement: Placement) -> Pr
             names.ENV_PLACEMENT: placement,
             names.ENV_BIND: addresses.bind(settings.port, settings.publish, placement),
             names.ENV_ALLOWED_HOSTS: ",".join(addresses.gateway_hosts(fleet, settings)),
+            **({names.ENV_GATEWAY_STATE: _GATEWAY_STATE[placement]} if state else {}),
+            **_telemetry_env(fleet),
         },
         secrets=secret_files.of_gateway(fleet),
         health_url=addresses.gateway_health_url(settings, placement),
         health_paths=(names.LIVE_PATH, names.READY_PATH),
+        state=state,
     )
 
 
@@ -183,12 +189,20 @@ def peers(fleet: ResolvedFleet, name: str, placement: Placement) -> dict[str, st
     callable_ = [
         peer for peer in fleet.agents[name].depends_on if peer in fleet.agents or fleet.services[peer].provides == "mcp"
     ]
-    return {peer: addresses.mcp_url(fleet, peer, placement) for peer in sorted(callable_)}
+    return {peer: addresses.peer_url(fleet, peer, placement) for peer in sorted(callable_)}
 
 
 def _needs(fleet: ResolvedFleet, name: str, placement: Placement) -> Iterator[str]:
-    """Yield what must be ready before agent `name` starts, of what is started here at all."""
-    for peer in fleet.agents[name].required:
+    """Yield what must be ready before agent `name` starts, of what is started here at all.
+
+    In a container it cannot see what is behind the gateway, so there it waits for the gateway alone.
+    """
+    required = fleet.agents[name].required
+    if any(fleet.is_through(peer) for peer in required):
+        yield names.GATEWAY
+    for peer in required:
+        if placement == "container" and fleet.is_through(peer):
+            continue
         if peer in fleet.agents or addresses.is_started(fleet, peer, placement):
             yield peer
 
@@ -207,6 +221,8 @@ def _agent_env(fleet: ResolvedFleet, agent: ResolvedAgent, placement: Placement)
     if _keeps_conversations(agent):
         env[names.ENV_CONVERSATIONS] = f"{STATE[placement]}/conversations.db"
     env |= _telemetry_env(fleet)
+    if fleet.telemetry and fleet.telemetry.content:
+        env[names.ENV_TRACE_CONTENT] = "true"
     services = [peer for peer in sorted(agent.depends_on) if peer in fleet.services]
     models = [peer for peer in services if fleet.services[peer].provides == "openai"]
     # There is one variable, so of several such services the first by name counts.
@@ -224,7 +240,7 @@ def _keeps_conversations(agent: ResolvedAgent) -> bool:
 
 
 def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
-    """Return OpenTelemetry's own variables, and the one of ours."""
+    """Return OpenTelemetry's own variables."""
     telemetry = fleet.telemetry
     if telemetry is None:
         return {}
@@ -232,8 +248,6 @@ def _telemetry_env(fleet: ResolvedFleet) -> dict[str, str]:
     # Parent-based: a trace that a caller has begun is recorded whole, or not at all.
     if telemetry.sample < 1:
         env |= {names.ENV_SAMPLER: "parentbased_traceidratio", names.ENV_SAMPLER_RATIO: f"{telemetry.sample:g}"}
-    if telemetry.content:
-        env[names.ENV_TRACE_CONTENT] = "true"
     return env
 
 

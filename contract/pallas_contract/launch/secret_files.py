@@ -77,7 +77,7 @@ def of_registry(fleet: ResolvedFleet) -> tuple[Secret, ...]:
 
 
 def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
-    """Return the tokens that the gateway accepts and presents, and an issuer's keys."""
+    """Return the tokens that the gateway accepts and presents, an issuer's keys, and the key of the audit."""
     if fleet.gateway is None or fleet.written.gateway is None:
         return ()
     own = fleet.written.gateway.access
@@ -89,6 +89,8 @@ def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
     if access.jwt and access.jwt.jwks_file:
         owner = ("gateway", "access") if own.jwt else ("access",)
         secrets.append(Secret(names.KEYS_FILE, access.jwt.jwks_file, (*owner, "jwt", "jwks_file")))
+    if fleet.gateway.audit:
+        secrets.append(Secret(names.AUDIT_KEY, fleet.gateway.audit.key.file, ("gateway", "audit", "key", "file")))
     for agent, secret in credentials.presented_by_gateway(fleet).items():
         path = (*credentials.token_owner(fleet, agent, names.GATEWAY), "tokens", names.GATEWAY, "file")
         secrets.append(Secret(names.call_token(agent), secret.file, path))

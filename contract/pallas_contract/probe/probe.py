@@ -7,7 +7,6 @@ not know it is asked with `initialize`, and the session that opens is deleted ag
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,6 +18,7 @@ from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import INPUT_REFUSED, OK, Reason, reported
+from pallas_contract.documents.tool_contract import ToolContract, tool_contract
 from pallas_contract.probe import http_client, plain
 from pallas_contract.probe.session import (
     ASIDE,
@@ -62,8 +62,8 @@ Bound = Callable[[float], AbstractAsyncContextManager[object]]
 class Result:
     """The result of a probe. `latency` in seconds; `era` empty when it is not known.
 
-    `tools` maps the name of each tool to a digest of its input schema, None when they were not told; `listed` is when
-    they were asked for, in seconds of the probe's clock.
+    `tools` maps the name of each tool to its contract, None when they were not told; `listed` is when they were asked
+    for, in seconds of the probe's clock.
     """
 
     state: State
@@ -72,7 +72,7 @@ class Result:
     latency: float = 0.0
     name: str = ""
     version: str = ""
-    tools: Mapping[str, str] | None = None
+    tools: Mapping[str, ToolContract] | None = None
     listed: float | None = None
     status: int = 0
     wait: float = 0.0
@@ -248,7 +248,7 @@ async def _deep(session: Session, reached: Result) -> Result:
     return replace(reached, state=reported_health.state, reason=reported_health.reason)
 
 
-async def _tools(session: Session, reached: Result) -> Mapping[str, str] | None:
+async def _tools(session: Session, reached: Result) -> Mapping[str, ToolContract] | None:
     """Return the tools of the first page, None when they cannot be had.
 
     Bounded on its own, so that a long list never makes an agent look ill.
@@ -263,14 +263,7 @@ async def _tools(session: Session, reached: Result) -> Mapping[str, str] | None:
     if not isinstance(entries, list):
         return None
     tools = [as_object(entry) for entry in entries]
-    return {
-        as_text(tool["name"]): _digest(tool.get("inputSchema")) for tool in tools if isinstance(tool.get("name"), str)
-    }
-
-
-def _digest(schema: Any) -> str:
-    # Eight digits: it tells two schemas of one tool apart, and nobody gains by a collision.
-    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]
+    return {as_text(tool["name"]): tool_contract(tool) for tool in tools if isinstance(tool.get("name"), str)}
 
 
 def _health(text: str) -> Result | None:

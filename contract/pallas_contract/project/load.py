@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pallas_contract import names
+from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.definitions.read import TextOf
+from pallas_contract.documents import lock
 from pallas_contract.fleet import fastagent, source
 from pallas_contract.fleet.fastagent import Config
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
-from pallas_contract.problems import Problem, Refused
+from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.project import availability, code, dotenv_file, programs, variables
 from pallas_contract.validate import access_rules, config_rules, plain_secrets
 from pallas_contract.validate import load as validate_load
@@ -105,6 +107,7 @@ def problems_of_code(
     yield from files.missing(fleet, tree, folder, elsewhere or (lambda _: written.custom_image))
     yield from rules.problems(fleet, tree, surroundings)
     yield from dotenv_file.problems(folder / names.DOTENV_FILE)
+    yield from _lock(folder / names.LOCK_FILE)
     yield from variables.unset(fleet, written.config, surroundings.variables)
     yield from shell.withheld(fleet, definitions)
     yield from programs.problems(fleet, written.config, definitions, folder)
@@ -139,6 +142,19 @@ def check(
     definitions = code.definitions(written.fleet, written.text_of)
     of_code = problems_of_code(written, definitions, None, elsewhere=elsewhere, processes=True)
     return written, [*problems, *of_code]
+
+
+def _lock(path: Path) -> Iterator[Problem]:
+    """Yield a warning where agents.lock is of no use: the registry then compares nothing with it."""
+    try:
+        lock.parse(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        yield Problem(Where(path.name), f"cannot be read: {reason}", level="warning", code=Code.LOCK_FILE)
+    except Refused as refused:
+        yield from (replace(problem, level="warning") for problem in refused.problems)
 
 
 def _config(folder: Path) -> tuple[Config | None, list[Problem]]:

@@ -198,6 +198,8 @@ def _calls(fleet: ResolvedFleet, name: str, tree: Source) -> Iterator[Problem]:
     for index, peer in enumerate(fleet.agents[name].depends_on):
         if peer not in fleet.agents or peer == name or not credentials.protected(fleet, peer) or peer in presented:
             continue
+        if fleet.is_through(peer):
+            continue  # the gateway asks, and its rules say what is missing
         if peer not in forward:
             message = f"`{peer}` asks for a token, and `{name}` has none"
             hint = (

@@ -14,7 +14,7 @@ from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, credentials
 from pallas_contract.problems import Problem
 from pallas_contract.validate import access_rules, cycles
-from pallas_contract.validate.entry import gateway_rules, registration_rules
+from pallas_contract.validate.entry import gateway_rules, registration_rules, through_rules
 from pallas_contract.validate.suggestions import Suggestions
 
 
@@ -33,6 +33,7 @@ def problems(fleet: ResolvedFleet, tree: Source, outside: Container[str] = ()) -
     yield from registration_rules.problems(fleet, tree)
     yield from access_rules.problems(fleet, tree)
     yield from gateway_rules.problems(fleet, tree)
+    yield from through_rules.problems(fleet, tree)
     yield from _telemetry(fleet, tree)
 
 
@@ -192,11 +193,14 @@ def _calls(fleet: ResolvedFleet, name: str, service: Service, tree: Source) -> I
             message = f"`{agent}` does not depend on `{name}`, and services call only agents that do"
             hint = f"add `{name}` to agents.{agent}.depends_on, or have the agent call the service"
             yield tree.problem(*path, message=message, hint=hint, code=Code.SERVICE_CALLS)
-        elif credentials.protected(fleet, agent):
+        elif credentials.protected(fleet, agent) or fleet.agents[agent].through:
             message = f"`{agent}` asks for a token, and services have none"
             hint = (
                 f"`agents.{agent}.access: {{anonymous: true}}` and `publish: false`, so that only the fleet reaches it"
             )
+            if fleet.agents[agent].through:
+                message = f"`{agent}` is reached through the gateway alone"
+                hint = "remove it here, or `through` there"
             yield tree.problem(*path, message=message, hint=hint, code=Code.SERVICE_CALLS)
 
 

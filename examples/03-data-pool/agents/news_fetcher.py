@@ -2,7 +2,7 @@
 
 from fast_agent import FastAgent
 
-from agents.coded import Call, DataAgent
+from agents.coded import DataAgent
 
 fast = FastAgent("data-pool")
 
@@ -10,8 +10,9 @@ fast = FastAgent("data-pool")
 class NewsFetcher(DataAgent):
     functions = ("fetch_recent_articles",)
 
-    async def fetch_recent_articles(self, call: Call, symbol: str) -> list[str]:
-        return await call("newswire__headlines", symbol=symbol)
+    async def fetch_recent_articles(self, symbol: str) -> dict[str, list[str]]:
+        """Return headlines about a symbol, newest first."""
+        return {"articles": await self.call("newswire__headlines", symbol=symbol)}
 
 
 @fast.custom(NewsFetcher, name="news_fetcher", servers=["newswire"])

@@ -10,11 +10,15 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
+DAYS = 5
+PER_DAY = {"1d": 1, "1h": 24, "1s": 24 * 60 * 60}
 
-def candles(symbol: str, days: int) -> str:
-    """Daily candles, oldest first: open, high, low, close."""
+
+def candles(symbol: str, interval: str) -> str:
+    """Candles of the last five days, oldest first: open, high, low, close, volume."""
     start = 10.0 * len(symbol)
-    return json.dumps([[start + day, start + day + 3, start + day - 1, start + day + 2] for day in range(days)])
+    days = [[start + day, start + day + 3, start + day - 1, start + day + 2, 1000.0] for day in range(DAYS)]
+    return json.dumps([days[number // PER_DAY[interval]] for number in range(DAYS * PER_DAY[interval])])
 
 
 def headlines(symbol: str) -> str:

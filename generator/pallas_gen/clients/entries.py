@@ -12,6 +12,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, credentials
 
 _EXPANDED = frozenset("${}")
+_ALL_AT_ONCE = "Every agent behind the gateway, named in the call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,15 @@ class Entries:
 
 
 def of_fleet(fleet: ResolvedFleet) -> Entries:
-    """Return the agents of a fleet file: at their own addresses, or through the gateway where they publish none."""
+    """Return the agents of a fleet file: at their own addresses, or through the gateway where they publish none.
+
+    The gateway is one more where it has tools of its own, as it does for tenants. No registry has its address.
+    """
     reached = []
     hidden = []
     for name, agent in fleet.agents.items():
         text = agent.description or agent.title
-        if url := addresses.agent_url(fleet, name, "container"):
+        if not fleet.is_through(name) and (url := addresses.agent_url(fleet, name, "container")):
             reached.append(Entry(agent.slug, url, text, credentials.protected(fleet, name)))
         elif fleet.gateway and fleet.gateway.publish and name in fleet.gateway.agents:
             access = fleet.gateway.access
@@ -50,6 +54,10 @@ def of_fleet(fleet: ResolvedFleet) -> Entries:
             reached.append(Entry(agent.slug, url, text, bool(access.tokens or access.jwt)))
         else:
             hidden.append(agent.slug)
+    if fleet.gateway and fleet.gateway.publish and fleet.gateway.tenants:
+        access = fleet.gateway.access
+        url = f"{addresses.gateway_url(fleet, 'container')}{names.MCP_PATH}"
+        reached.append(Entry(names.GATEWAY, url, _ALL_AT_ONCE, bool(access.tokens or access.jwt)))
     return Entries(tuple(reached), tuple(hidden))
 
 
@@ -66,8 +74,8 @@ def of_registry(document: Mapping[str, Any]) -> Entries:
     for item in document["servers"]:
         server = item["server"]
         name = server["name"].rpartition("/")[2]
-        inside = f"http://{name}:{names.CONTAINER_PORT}{names.MCP_PATH}"
-        urls = [remote["url"] for remote in server["remotes"] if remote["url"] != inside]
+        inside = addresses.inside_urls(name)
+        urls = [remote["url"] for remote in server["remotes"] if remote["url"] not in inside]
         health = item["_meta"].get(server_json.HEALTH_META, {})
         if urls:
             text = server.get("description") or server["title"]

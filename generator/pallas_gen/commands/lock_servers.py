@@ -35,7 +35,6 @@ def run(file: Path, *, upgrade: bool) -> None:
     loaded, _ = read_plan(file, mounted=False, allow_plain_secrets=True, relock=True)
     wanted = server_locks.packages(loaded.config.commands.values())
     if not wanted:
-        note("no MCP server comes from PyPI or npm: there is nothing to lock")
         return
     locks = dict(loaded.project.server_locks)
     stale = [package for package in wanted if upgrade or package.key not in locks]

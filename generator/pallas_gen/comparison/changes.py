@@ -67,6 +67,11 @@ def _scope(before: Value, after: Value) -> Effect:
 
 _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"agents\.[^.]+", "callers", _presence),
+    # digests of agents.lock
+    (r"agents\.[^.]+\.tools", "callers", _always("cosmetic")),
+    (r"agents\.[^.]+\.tools\.[^.]+", "callers", _presence),
+    (r"agents\.[^.]+\.tools\.[^.]+\.(input|output)", "callers", _always("breaking")),
+    (r"agents\.[^.]+\.tools\.[^.]+\.annotations", "callers", _always("cosmetic")),
     (r"agents\.[^.]+\.(url|registry_name)", "callers", _presence),
     (r"agents\.[^.]+\.(title|description|icons)|version", "callers", _always("cosmetic")),
     (r"agents\.[^.]+\.instance_scope", "callers", _scope),
@@ -74,16 +79,19 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"(agents\.[^.]+|gateway)\.access\.(protected|jwt)", "callers", _demand),
     (r"(agents\.[^.]+|gateway)\.access\.jwt\..+", "callers", _always("breaking")),
     (r"(agents\.[^.]+|gateway)\.access\.tokens\.[^.]+", "callers", _presence),
-    (r"agents\.[^.]+\.access\.anonymous", "callers", _presence),
+    (r"agents\.[^.]+\.(access\.anonymous|functions\.[^.]+)", "callers", _presence),
     (r"(gateway|registry)\.url|gateway(\.(agents|tools)\.[^.]+)?", "callers", _presence),
     # a new one brings limits, and without theirs verified callers are refused
     (r"gateway\.tenants\.[^.]+(\.(callers|subjects)\..+)?", "callers", _always("breaking")),
+    (r"gateway\.(routes|grants|confirm)", "callers", _always("breaking")),
     (r"gateway\.timeout|gateway\.tenants\.[^.]+\.(requests|concurrent|timeout)", "callers", _limit),
     (r"registry\.registration(\.tokens\.[^.]+|\.reach\..+)?", "callers", _presence),
     # a name in one token's list is lost to all others
     (r"registry\.registration\.tokens\.[^.]+\.agents\..+", "callers", _always("breaking")),
     (r"registry\.registration\.max_agents", "callers", _limit),
     (r"name", "operators", _always("breaking")),
+    # it needs a secret file and a volume
+    (r"gateway\.audit(\.key\.file)?", "operators", _demand),
     (r".+\.secrets\.[^.]+(\.file)?|.+\.tokens\.[^.]+\.file", "operators", _demand),
     (r"services\.[^.]+", "operators", _service),
 )
@@ -93,6 +101,7 @@ _SHOWN = re.compile(
     r"name|version|(agents\.[^.]+|gateway|registry)\.(url|port)|networks\.(mode|pool)|image\.code"
     r"|(agents|services)\.[^.]+\.(registry_name|title|instance_scope|replicas|module|card|image|port)"
     r"|(agents|services|gateway|registry)(\.[^.]+)?\.resources\.(memory|cpus)|.+\.(secrets|tokens)\.[^.]+\.file"
+    r"|((agents|services)\.[^.]+|registry|gateway)\.image_digest"
     r"|gateway\.timeout|gateway\.tenants\.[^.]+\.(requests|concurrent|timeout)|registry\.registration\.max_agents"
 )
 """Keys whose values are shown: none of them can be a secret. Variables and labels may have any name, and none fits."""
@@ -119,8 +128,13 @@ def _changes(old: Facts, new: Facts) -> Iterator[Change]:
             continue
         whom, judge = _rule(key)
         what: What = "new" if before in (None, "", False) else "gone" if after in (None, "", False) else "changed"
-        values = [_text(value) if _SHOWN.fullmatch(key) else "" for value in (before, after)]
+        values = [_text(value) if is_shown(key) else "" for value in (before, after)]
         yield Change(judge(before, after), whom, key, what, *values)
+
+
+def is_shown(key: str) -> bool:
+    """Return whether the value of a key can be no secret."""
+    return _SHOWN.fullmatch(key) is not None
 
 
 def _rule(key: str) -> tuple[Whom, _Judge]:

@@ -78,6 +78,28 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
     return changed + [folder / name for name in stale]
 
 
+def write_in_place(path: Path, text: str) -> bool:
+    """Write a text into the file that is there, so that a container that mounts it alone sees it; return if it differs.
+
+    A crash in the middle leaves half of it. A file that is not there is written as the others are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    before = _read(path)
+    if before == text:
+        return False
+    if before is None:
+        _replace(path, text)
+        return True
+    with path.open("r+", encoding="utf-8") as file:
+        file.write(text)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+    return True
+
+
 def wrote_all(folder: Path, names: Collection[str]) -> bool:
     """Return whether every file in a folder, at any depth, is one of `names` or was written here; False if none is."""
     recorded: set[Path] = set()

@@ -37,10 +37,10 @@ def read(folder: Path, plan: Plan) -> Delivery:
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
-    config = {name: folder / name for name in plan.config}
+    config = {name: folder / name for name in (*plan.config, *plan.lock)}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind == "agent")
     entries = (*(plan.entries if mounted else ()), *plan.foreign_entries)
-    omitted = {*plan.config, *plan.hidden}
+    omitted = {*plan.config, *plan.lock, *plan.hidden}
     code = {path: folder / path for path in contents.expanded(folder, entries, omitted)}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
     texts: dict[str, str] = {}

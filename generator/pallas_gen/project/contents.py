@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +23,20 @@ class Contents:
 
 def read(folder: Path, plan: Plan) -> Contents:
     """Read what the containers of a plan mount of the project in `folder`; of a file that nobody may read nothing."""
-    handed = {path for workload in plan.workloads if workload.needs_code for path in workload.files}
-    files = expanded(folder, handed, frozenset({*plan.config, *plan.hidden}))
+    return _read(folder, plan, [workload for workload in plan.workloads if workload.needs_code])
+
+
+def read_all(folder: Path, plan: Plan) -> Contents:
+    """Read the same, and what is baked into images besides."""
+    return _read(folder, plan, plan.workloads)
+
+
+def _read(folder: Path, plan: Plan, workloads: Iterable[Workload]) -> Contents:
+    handed = {path for workload in workloads for path in workload.files}
+    config = (*plan.config, *plan.lock)
+    files = expanded(folder, handed, frozenset({*config, *plan.hidden}))
     return Contents(
-        {path: _digest_of_file(folder / path) for path in sorted(plan.config)},
+        {path: _digest_of_file(folder / path) for path in sorted(config)},
         {path: _digest_of_file(folder / path) for path in sorted(set(files))},
     )
 
@@ -73,9 +83,10 @@ def received(plan: Plan, contents: Contents) -> dict[str, str]:
 def _config_of(workload: Workload, plan: Plan, contents: Contents) -> dict[str, str]:
     if workload.foreign:
         return {}
-    # of the fleet file the registry alone reads all; of the others' parts the plan has fingerprints
+    # the registry alone reads the lock, and all of the fleet file; of the others' parts the plan has fingerprints
     whole = workload.kind == "registry"
-    return {path: entry for path, entry in contents.config.items() if whole or path != plan.source}
+    of_registry = {plan.source, *plan.lock}
+    return {path: entry for path, entry in contents.config.items() if whole or path not in of_registry}
 
 
 def by_entry(plan: Plan, contents: Contents) -> dict[str, str]:

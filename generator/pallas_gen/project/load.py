@@ -89,6 +89,7 @@ def load(path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = 
         secret_files=delivery.shared,
         hidden=delivery.hidden,
         config=delivery.present,
+        lock=(names.LOCK_FILE,) if (folder / names.LOCK_FILE).is_file() else (),
         files={name: need.paths for name, need in delivery.needs.items()},
         definitions=delivery.definitions,
         requirements=_requirements(fleet, written.text_of, problems),

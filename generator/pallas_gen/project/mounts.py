@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from pallas_contract import names
 from pallas_contract.fleet import fastagent_files
 from pallas_gen.output import write
 
 _OUTPUT = frozenset({"compose.yaml", "compose.override.yaml", "Dockerfile.fleet"})
-_OTHERS = _OUTPUT | {"__pycache__", "node_modules", *fastagent_files.SECRETS}
+_OTHERS = _OUTPUT | {"__pycache__", "node_modules", names.LOCK_FILE, *fastagent_files.SECRETS}
 
 
 def inside(folder: Path, files: Iterable[str]) -> dict[str, str]:

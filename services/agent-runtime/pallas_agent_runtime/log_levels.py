@@ -8,7 +8,12 @@ from typing import TextIO
 from pallas_agent_runtime.telemetry import spans
 from pallas_service import logging as service_logging
 
-_LEVELS = {"pallas_agent_runtime": logging.INFO, "fast_agent": logging.ERROR, "opentelemetry": logging.CRITICAL}
+_LEVELS = {
+    "pallas_agent_runtime": logging.INFO,
+    "pallas_service.telemetry": logging.INFO,
+    "fast_agent": logging.ERROR,
+    "opentelemetry": logging.CRITICAL,
+}
 """Everything else from WARNING up; fast-agent's warnings quote what tools answered, and OpenTelemetry complains of a
 lost collector with every batch, where `telemetry` says it once."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import mcp_types as t
@@ -21,7 +22,7 @@ from pallas_agent_runtime.calls import arguments as calls_arguments
 from pallas_agent_runtime.calls import delegation, elicitation, models
 from pallas_agent_runtime.calls.arguments import BadArgument, Question
 from pallas_agent_runtime.calls.delegation import BadTask, Task, TooFar
-from pallas_agent_runtime.calls.elicitation import Elicit, NotOpen, PausedTurns
+from pallas_agent_runtime.calls.elicitation import Answer, Elicit, NotOpen, PausedTurns
 from pallas_agent_runtime.calls.models import OtherModel
 from pallas_agent_runtime.calls.progress import Report
 from pallas_agent_runtime.config.settings import Settings
@@ -36,6 +37,8 @@ log = structlog.get_logger(__name__)
 
 Context = ServerRequestContext[Any, Any]
 
+Work = Callable[[Report | None, Elicit], Awaitable[Answer]]
+
 _BEARER = re.compile(r"Bearer +(\S+) *", re.IGNORECASE)
 
 
@@ -45,13 +48,17 @@ class Agent(Protocol):
     async def ask(
         self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
     ) -> str: ...
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> t.CallToolResult: ...
     async def history(self, key: str) -> list[t.PromptMessage]: ...
 
 
 class Surface:
     """Handlers of one agent.
 
-    `failures` are the exceptions of `agent` whose text is for the caller, `model` of `provider` is what it runs on.
+    `failures` are the exceptions of `agent` whose text is for the caller, `model` of `provider` is what it runs on,
+    `functions` are the tools of its own that callers may call without its model.
     """
 
     def __init__(
@@ -63,8 +70,10 @@ class Surface:
         *,
         model: str = "",
         provider: str = "",
+        functions: Mapping[str, t.Tool] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
+        self._functions = functions
         self._model = model
         self._provider = provider
         self._agent = agent
@@ -73,7 +82,7 @@ class Surface:
         replicas = settings.agent.replicas
         several = f"the agent has {replicas} replicas, and an answer may reach another one" if replicas > 1 else ""
         self._paused = PausedTurns(several)
-        self.tools = tools(settings)
+        self.tools = [*tools(settings), *functions.values()]
         self._schemas = {tool.name: tool.input_schema for tool in self.tools}
 
     def server(self, observer: ServerMiddleware[Any]) -> Server[Any]:
@@ -128,38 +137,39 @@ class Surface:
         started = time.perf_counter()
         tool = params.name
         try:
-            text = await self._ask(ctx, params, task)
-            failed = False
+            answer = await self._work(ctx, params, task)
         except self._failures as failure:
-            text = str(failure)
+            answer = str(failure)
             failed = True
         except (HungUp, asyncio.CancelledError):
             _log(ctx, "call_cancelled", tool, started, failed=True)
             raise
-        if isinstance(text, t.InputRequiredResult):
+        else:
+            failed = isinstance(answer, t.CallToolResult) and bool(answer.is_error)
+        if isinstance(answer, t.InputRequiredResult):
             _log(ctx, "call_asks_back", tool, started, failed=False)
-            return text
+            return answer
         if self._settings.trace_content:
-            spans.content(params.arguments or {}, text)
+            spans.content(params.arguments or {}, _words(answer))
         _log(ctx, "call", tool, started, failed=failed)
-        return _text(text, failed=failed, meta=models.answered(ctx.meta, self._model))
+        if isinstance(answer, t.CallToolResult):
+            return answer
+        return _text(answer, failed=failed, meta=models.answered(ctx.meta, self._model))
 
-    async def _ask(self, ctx: Context, params: t.CallToolRequestParams, task: Task) -> str | t.InputRequiredResult:
-        """Return the agent's answer within the time the task has left, retries of the model included."""
+    async def _work(self, ctx: Context, params: t.CallToolRequestParams, task: Task) -> Answer | t.InputRequiredResult:
+        """Return what the agent answers within the time the task has left, retries of the model included."""
         handshake = ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         if params.request_state is not None and not handshake:
             return await attended(ctx.request, self._paused.resume(ctx, params))
         task.check(self._settings.max_depth)
-        question = calls_arguments.parse(params.arguments or {}, self._settings.max_body)
-        key = self._key(ctx, question.handle)
+        work = self._chosen(ctx, params)
         has_token = ctx.meta is not None and ctx.meta.get("progress_token") is not None
 
-        async def turn(elicit: Elicit, report: Report) -> str:
+        async def turn(elicit: Elicit, report: Report) -> Answer:
             try:
                 async with asyncio.timeout(task.remaining) as limit:
                     with spans.turn(self._settings.name):
-                        progress = report if has_token else None
-                        return await self._agent.ask(question, key, progress, caller(ctx.request), elicit=elicit)
+                        return await work(report if has_token else None, elicit)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -168,6 +178,27 @@ class Surface:
         if handshake:
             return await attended(ctx.request, turn(elicitation.over_session(ctx), ctx.session.report_progress))
         return await attended(ctx.request, self._paused.begin(ctx, params, turn))
+
+    def _chosen(self, ctx: Context, params: t.CallToolRequestParams) -> Work:
+        """Return what a call has the agent do: one of its functions, or a turn of its own.
+
+        Raises:
+            BadArgument: the arguments are not those of a question.
+        """
+        arguments = params.arguments or {}
+        if params.name in self._functions:
+
+            async def function(report: Report | None, elicit: Elicit) -> Answer:
+                return await self._agent.call(params.name, arguments, report, caller(ctx.request), elicit=elicit)
+
+            return function
+        question = calls_arguments.parse(arguments, self._settings.max_body)
+        key = self._key(ctx, question.handle)
+
+        async def answer(report: Report | None, elicit: Elicit) -> Answer:
+            return await self._agent.ask(question, key, report, caller(ctx.request), elicit=elicit)
+
+        return answer
 
     def _health(self, arguments: dict[str, Any]) -> t.CallToolResult:
         if arguments:
@@ -231,7 +262,8 @@ def tools(settings: Settings) -> list[t.Tool]:
 
 def offered(settings: Settings) -> frozenset[str]:
     """Return the names of the tools and of the prompt: all that a caller can sensibly name."""
-    return frozenset({*(tool.name for tool in tools(settings)), history_prompt(settings).name})
+    listed = (tool.name for tool in tools(settings))
+    return frozenset({*listed, *settings.agent.functions, history_prompt(settings).name})
 
 
 def _asking(name: str, description: str) -> t.Tool:
@@ -263,6 +295,13 @@ def _log(ctx: Context, event: str, tool: str, started: float, *, failed: bool) -
     verified = caller(ctx.request)
     fields = {"caller": verified.name[:80]} if verified else {}
     log.info(event, tool=tool, failed=failed, seconds=seconds, era=ctx.protocol_version, **fields)
+
+
+def _words(answer: Answer) -> str:
+    """Return the text of an answer."""
+    if isinstance(answer, str):
+        return answer
+    return "\n".join(block.text for block in answer.content if isinstance(block, t.TextContent))
 
 
 def _text(value: str, *, failed: bool = False, meta: dict[str, Any] | None = None) -> t.CallToolResult:

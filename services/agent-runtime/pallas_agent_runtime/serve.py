@@ -207,7 +207,15 @@ async def _answer(
                 conversations=store.problem,
             )
 
-        surface = mcp_server.Surface(settings, engine, current, failures, model=engine.model, provider=engine.provider)
+        surface = mcp_server.Surface(
+            settings,
+            engine,
+            current,
+            failures,
+            model=engine.model,
+            provider=engine.provider,
+            functions=engine.functions,
+        )
         metrics = Metrics(settings.name, [tool.name for tool in surface.tools])
         metrics.watch(current, downstream, checks)
         pages = web_app.Pages(

@@ -31,6 +31,7 @@ def _serve(environ: Mapping[str, str]) -> int:
 
     from pallas_gateway import serve, settings  # noqa: PLC0415
     from pallas_service.logging import configure  # noqa: PLC0415
+    from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
 
     path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
     read = settings.read(path, environ, Path(names.SECRETS_DIR))
@@ -39,7 +40,10 @@ def _serve(environ: Mapping[str, str]) -> int:
     for warning in read.warnings:
         structlog.get_logger(__name__).warning("fleet file", problem=str(warning))
     deferred_models.as_usual()
-    serve.run(read)
+    try:
+        serve.run(read)
+    except CannotStore as error:
+        raise program.Failure(f"its state cannot be kept in {error}") from None
     return 0
 
 

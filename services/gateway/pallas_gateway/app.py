@@ -14,24 +14,33 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract import names
-from pallas_gateway.data_plane.plane import AGENT
+from pallas_gateway.audit.recorder import Audit
+from pallas_gateway.confirmation import api
+from pallas_gateway.data_plane.plane import AGENT, KIND
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_service.access import hosts
 from pallas_service.access.gate import Gate
+from pallas_service.console import pages as console_pages
 from pallas_service.http.readiness import Readiness
 
-_AGENT_PATH = re.compile(rf"/agents/([^/]+){re.escape(names.MCP_PATH)}")
+ROUTED_PATH = f"/agent{names.MCP_PATH}"
+"""Where a caller is led to the agent of its route."""
+_MEMBER_PATH = re.compile(rf"/(agent|service)s/([^/]+){re.escape(names.MCP_PATH)}")
+_CONFIRMATIONS = re.compile(rf"{re.escape(api.PATH)}(/|$)")
 
 
 class Pages(Readiness):
-    """The plain pages, open to everybody. `identity` goes into `/healthz`."""
+    """The plain pages, open to everybody. `identity` goes into `/healthz`, and the last record of `audit`."""
 
-    def __init__(self, metrics: Metrics, reachability: Reachability, identity: dict[str, str]) -> None:
+    def __init__(
+        self, metrics: Metrics, reachability: Reachability, identity: dict[str, str], audit: Audit | None = None
+    ) -> None:
         super().__init__()
         self._metrics = metrics
         self._reachability = reachability
         self._identity = identity
+        self._audit = audit
 
     def routes(self) -> list[Route]:
         return [*super().routes(), Route(names.HEALTH_PATH, self.healthz), Route("/metrics", self.metrics)]
@@ -40,6 +49,8 @@ class Pages(Readiness):
         """Return the health in the form of `get_health`, with how the agents failed that did."""
         now = self._reachability.current()
         body: dict[str, Any] = {**now.as_dict(), **self._identity, "agents": self._reachability.lost}
+        if self._audit:
+            body["audit"] = {"head": self._audit.head}
         return JSONResponse(body)
 
     async def metrics(self, request: Request) -> Response:
@@ -47,7 +58,11 @@ class Pages(Readiness):
 
 
 class App:
-    """ASGI of the whole gateway. `allowed_hosts` are the Host headers accepted in front of agents and of `own`."""
+    """ASGI of the whole gateway. `allowed_hosts` are the Host headers accepted in front of agents, `own` and `console`.
+
+    `console` lists the agents for the page of people, which is there with it; `routed` says that there are routes.
+    `confirmations` is their API.
+    """
 
     def __init__(
         self,
@@ -57,18 +72,35 @@ class App:
         gate: Gate | None = None,
         *,
         own: ASGIApp | None = None,
+        console: ASGIApp | None = None,
+        routed: bool = False,
+        confirmations: ASGIApp | None = None,
     ) -> None:
         security = hosts.settings(allowed_hosts)
-        self._agents = hosts.HostCheck(gate.around(plane) if gate else plane, security)
-        self._own = hosts.HostCheck(gate.around(own) if gate else own, security) if own else None
-        self._pages = Starlette(routes=[*pages.routes(), *(gate.routes() if gate else ())])
+
+        def behind(app: ASGIApp) -> ASGIApp:
+            return hosts.HostCheck(gate.around(app) if gate else app, security)
+
+        self._members = behind(plane)
+        self._routed = routed
+        self._own = behind(own) if own else None
+        self._console = behind(console) if console else None
+        self._confirmations = behind(confirmations) if confirmations else None
+        routes = [*pages.routes(), *(gate.routes() if gate else ()), *(console_pages.routes() if console else ())]
+        self._pages = Starlette(routes=routes)
         # A redirect goes to whatever Host the request names, and always to http: behind TLS the next one is in clear.
         self._pages.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if match := _AGENT_PATH.fullmatch(scope["path"]):
-            await self._agents({**scope, "path_params": {AGENT: match[1]}}, receive, send)
+        if match := _MEMBER_PATH.fullmatch(scope["path"]):
+            await self._members({**scope, "path_params": {KIND: match[1], AGENT: match[2]}}, receive, send)
+        elif self._routed and scope["path"] == ROUTED_PATH:
+            await self._members({**scope, "path_params": {AGENT: ""}}, receive, send)
         elif self._own and scope["path"] == names.MCP_PATH:
             await self._own(scope, receive, send)
+        elif self._console and scope["path"] == console_pages.AGENTS_PATH:
+            await self._console(scope, receive, send)
+        elif self._confirmations and _CONFIRMATIONS.match(scope["path"]):
+            await self._confirmations(scope, receive, send)
         else:
             await self._pages(scope, receive, send)

@@ -5,25 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 
 import structlog
 import uvloop
 
 from pallas_contract import names
 from pallas_contract.launch import credentials
+from pallas_gateway import console
 from pallas_gateway.app import App, Pages
 from pallas_gateway.call_log import CallLog
 from pallas_gateway.data_plane import upstream
-from pallas_gateway.data_plane.plane import DataPlane
+from pallas_gateway.data_plane.checks import Checks
+from pallas_gateway.data_plane.plane import Bounds, DataPlane
 from pallas_gateway.data_plane.record import Watcher
 from pallas_gateway.health import Reachability
+from pallas_gateway.keeping import Keeping
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
+from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
+from pallas_service import telemetry
 from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.connections import most_connections
@@ -37,13 +42,23 @@ def run(settings: Settings) -> None:
 
     Raises:
         sockets.CannotListen: the address is in use or not ours.
+        CannotStore: the audit, or confirmations, cannot be kept.
     """
     fd = os.environ.pop(names.ENV_LISTEN_FD, "")
+    policy = Policy(settings.gateway, settings.fleet.agents)
+    keeping = Keeping(settings, policy)
     with (
         http_sockets.bound(settings.host, settings.port, settings.listen_on, fd) as listeners,
+        telemetry.recording(lambda: _exporting(settings), os.environ),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(settings, listeners))
+        runner.run(_serve(settings, listeners, policy, keeping))
+
+
+def _exporting(settings: Settings) -> AbstractContextManager[None]:
+    from pallas_gateway.telemetry import export  # noqa: PLC0415 - the SDK of OpenTelemetry, for who has a collector
+
+    return export.exporting(settings.fleet)
 
 
 def guard(settings: Settings) -> Arrangement:
@@ -54,35 +69,46 @@ def guard(settings: Settings) -> Arrangement:
     return arrange(access, settings.tokens, resource=resource, audience=audience, keys_file=settings.keys_file)
 
 
-async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
+async def _serve(settings: Settings, listeners: list[socket.socket], policy: Policy, keeping: Keeping) -> None:
     stop = Stop()
     arrangement = guard(settings)
     services = {tool: Peer("service", host, route) for tool, (host, route) in settings.tools.items()}
-    metrics = Metrics([*settings.routes, *(service.host for service in services.values()), names.GATEWAY])
-    reachability = Reachability(lambda: arrangement.problem)
-    pages = Pages(metrics, reachability, {"name": names.GATEWAY, "version": settings.fleet.version})
+    members = {**settings.through, **settings.routes}
+    metrics = Metrics([*members, *(service.host for service in services.values()), names.GATEWAY])
+    reachability = Reachability(lambda: "; ".join(filter(None, (arrangement.problem, keeping.problem))))
+    identity = {"name": names.GATEWAY, "version": settings.fleet.version}
+    pages = Pages(metrics, reachability, identity, audit=keeping.audit)
+    checks = Checks(policy, keeping.audit, keeping.gatekeeper)
     tenants = Tenants(settings.gateway.tenants)
     watchers: list[Watcher] = [metrics, reachability, CallLog()]
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(keeping.stop)
+        jobs = [*arrangement.background(), *keeping.start(metrics)]
+        watchers += [keeping.audit] if keeping.audit else []
         client = await stack.enter_async_context(upstream.session())
-        await stack.enter_async_context(background(*arrangement.background()))
-        plane = DataPlane(
-            settings.routes,
-            client,
-            limit=settings.max_body,
-            timeout=settings.gateway.timeout,
-            tenants=tenants,
-            streams=max(1, most_connections() // 4),  # of one caller or tenant, so that others come in
-            watchers=watchers,
-        )
+        await stack.enter_async_context(background(*jobs))
+        streams = max(1, most_connections() // 4)  # of one caller or tenant, so that others come in
+        bounds = Bounds(settings.max_body, settings.gateway.timeout, streams)
+        plane = DataPlane(members, client, bounds, tenants=tenants, checks=checks, watchers=watchers)
         tools = own = None
         if settings.gateway.tenants:
-            admission = Admission(tenants, settings.gateway.timeout, watchers)
+            admission = Admission(tenants, settings.gateway.timeout, watchers, checks)
             tools = OwnTools(
                 settings.fleet, settings.routes, client, admission, streams=plane.streams, services=services
             )
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
-        server = HttpServer(App(plane, pages, settings.allowed_hosts, arrangement.gate, own=own))
+        page = console.agents(settings.fleet, settings.routes, policy.may_ask) if settings.gateway.console else None
+        app = App(
+            plane,
+            pages,
+            settings.allowed_hosts,
+            arrangement.gate,
+            own=own,
+            console=page,
+            confirmations=keeping.api,
+            routed=policy.is_routed,
+        )
+        server = HttpServer(app)
         for listener in listeners:
             http_sockets.start(listener)
         pages.ready = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pallas_contract import names
@@ -36,11 +36,17 @@ class Settings:
     placement: addresses.Placement
     routes: Mapping[str, Route] = field(repr=False)
     """The agents that it leads to, by host name."""
+    through: Mapping[str, Route] = field(repr=False)
+    """Members that only those reach who depend on them, and through the gateway alone, by host name."""
     tools: Mapping[str, tuple[str, Route]] = field(repr=False)
     """Tools that services have, by name: the host name of the service, and the way to it."""
     tokens: Mapping[str, str] = field(repr=False)
     """Caller -> token that is accepted."""
     keys_file: Path | None = None
+    audit_key: bytes = field(default=b"", repr=False)
+    """Empty where there is no audit."""
+    state: Path = Path()
+    """Folder of what it keeps over a restart."""
     listen_on: tuple[str, ...] = ()
     """Names of this host to listen on instead of `host`; empty: listen on `host`."""
     max_body: int = MAX_BODY
@@ -65,9 +71,11 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
     refuse_errors(problems)
     project = path.resolve().parent
     known = secret_files.of_gateway(fleet)
-    routes = _routes(fleet, fleet.gateway, tree, placement=placement, project=project, secrets=secrets)
+    routes = _routes(fleet, tree, placement=placement, project=project, secrets=secrets)
     tokens = token_files.read(fleet.gateway.access.tokens, known, tree, project=project, secrets=secrets)
     _apart(tokens, routes, known, tree)
+    through = {names.slug(name): _inner(fleet, name, placement, routes) for name in fleet.through}
+    led_to = {names.slug(name) for name in fleet.gateway.agents}
     jwks = (fleet.gateway.access.jwt and fleet.gateway.access.jwt.jwks_file) or ""
     return Settings(
         fleet=fleet,
@@ -76,10 +84,13 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         port=port,
         allowed_hosts=_listed(env[names.ENV_ALLOWED_HOSTS]),
         placement=placement,
-        routes=routes,
+        routes={host: route for host, route in routes.items() if host in led_to},
+        through={host: route for host, route in through.items() if host not in led_to},
         tools={tool: _service(fleet, name, placement) for tool, name in fleet.gateway.tools.items()},
         tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
+        audit_key=_audit_key(fleet.gateway, tree, project=project, secrets=secrets),
+        state=project / env.get(names.ENV_GATEWAY_STATE, ""),
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
         max_body=max_body,
         warnings=tuple(warnings),
@@ -88,7 +99,6 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
 
 def _routes(
     fleet: ResolvedFleet,
-    gateway: Gateway,
     tree: Source,
     *,
     placement: addresses.Placement,
@@ -100,7 +110,7 @@ def _routes(
     written = {secret.target: secret for secret in secret_files.of_gateway(fleet)}
     routes = {}
     problems: list[Problem] = []
-    for agent in gateway.agents:
+    for agent in fleet.behind_gateway:
         token = ""
         if agent in presented:
             secret = written[names.call_token(agent)]
@@ -116,8 +126,29 @@ def _routes(
     return routes
 
 
+def _audit_key(gateway: Gateway, tree: Source, *, project: Path, secrets: Path) -> bytes:
+    if gateway.audit is None:
+        return b""
+    file = gateway.audit.key.file
+    key, wrong = token_files.from_file(secret_text.locate(names.AUDIT_KEY, file, project, secrets))
+    if wrong:
+        problem = tree.problem(
+            "gateway", "audit", "key", "file", message=f"{file} {wrong[0]}", hint=wrong[1], code=Code.SECRET_FILE
+        )
+        raise Refused([problem])
+    return key.encode()
+
+
 def _service(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> tuple[str, Route]:
     return names.slug(name), Route(addresses.mcp_url(fleet, name, placement))
+
+
+def _inner(fleet: ResolvedFleet, name: str, placement: addresses.Placement, routes: Mapping[str, Route]) -> Route:
+    """Return the way to a member that is reached through the gateway alone, open to those who depend on it."""
+    callers = frozenset(agent.name for agent in fleet.agents.values() if name in agent.depends_on)
+    if name in fleet.agents:
+        return replace(routes[names.slug(name)], callers=callers)
+    return Route(addresses.mcp_url(fleet, name, placement), kind="service", callers=callers)
 
 
 def _apart(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 from pallas_contract import names
 from pallas_contract.codes import Code
+from pallas_contract.documents import lock as locks
+from pallas_contract.documents.lock import Lock
 from pallas_contract.fleet import fastagent, fastagent_files
 from pallas_contract.fleet.fastagent import Capabilities
 from pallas_contract.fleet.resolved import ResolvedFleet
@@ -42,6 +44,14 @@ class FleetReading:
     """How many replicas run of the agents of which that is known, where something else than the fleet file decides."""
     path: Path | None = None
     """The fleet file."""
+    lock: Lock | None = None
+    """What agents.lock beside it has; None where there is none, or one of no use."""
+    lock_problems: tuple[Problem, ...] = ()
+    """Why it is of no use; in `warnings` too."""
+    servers: tuple[str, ...] = ()
+    """The names of those `mcp.servers` in fast-agent's configuration that have a URL, also of members of the fleet."""
+    model: str = ""
+    """The default model as it is written there."""
 
     def expected_replicas(self, agent: str) -> int:
         """Return the replicas that an agent of the file should have; 1 where nothing is known, as with autoscaling."""
@@ -60,6 +70,8 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> FleetReading:
     accepted: RegistrationTokens | None = None
     files: dict[str, Path] = {}
     replicas: Mapping[str, int] | None = None
+    lock: Lock | None = None
+    lock_problems: tuple[Problem, ...] = ()
     try:
         fleet, _, warnings = validate_load.load(path)
         if registration := fleet.registry.registration:
@@ -76,18 +88,26 @@ def load(path: Path, secrets: Path = Path(names.SECRETS_DIR)) -> FleetReading:
         replicas = _replicas(path.with_name(names.REPLICAS_FILE))
     except Refused as refused:
         errors += refused.problems
+    try:
+        lock = _lock(path.with_name(names.LOCK_FILE))
+    except Refused as refused:  # the fleet can be watched without what it was locked to
+        lock_problems = tuple(replace(problem, level="warning") for problem in refused.problems)
     if errors:
         raise Refused(errors)
     written = _written(path, path.parent / config.file)
     return FleetReading(
         fleet=fleet,
         capabilities=config.capabilities,
-        warnings=(*warnings, *notes),
+        warnings=(*warnings, *notes, *lock_problems),
         tokens=accepted,
         token_files=tuple(files.values()),
         written=written,
         replicas=replicas,
         path=path,
+        lock=lock,
+        lock_problems=lock_problems,
+        servers=tuple(server for server, url in config.servers.items() if url),
+        model=config.default_model,
     )
 
 
@@ -107,6 +127,22 @@ def _replicas(path: Path) -> Mapping[str, int] | None:
         ) from None
 
 
+def _lock(path: Path) -> Lock | None:
+    """Return the lock in the file at `path`, or None where there is no such file.
+
+    Raises:
+        Refused: it cannot be read, or is no lock.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise Refused([Problem(Where(path.name), message, code=Code.LOCK_FILE)]) from None
+    return locks.parse(data, path.name)
+
+
 def _written(*paths: Path) -> datetime | None:
     times = [stamp[0] for path in paths if (stamp := _stamp(path))]
     return datetime.fromtimestamp(max(times) / 1e9, UTC) if times else None
@@ -118,11 +154,12 @@ class FleetWatcher:
     def __init__(self, path: Path, *, read: Callable[[Path], FleetReading] = load) -> None:
         self._path = path
         self._read = read
-        beside = (*fastagent_files.CONFIG, names.REPLICAS_FILE)
+        beside = (*fastagent_files.CONFIG, names.REPLICAS_FILE, names.LOCK_FILE)
         self._files = (path, *(path.with_name(name) for name in beside))
         self._tokens: tuple[Path, ...] = ()
         self._stamp_read: Stamp = ()
         self._changing: Stamp | None = None
+        self._lock: Lock | None = None
         self.ok = False
         """False while the files on disk cannot be used and an earlier reading is."""
 
@@ -154,11 +191,9 @@ class FleetWatcher:
     def _load(self, stamp: Stamp) -> FleetReading:
         self._stamp_read = stamp
         self.ok = False
-        if stamp[0] and stamp[0][3] == 0:
-            # A file mounted alone stays the one it was when another takes its name on the host.
-            hint = "`docker compose restart registry`; an editor that writes in place needs none"
-            message = "was replaced on the host, and this container still has the old one"
-            raise Refused([Problem(Where(self._path.name), message, hint, code=Code.FILE_REPLACED)])
+        fleet_entry, lock_entry = stamp[0], stamp[len(self._files) - 1]
+        if _was_replaced(fleet_entry):
+            raise Refused([_replaced(self._path.name)])
         try:
             loaded = self._read(self._path)
         except Refused:
@@ -167,12 +202,17 @@ class FleetWatcher:
             message = f"cannot be checked: {type(error).__name__}: {error}"
             hint = "this is a defect of pallas-kit, please report it; undoing the last change of the file helps"
             raise Refused([Problem(Where(self._path.name), message, hint, code=Code.DEFECT)]) from error
+        if _was_replaced(lock_entry):
+            problem = replace(_replaced(names.LOCK_FILE), level="warning")
+            loaded = replace(loaded, warnings=(*loaded.warnings, problem), lock_problems=(problem,))
         self.ok = True
+        if not loaded.lock_problems or self._lock is None:  # the lock of before stays where there is one of no use
+            self._lock = loaded.lock
         # the reading says which token files there are, and only then can they be watched
         if self._tokens != loaded.token_files:
             self._tokens = loaded.token_files
             self._stamp_read = stamp[: len(self._files)] + tuple(map(_stamp, self._tokens))
-        return loaded
+        return replace(loaded, lock=self._lock)
 
     def _stamp(self) -> Stamp:
         return tuple(_stamp(path) for path in (*self._files, *self._tokens))
@@ -184,3 +224,14 @@ def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_nlink
+
+
+def _was_replaced(entry: tuple[int, int, int, int] | None) -> bool:
+    """Return whether a file that is mounted alone is the one of before: another has its name on the host now."""
+    return entry is not None and entry[3] == 0
+
+
+def _replaced(name: str) -> Problem:
+    hint = "`docker compose restart registry`; an editor that writes in place needs none"
+    message = "was replaced on the host, and this container still has the old one"
+    return Problem(Where(name), message, hint, code=Code.FILE_REPLACED)

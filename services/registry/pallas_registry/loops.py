@@ -17,7 +17,13 @@ from pallas_registry.monitor import Monitor
 from pallas_registry.probing.scheduler import Scheduler
 from pallas_registry.registration.reach import UrlDiscovery
 from pallas_registry.registration.registrar import TICK, Registrar
+from pallas_registry.registration.store import RegistrationStore
+from pallas_registry.state.uptime import Uptime
 from pallas_registry.timing import Sleep, surviving, wait_for
+from pallas_service.sqlite_file import CannotStore
+
+KEEP_UPTIME = 900.0
+"""Seconds between two times that the uptime is saved; it is once more at the end."""
 
 _log = structlog.get_logger()
 
@@ -44,6 +50,8 @@ async def follow_file(
 
 def _use(reading: FleetReading, monitor: Monitor, publisher: Publisher, scheduler: Scheduler) -> None:
     before = set(monitor.agent_states.agents)
+    for problem in reading.lock_problems:
+        _log.warning("the earlier agents.lock stays in use", problem=str(problem))
     publisher.hold()
     monitor.apply(reading)
     # before discovery looks again: an agent that is gone is not probed once more
@@ -114,3 +122,18 @@ async def watch_leases(registrar: Registrar, *, sleep: Sleep) -> None:
         with surviving("leases"):
             await registrar.tick()
         await sleep(TICK)
+
+
+async def keep_uptime(store: RegistrationStore, uptime: Uptime, *, sleep: Sleep) -> None:
+    """Save the uptime from time to time: what a registry that is killed forgets is no more than that."""
+    while True:
+        await sleep(KEEP_UPTIME)
+        await save_uptime(store, uptime)
+
+
+async def save_uptime(store: RegistrationStore, uptime: Uptime) -> None:
+    """Save the uptime where there is a place that lasts."""
+    try:
+        await store.save_uptime(uptime.records)
+    except CannotStore as error:
+        _log.error("uptime cannot be stored", reason=str(error))

@@ -16,9 +16,11 @@ from pallas_registry.http.metrics import Metrics
 from pallas_registry.probing.recheck import Recheck
 from pallas_registry.registration.registrar import Registrar
 from pallas_registry.settings import Settings
+from pallas_registry.state import drift
 from pallas_registry.state.agents import AgentStates, MemberStates
 from pallas_registry.state.history import Change, History
 from pallas_registry.state.status import Condition
+from pallas_registry.state.uptime import Uptime
 from pallas_registry.status_page import overview
 
 QUICK = 1.0
@@ -51,6 +53,11 @@ class Monitor:
         self.services_changed = asyncio.Event()
         """The same for services of the file."""
         self.history = History()
+        began = dependencies.now().timestamp() - dependencies.clock()
+        # a clock that is set meanwhile must not count an hour twice
+        self.uptime = Uptime(clock=lambda: began + dependencies.clock())
+        for agent in self.uptime.restore(dependencies.store.load_uptime()):
+            _log.warning("a kept uptime is not usable", agent=agent)
         self._settings = settings
         self._watcher = watcher
         self._clock = dependencies.clock
@@ -109,6 +116,7 @@ class Monitor:
         self.service_states.expect(list(service_check.followed(reading.fleet)))
         self.services_changed.set()
         self._expect()
+        self.agent_states.lock(drift.expected(reading.lock, reading.fleet))
         self.registrar.announce()
 
     def sight(self, agent: str, sighting: Sighting) -> None:
@@ -161,8 +169,8 @@ class Monitor:
         interval = self.reading.fleet.registry.probe_interval
         return min(QUICK, interval) if states.waiting or states.starting else interval
 
-    def overview(self, most: int | None = overview.MOST_ROWS) -> overview.Overview:
-        """Return the state of the fleet at this moment, with `most` agents in the rows at most."""
+    def overview(self) -> overview.Overview:
+        """Return the state of the fleet at this moment."""
         return overview.gather(
             self.reading,
             self._settings.placement,
@@ -171,7 +179,7 @@ class Monitor:
             now=self._now(),
             config_ok=self._watcher.ok,
             leases=self.registrar.leases,
-            most=most,
+            uptime=self.uptime,
         )
 
     def _expected_replicas(self, agent: str) -> int:
@@ -182,11 +190,14 @@ class Monitor:
         """Tell the agent_states which agents there are, after some came or went, and have them looked for."""
         registered = [registration.agent for registration in self.registrar.leases.all]
         self.agent_states.expect([*self.reading.fleet.agents, *registered])
+        self.uptime.retain(self.agent_states.agents)
         self.metrics.retain([*self.agent_states.agents, *self.service_states.agents])
         self.registrations_changed.set()
 
     def _record(self, change: Change) -> None:
         self.history.record(change)
+        if change.kind == "agent":
+            self.uptime.record(change.agent, change.new)
         self.metrics.count(change)
         starting = change.old == "unknown" and self._clock() - self._started < STARTING
         log = (

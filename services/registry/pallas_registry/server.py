@@ -15,6 +15,7 @@ import structlog
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.launch.program import START_PERIOD
 from pallas_contract.probe.probe import probe
+from pallas_registry import loops
 from pallas_registry.dependencies import PATIENCE, Dependencies
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
@@ -86,5 +87,6 @@ async def serve(
     background.cancel()
     service.monitor.history.close()  # ends the event streams, which would otherwise outlast `LINGER`
     await serving
+    await loops.save_uptime(store, service.monitor.uptime)
     with contextlib.suppress(asyncio.CancelledError):
         await background

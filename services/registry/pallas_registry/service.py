@@ -22,6 +22,7 @@ from pallas_registry.probing.scheduler import Limits, Pace, Report, Scheduler, S
 from pallas_registry.settings import Settings
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.status_page.page import StatusPage, assets
+from pallas_registry.timing import Brief
 
 OUTSIDE = 16
 """Most probes of registered agents at once."""
@@ -53,12 +54,17 @@ class Service:
         registration = RegistrationMethods(
             self.monitor.registrar, lambda: self.monitor.reading.tokens, clock=dependencies.clock
         )
-        self._mcp = McpServer(partial(self.monitor.overview, None), registration.handlers)
+        self._mcp = McpServer(self.monitor.overview, registration.handlers)
 
     def backend(self, run: str) -> Backend:
         """Return what the HTTP side answers from; `run` tells this process from others in the ids of events."""
         monitor = self.monitor
-        page = StatusPage(monitor.overview, version=lambda: monitor.history.rings, clock=self._dependencies.clock)
+        page = StatusPage(
+            monitor.overview,
+            monitor.uptime.buckets,
+            version=lambda: monitor.history.rings,
+            clock=self._dependencies.clock,
+        )
         return Backend(
             find=self.publisher.find,
             metrics=monitor.metrics,
@@ -68,6 +74,7 @@ class Service:
             recheck=monitor.recheck,
             mcp=self._mcp.answer,
             hosts=self._hosts,
+            uptime=Brief(monitor.uptime.document, clock=self._dependencies.clock),
         )
 
     async def run(self) -> None:
@@ -100,6 +107,7 @@ class Service:
             )
             group.create_task(loops.discover_services(services, monitor, beside, sleep=sleep))
             group.create_task(loops.watch_leases(monitor.registrar, sleep=sleep))
+            group.create_task(loops.keep_uptime(self._dependencies.store, monitor.uptime, sleep=sleep))
             group.create_task(self.publisher.run())
 
     def _hosts(self) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""Waiting, with the clock and the sleep that were handed in, and going on after a round that failed."""
+"""Waiting, with the clock and the sleep that were handed in, going on after a round that failed, brief values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import structlog
 _log = structlog.get_logger()
 
 Sleep = Callable[[float], Awaitable[None]]
+FRESH = 1.0
+"""Seconds for which a `Brief` value is handed to everybody."""
 
 
 async def wait_for(event: asyncio.Event, seconds: float, sleep: Sleep) -> None:
@@ -34,3 +36,24 @@ def surviving(loop: str) -> Iterator[None]:
         yield
     except Exception:
         _log.exception("a round failed, the next one follows", loop=loop)
+
+
+class Brief[T]:
+    """A value that many ask for at once, made at most once a second; a new `version` makes it anew at once."""
+
+    def __init__(
+        self, make: Callable[[], T], *, clock: Callable[[], float], version: Callable[[], object] = lambda: None
+    ) -> None:
+        """`clock` is monotonic seconds."""
+        self._make = make
+        self._clock = clock
+        self._version = version
+        self._made: tuple[object, float, T] | None = None
+
+    def __call__(self) -> T:
+        """Return the value; it is older than `FRESH` seconds in no case."""
+        version = self._version()
+        now = self._clock()
+        if self._made is None or self._made[0] != version or now - self._made[1] >= FRESH:
+            self._made = (version, now, self._make())
+        return self._made[2]

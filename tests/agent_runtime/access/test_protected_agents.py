@@ -12,8 +12,8 @@ import httpx2
 import jwt
 import pytest
 
-from pallas_contract.__main__ import check
 from pallas_contract.probe import probe
+from pallas_contract.probe.command import check
 
 pytestmark = pytest.mark.slow
 

@@ -17,14 +17,12 @@ from pallas_agent_runtime.conversations.store import Conversations, MemoryStore
 from pallas_agent_runtime.engine import Engine, EngineFailed, Forwarding, Loaded, Programs, weigh
 from pallas_agent_runtime.engine.patches import MissingKeys
 from pallas_contract.fleet import engine_table
+from tests.agent_runtime.engine.keyless import CONFIG, SEPARATE
 
 KEYLESS = frozenset({Provider.FAST_AGENT, Provider.GENERIC, Provider.OPENRESPONSES, Provider.COPILOT})
 """Those that have a model of their own or a server on this machine; of Copilot a login is asked with the first call."""
-SEPARATE = frozenset({Provider.BEDROCK})
-"""Amazon's package is no part of fast-agent's; without it there is no model, with or without a key."""
 NAMED = {provider: name for name, provider in sorted(engine_table.models().items(), reverse=True)}
 """A model of each provider that takes only those it knows."""
-CONFIG = {"azure": {"resource_name": "x"}, "anthropic": {"vertex_ai": {"project_id": "p", "location": "l"}}}
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +45,7 @@ async def make(model: str) -> None:
         await harness.session("one", agent_name="scout")
 
 
-@pytest.mark.parametrize("provider", [row for row in Provider if row not in SEPARATE], ids=lambda row: row.value)
+@pytest.mark.parametrize("provider", [row for row in Provider if row.value not in SEPARATE], ids=lambda row: row.value)
 async def test_an_instance_is_made_without_a_key(provider: Provider) -> None:
     keys = MissingKeys()
     with keys.tolerated():
@@ -56,7 +54,7 @@ async def test_an_instance_is_made_without_a_key(provider: Provider) -> None:
 
 
 def engine_of(app: FastAgent) -> Engine:
-    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=True))
+    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=True, functions=[]))
     return Engine(
         Loaded(app, "scout"),
         settings,

@@ -66,7 +66,7 @@ async def test_the_engine_goes_by_the_fleet_file(*, shell: bool) -> None:
     @app.agent(name="scout", model="passthrough")
     async def scout() -> None: ...
 
-    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=shell))
+    settings: Any = SimpleNamespace(agent=SimpleNamespace(shell=shell, functions={}))
     engine = Engine(
         Loaded(app, "scout"),
         settings,

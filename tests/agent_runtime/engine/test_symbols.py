@@ -41,7 +41,7 @@ MEMBERS = {
     ("fast_agent.core.agent_app", "AgentApp"): (
         "registered_agents attach_mcp_server detach_mcp_server list_attached_mcp_servers"
     ),
-    ("fast_agent.agents.tool_agent", "ToolAgent"): "add_tool remove_tool",
+    ("fast_agent.agents.tool_agent", "ToolAgent"): "add_tool call_tool list_tools remove_tool",
     ("fast_agent.agents.workflow.iterative_planner", "IterativePlanner"): "plan_telemetry",
     ("fastmcp.tools", "FunctionTool"): "run",
     ("fast_agent", "LlmAgent"): "llm message_history load_message_history",

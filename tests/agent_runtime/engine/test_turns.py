@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fast_agent import LlmStopReason, PromptMessageExtended
-from mcp_types import TextContent
+from mcp_types import CallToolResult, TextContent
 
 from pallas_agent_runtime.calls.arguments import Image, Question
 from pallas_agent_runtime.conversations.store import Conversations, MemoryStore
@@ -43,12 +43,20 @@ class Session:
 
     def __init__(self, unanswered: int) -> None:
         self._unanswered = unanswered
-        model = SimpleNamespace(config=SimpleNamespace(servers=[]), llm=None, message_history=[])
+        model = SimpleNamespace(
+            config=SimpleNamespace(servers=[]), llm=None, message_history=[], call_tool=self.call_tool
+        )
         self.agent_app = SimpleNamespace(registered_agents=lambda: {"scout": model})
 
     async def generate(self, message: Any, request_params: Any) -> PromptMessageExtended:
         human_input._current.get().unanswered += self._unanswered
         return PromptMessageExtended(role="assistant", content=[TextContent(type="text", text="done")])
+
+    async def call_tool(self, name: str, arguments: Any, request_params: Any) -> CallToolResult:
+        if name == "unthought":
+            raise ValueError("/secret/path")
+        human_input._current.get().unanswered += self._unanswered
+        return CallToolResult(content=[], structured_content={"name": name, **arguments})
 
     async def clear(self, agent_name: str) -> None: ...
 
@@ -112,3 +120,24 @@ async def test_an_instance_whose_server_may_still_ask_serves_no_other_caller(una
         elicit: Any = None
         assert await engine.ask(Question("hello", ()), None, None, None, elicit=elicit) == "done"
     assert len(made) == instances
+
+
+@pytest.mark.parametrize(("unanswered", "instances"), [(0, 1), (1, 2)])
+async def test_a_function_runs_on_an_instance_of_the_pool_like_a_turn(unanswered: int, instances: int) -> None:
+    made: list[Session] = []
+
+    async def session(*_: Any, **__: Any) -> Session:
+        made.append(Session(unanswered))
+        return made[-1]
+
+    engine = engine_of(session)
+    elicit: Any = None
+    for _ in range(2):
+        result = await engine.call("fetch", {"symbol": "ACME"}, None, None, elicit=elicit)
+        assert result.structured_content == {"name": "fetch", "symbol": "ACME"}
+    assert len(made) == instances
+    with pytest.raises(turns.EngineFailed, match=r"^internal error: ValueError; the agent's log has more$"):
+        await engine.call("unthought", {}, None, None, elicit=elicit)
+    engine.stop_accepting()
+    with pytest.raises(turns.EngineFailed, match=turns.STOPPING):
+        await engine.call("fetch", {}, None, None, elicit=elicit)

@@ -223,6 +223,25 @@ def test_the_gateways_tokens_are_looked_at_before_anything_starts(tmp_path) -> N
     assert "token-of-somebody" not in env.values()
 
 
+def test_who_calls_others_through_the_gateway_stops_no_later_than_it(tmp_path) -> None:
+    path = tmp_path / "agents.yaml"
+    path.write_text("""\
+name: demo
+registry_port: 9000
+access: {tokens: {middle: {file: middle.txt}, gateway: {file: gateway.txt}}}
+gateway: {agents: [top]}
+agents:
+  top: {module: agents.top, port: 9001, depends_on: [middle], access: {tokens: {top: {file: top.txt}}}}
+  middle: {module: agents.middle, port: 9002, depends_on: [low], access: {tokens: {top: {file: top.txt}}}}
+  low: {module: agents.low, port: 9003, through: gateway}
+""")
+    for name in ("gateway.txt", "middle.txt", "top.txt"):
+        (tmp_path / name).write_text(f"token-of-{name}-0123456789\n")
+    fleet, tree, _ = load.load(path)
+    stages = {member.name: member.stage for member in members(fleet, tree, path, {})}
+    assert stages["low"] < stages["gateway"] <= stages["middle"] < stages["top"]
+
+
 FOREIGN = """\
 name: x
 agents: {scout: {card: a.md, port: 8201}}

@@ -16,7 +16,12 @@ fast = FastAgent("Harper")  # parses argv by default: the runtime must cope
 @fast.agent(name="main", instruction="You are Harper.", servers=["tech_research"])
 async def main() -> None: ...
 """
-CARD = "type: agent\nname: tech_research\ninstruction: You research.\n"
+CARD = "type: agent\nname: tech_research\ninstruction: You research.\nfunction_tools: [figures.py:trend]\n"
+FIGURES = """
+def trend(opened: float, closed: float) -> str:
+    \"\"\"Say by which part a price has grown.\"\"\"
+    return f"{closed / opened - 1:.2f}"
+"""
 
 
 @pytest.fixture(scope="package")
@@ -58,12 +63,14 @@ def fleet(model: Any, toolkit: Any, tmp_path_factory: pytest.TempPathFactory) ->
                         "card": "agents/tech.yaml",
                         "port": ports[2],
                         "instance_scope": "request",
+                        "functions": ["trend"],
                     },
                 },
             },
             "agents/__init__.py": "",
             "agents/harper.py": HARPER,
             "agents/tech.yaml": CARD,
+            "agents/figures.py": FIGURES,
             "fastagent.config.yaml": {
                 "default_model": "openai.local-vision",
                 "model_capabilities": {"vision": True, "context_window": 65536},

@@ -40,6 +40,18 @@ async def test_an_agent_that_remembers_nothing_offers_no_prompt(fleet: Any, era:
             await client.list_prompts()
 
 
+async def test_a_function_that_agents_yaml_names_is_called_without_the_model(fleet: Any, model: Any, era: str) -> None:
+    async with Client(fleet.url("tech_research"), mode=era) as client:
+        (listed,) = [tool for tool in (await client.list_tools()).tools if tool.name == "trend"]
+        asked = len(model.requests)
+        answer = await client.call_tool("trend", {"opened": 20, "closed": 23})
+        wrong = await client.call_tool("trend", {"opened": 0, "closed": 23})
+        assert len(model.requests) == asked
+    assert listed.input_schema["required"] == ["opened", "closed"]
+    assert (answer.content[0].text, answer.is_error) == ("0.15", False)
+    assert ("division by zero" in wrong.content[0].text, wrong.is_error) == (True, True)
+
+
 async def test_the_server_says_its_slug_and_the_fleets_version(fleet: Any) -> None:
     async with Client(fleet.url("tech_research"), mode="legacy") as client:
         assert client.server_info is not None

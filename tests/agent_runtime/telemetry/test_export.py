@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import structlog
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from pallas_agent_runtime import telemetry
 from pallas_agent_runtime.telemetry import export, redact, spans
+from pallas_service.telemetry.export import Exporter
 
 METHODS, NAMES = frozenset({"tools/call", "ping"}), frozenset({"harper", "get_health"})
 CALL = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "harper"}
 SERVER = SpanKind.SERVER
 
 
-@pytest.mark.parametrize(
-    ("environ", "wanted"),
-    [
-        ({}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "TRUE"}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "console,otlp"}, True),
-    ],
-)
-def test_the_standard_variables_switch_it_on_and_off(environ: dict[str, str], wanted: bool) -> None:
-    assert telemetry.enabled(environ) is wanted
-
-
 def finished(choose: Any, name: str, kind: SpanKind, said: dict[str, Any], *, failure: str = "") -> ReadableSpan:
     """One span as it would be sent."""
     kept = InMemorySpanExporter()
     tracers = export.Provider(shutdown_on_exit=False)
-    tracers.add_span_processor(SimpleSpanProcessor(export.Exporter(kept, choose)))
+    tracers.add_span_processor(SimpleSpanProcessor(Exporter(kept, choose)))
     with tracers.get_tracer("x").start_as_current_span(name, kind=kind, attributes=said) as span:
         if failure:
             span.record_exception(ValueError(failure))
@@ -126,24 +108,3 @@ def test_fast_agents_own_spans_are_left_out_of_the_tree() -> None:
                 inside = tracers.get_tracer("x").start_span("inside")
                 assert isinstance(inside, ReadableSpan)
                 assert inside.parent == call.get_span_context()
-
-
-class Flaky(SpanExporter):
-    """A collector that is there, and is not."""
-
-    def __init__(self, *moods: Any) -> None:
-        self._moods = iter(moods)
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        mood = next(self._moods)
-        if isinstance(mood, Exception):
-            raise mood
-        return SpanExportResult.SUCCESS if mood else SpanExportResult.FAILURE
-
-
-def test_a_lost_collector_is_told_once() -> None:
-    exporter = export.Exporter(Flaky(True, False, ValueError(), False, True, True), lambda span: span)
-    with structlog.testing.capture_logs() as lines:
-        for _ in range(6):
-            exporter.export([])
-    assert [line["event"] for line in lines if line["log_level"] != "debug"] == ["telemetry_lost", "telemetry_back"]

@@ -55,7 +55,8 @@ def test_the_first_project_has_what_a_project_has(tmp_path: Path, capsys: pytest
 def test_an_example_is_the_one_of_the_repository(tmp_path: Path) -> None:
     assert command.main(["init", str(tmp_path), "--example", "data-pool"]) == 0
     example = ROOT / "examples" / "03-data-pool"
-    for path in (*example.glob("agents/*.py"), *example.glob("standins/*.py"), *example.glob("*.yaml")):
+    rooms = ("agents", "elsewhere", "hosts", "standins", "tests/faults")
+    for path in (*(path for room in rooms for path in example.glob(f"{room}/*.py")), *example.glob("*.yaml")):
         if path.name != "compose.yaml":
             assert (tmp_path / path.relative_to(example)).read_text() == path.read_text()
 

@@ -62,7 +62,7 @@ def test_null_is_as_good_as_nothing() -> None:
 
 def test_nothing_is_none_where_there_is_a_default() -> None:
     """`egress`, `skills` and images follow from files beside this one, a card takes the place of a module."""
-    absent = {"egress", "card", "skills", "image", "requirements"}
+    absent = {"egress", "card", "skills", "image", "requirements", "through"}
     assert {key for key, value in resolved(agent()) if value is None} == absent
     fleet = resolve(Fleet(name="x", agents={"a": agent()}))
     assert {key.name for key in fields(fleet) if getattr(fleet, key.name) is None} == {

@@ -13,7 +13,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, program, secret_files
 from pallas_contract.launch.addresses import Placement
 from pallas_contract.launch.program import programs
-from pallas_contract.validate import load
+from pallas_contract.validate import graph_rules, load
 
 TEXT = """\
 name: x
@@ -79,6 +79,59 @@ def test_the_gateway_is_a_program_with_the_tokens_of_its_agents_alone() -> None:
     assert (local.env["PALLAS_BIND"], local.health_url) == ("127.0.0.2:8300", "http://127.0.0.2:8300/readyz")
     assert (container.env["PALLAS_BIND"], container.health_url) == ("0.0.0.0:8080", "http://127.0.0.1:8080/readyz")
     assert (container.needs, container.state) == ((), False)
+
+
+THROUGH = """
+name: x
+access: {tokens: {top: {file: s/top}, ui: {file: s/ui}, gateway: {file: s/own}}}
+gateway: {agents: [top], port: 8300}
+agents:
+  top: {card: a.md, port: 8201, publish: false, depends_on: [low_one, my_tools]}
+  low_one: {card: a.md, port: 8202, through: gateway}
+services:
+  my_tools: {module: m, port: 8203, through: gateway}
+"""
+
+
+def test_what_is_through_the_gateway_is_called_there_with_the_callers_own_token() -> None:
+    fleet = load.parse(source.parse(THROUGH, name="agents.yaml"))
+    assert list(graph_rules.problems(fleet, source.parse(THROUGH, name="agents.yaml"))) == []
+    entries = {placement: {entry.name: entry for entry in programs(fleet, placement)} for placement in PLACEMENTS}
+    assert json.loads(entries["container"]["top"].env["PALLAS_PEERS"]) == {
+        "low_one": "http://gateway:8080/agents/low-one/mcp",
+        "my_tools": "http://gateway:8080/services/my-tools/mcp",
+    }
+    assert json.loads(entries["local"]["top"].env["PALLAS_PEERS"]) == {
+        "low_one": "http://127.0.0.1:8300/agents/low-one/mcp",
+        "my_tools": "http://127.0.0.1:8300/services/my-tools/mcp",
+    }
+    # in a container it cannot see what is behind the gateway
+    assert entries["container"]["top"].needs == ("gateway",)
+    assert entries["local"]["top"].needs == ("gateway", "low_one", "my_tools")
+    secrets = {
+        name: {secret.target: secret.file for secret in entry.secrets} for name, entry in entries["local"].items()
+    }
+    assert secrets["top"] == {
+        "PALLAS_CALL_LOW_ONE_TOKEN": "s/top",
+        "PALLAS_CALL_MY_TOOLS_TOKEN": "s/top",
+        "access.gateway": "s/own",
+        "access.top": "s/top",
+        "access.ui": "s/ui",
+    }
+    assert secrets["low_one"] == {"access.gateway": "s/own"}  # it takes no other
+    assert secrets["gateway"]["PALLAS_CALL_LOW_ONE_TOKEN"] == "s/own"
+    paths = {secret.target: ".".join(secret.path) for secret in entries["local"]["top"].secrets}
+    assert paths["PALLAS_CALL_MY_TOOLS_TOKEN"] == "access.tokens.top.file"
+    assert entries["local"]["low_one"].env["PALLAS_BIND"] == "127.0.0.1:8202"
+
+
+def test_the_address_of_one_that_is_through_the_gateway_is_there() -> None:
+    fleet = load.parse(source.parse(THROUGH, name="agents.yaml"))
+    urls = [addresses.agent_url(fleet, "low_one", placement) for placement in PLACEMENTS]
+    assert urls == ["http://localhost:8300/agents/low-one/mcp"] * 2
+    hidden = load.parse(source.parse(THROUGH.replace("port: 8300", "publish: false"), name="agents.yaml"))
+    assert addresses.agent_url(hidden, "low_one", "container") is None
+    assert addresses.inside_urls("low-one")[1] == addresses.peer_url(hidden, "low_one", "container")
 
 
 CALLING_BACK = """

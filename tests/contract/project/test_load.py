@@ -47,6 +47,20 @@ def test_a_file_that_makes_no_fleet_is_refused_with_what_is_wrong_beside_it(proj
     assert {problem.where.file for problem in refused.value.problems} == {"agents.yaml", "fastagent.config.yaml"}
 
 
+def test_a_lock_of_no_use_is_a_warning_before_a_registry_has_it(project: Path) -> None:
+    file = project.with_name("agents.lock")
+    for content in ("<<<<<<< ours", '{"lock": 2}'):
+        file.write_text(content)
+        (problem,) = [problem for problem in load.check(project, {})[1] if problem.where.file == "agents.lock"]
+        assert (problem.level, problem.message) == ("warning", "is no lock of a fleet")
+    file.write_text('{"lock": 1, "name": "x", "version": "1", "agents": {}}')
+    assert "agents.lock" not in {problem.where.file for problem in load.check(project, {})[1]}
+    file.unlink()
+    file.mkdir()
+    (problem,) = [problem for problem in load.check(project, {})[1] if problem.where.file == "agents.lock"]
+    assert (problem.level, problem.message) == ("warning", "cannot be read: is a directory")
+
+
 @pytest.mark.parametrize(
     ("script", "uses", "expected"),
     [

@@ -10,6 +10,7 @@ from mcp.shared.inbound import encode_header_value
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
+from pallas_contract.names import META_MODEL, META_SECONDS
 from pallas_gateway.data_plane.message import MOST_ID, MOST_VALUES, Malformed, Message, TooManyValues, check, parse
 
 
@@ -27,6 +28,12 @@ def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
         (body("tools/list", {"name": "send"}), Message("tools/list", None, 1)),
         (body("tools/call", ["send"], True), Message("tools/call", None, None)),
         (body("tools/call", {"name": 1}), Message("tools/call", None, 1)),
+        (body("tools/call", {"name": "send", "arguments": None}), Message("tools/call", "send", 1)),
+        (
+            body("tools/call", {"name": "send", "task": {}, "_meta": {META_MODEL: "large", META_SECONDS: "9"}}),
+            Message("tools/call", "send", 1, more={"task": {}, "_meta": {META_MODEL: "large"}}),
+        ),
+        (body("tools/call", {"name": "send", "_meta": ["x"]}), Message("tools/call", "send", 1)),
         (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', Message("notifications/initialized")),
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', Message()),
     ],
@@ -48,6 +55,8 @@ def test_method_name_and_id(data: bytes, expected: Message) -> None:
         (b"[" * 100_000, PARSE_ERROR),
         (b"[" + body("ping") + b"]", INVALID_REQUEST),
         (b'"ping"', INVALID_REQUEST),
+        (body("tools/call", {"name": "send", "arguments": ["rm", "-rf"]}), INVALID_REQUEST),
+        (body("tools/call", {"name": "send", "arguments": "text"}), INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":1}', INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":["ping"]}', INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":""}', INVALID_REQUEST),

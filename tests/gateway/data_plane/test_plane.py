@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,12 +16,13 @@ import mcp_types as t
 import pytest
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pallas_contract import names
 from pallas_contract.fleet.access_model import Tenant
 from pallas_gateway.data_plane import message
+from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import Caller
 from pallas_service.http.bodies import AT_ONCE
@@ -56,6 +58,28 @@ async def test_each_agent_is_called_under_its_own_names(era: str, scout: Agent) 
         calls = [record.call for record in door.noted.ended if record.call.method == "tools/call"]
         assert [(call.agent, call.name) for call in calls] == [("scout", "echo"), ("oracle", "echo")]
         assert {record.outcome for record in door.noted.ended} == {"answered"}
+
+
+async def test_a_service_is_there_for_those_who_may_call_it_and_for_nobody_else() -> None:
+    app = JSONResponse({"jsonrpc": "2.0", "id": 7, "result": {}})
+    async with opened({"memory": app}, tokens={"ui": UI, "phone": PHONE}) as door:
+        route = replace(door.plane.routes["memory"], kind="service", callers=frozenset({"ui"}))
+        door.plane.routes = {"memory": route}
+        answers = {}
+        for path, token in (("services", UI), ("services", PHONE), ("agents", UI)):
+            head = {**accept(), "authorization": f"Bearer {token}"}
+            answers[path, token] = (await door.web.post(f"/{path}/memory/mcp", json=PING, headers=head)).json()
+    assert answers["services", UI]["result"] == {}
+    assert answers["services", PHONE]["error"]["data"] == {"reason": "unknown_agent"}
+    assert answers["services", PHONE]["error"]["message"] == "there is no service `memory` behind this gateway"
+    assert answers["agents", UI]["error"]["message"] == "there is no agent `memory` behind this gateway"
+
+
+def test_an_issuer_makes_nobody_an_agent() -> None:
+    route = Route("http://memory/mcp", callers=frozenset({"scout"}))
+    assert route.admits(Caller("scout", "id", "token"))
+    assert not route.admits(Caller("scout", "id", "token", issuer="https://id.example.com"))
+    assert not route.admits(None)
 
 
 async def test_progress_passes_while_the_call_goes_on(era: str, scout: Agent) -> None:

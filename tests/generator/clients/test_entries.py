@@ -45,6 +45,22 @@ def test_a_gateway_that_is_not_there_for_them_leads_nowhere(gateway: str) -> Non
     assert tokens.get("inner", "hidden") == ("hidden" if "publish: false" in gateway else False)
 
 
+def test_a_gateway_with_tools_of_its_own_is_one_more() -> None:
+    tenants = FLEET.replace("{bob: {file: b}}}", "{bob: {file: b}}}, tenants: {team: {callers: [bob]}}")
+    *agents, gateway = entries.of_fleet(fleet(tenants)).reached
+    assert tuple(agents) == entries.of_fleet(fleet()).reached
+    assert (gateway.name, gateway.url, gateway.token) == ("gateway", "http://localhost:24190/mcp", True)
+    hidden = tenants.replace("gateway: {", "gateway: {publish: false, ")
+    assert all(entry.name != "gateway" for entry in entries.of_fleet(fleet(hidden)).reached)
+
+
+def test_one_that_is_reached_through_the_gateway_alone_has_its_address_there() -> None:
+    text = FLEET.replace("port: 8103, publish: false", "port: 8103, through: gateway")
+    listed = entries.of_fleet(fleet(text.replace("port: 8104, publish: false", "port: 8104, through: gateway")))
+    assert listed.reached[-1] == Entry("inner", "http://localhost:24190/agents/inner/mcp", "Inner", True)
+    assert listed.hidden == ("hidden",)  # the gateway leads to it for those who depend on it
+
+
 def item(name: str, *urls: str, status: str = "ok", **meta: object) -> dict[str, object]:
     server = {"name": f"local.x/{name}", "title": name.title(), "remotes": [{"url": url} for url in urls]}
     return {"server": server, "_meta": {"io.pallas-kit/health": {"status": status}, **meta}}
@@ -57,6 +73,7 @@ def test_a_registry_has_them_by_their_public_address() -> None:
             item("two", "https://a.example/two", inside.format("two"), status="unauthenticated"),
             item("one", "http://localhost:8101/mcp"),
             item("inner", inside.format("inner")),
+            item("through", "http://gateway:8080/agents/through/mcp"),
             item("guest", "http://b.example/", status="unauthenticated", **{"io.pallas-kit/registration": {}}),
         ]
     }
@@ -66,6 +83,6 @@ def test_a_registry_has_them_by_their_public_address() -> None:
         Entry("one", "http://localhost:8101/mcp", "One", False),
         Entry("two", "https://a.example/two", "Two", True),
     )
-    assert listed.hidden == ("inner",)
+    assert listed.hidden == ("inner", "through")
     assert entries.asking(entries.with_token(listed, True).reached) == ["one", "two"], "a guest would get the token"
     assert entries.asking(entries.with_token(listed, False).reached) == []

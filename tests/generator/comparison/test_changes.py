@@ -25,6 +25,7 @@ CASES = {
     ("port: 8101,", "port: 8101, publish: false,"): "breaking callers agents.scout.url gone",
     ("port: 8101,", "port: 8101, title: Eye,"): "cosmetic callers agents.scout.title changed",
     ("port: 8101,", "port: 8101, instance_scope: request,"): "breaking callers agents.scout.instance_scope changed",
+    ("port: 8101,", "port: 8101, functions: [fetch],"): "additive callers agents.scout.functions.fetch new",
     (" keep_conversations: true,", ""): "breaking callers agents.scout.keep_conversations gone",
     ("keys/key}", "keys/k2}"): "breaking operators agents.scout.secrets.KEY.file changed",
     ("{KEY: {file: keys/key}}", "{KEY: {file: keys/key}, L: {file: l}}"): (
@@ -54,6 +55,9 @@ CASES = {
     ("[scout, other]", "[scout]"): "breaking callers gateway.agents.other gone",
     ("100/minute", "20/minute"): "breaking callers gateway.tenants.team.requests changed",
     ("100/minute", "200/minute"): "additive callers gateway.tenants.team.requests changed",
+    ("timeout: 60", "timeout: 60, grants: [{caller: ann, agent: other, tools: [send_message]}]"): (
+        "breaking callers gateway.grants new"
+    ),
     ("timeout: 60", "timeout: 30"): "breaking callers gateway.timeout changed",
     ("timeout: 60", "timeout: 60, port: 24199"): "breaking callers gateway.url changed",
     ("agents: [one]", "agents: [one, two]"): "breaking callers registry.registration.tokens.out.agents.two new",

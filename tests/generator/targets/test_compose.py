@@ -100,6 +100,35 @@ services:
     assert gateway["command"] == ["-P", "-m", "pallas_gateway"]
 
 
+def test_what_is_through_the_gateway_shares_a_network_with_it_and_with_no_caller(plan) -> None:
+    """The gateway and `front` call each other: of two networks, Docker's DNS would choose one by name."""
+    fleet = """
+name: x
+access: {tokens: {front: {file: front.txt}, gateway: {file: own.txt}}}
+gateway: {agents: [front]}
+agents:
+  front: {card: a.md, port: 8101, publish: false, depends_on: [below, tools]}
+  below: {card: a.md, port: 8102, through: gateway}
+services:
+  tools: {module: memory, port: 8103, through: gateway}
+"""
+    files = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n", "memory.py": "PALLAS_BIND = 1\n"}
+    services = document(plan(fleet, front__txt="x", own__txt="x", **files))["services"]
+    assert {name: sorted(service["networks"]) for name, service in services.items() if name != "registry"} == {
+        "below": ["agent.below", "call.gateway.below"],
+        "front": ["agent.front", "call.gateway.front"],
+        "gateway": ["call.gateway.below", "call.gateway.front", "call.gateway.tools", "gateway.gateway"],
+        "tools": ["call.gateway.tools", "call.registry.tools"],
+    }
+    listens = {name: services[name]["environment"].get("PALLAS_LISTEN_ON") for name in services}
+    assert listens["gateway"] == "from.front,from.registry"
+    assert listens["front"] == listens["below"] == "from.gateway,from.registry"
+    assert services["gateway"]["networks"]["call.gateway.front"] == {"aliases": ["from.front"]}
+    assert services["front"]["networks"]["call.gateway.front"] == {"aliases": ["from.gateway"]}
+    assert "ports" not in services["below"]
+    assert list(services["front"]["depends_on"]) == ["gateway"]
+
+
 def test_only_publishing_and_egress_open_a_network(plan) -> None:
     networks = document(plan(GRAPH))["networks"]
     assert sorted(name for name, network in networks.items() if not network.get("internal")) == [
@@ -294,6 +323,19 @@ def test_a_collector_beside_the_fleet_has_a_network_with_the_agents(plan) -> Non
         listen_on = "PALLAS_LISTEN_ON"
         assert made["services"][name]["environment"][listen_on] == before["services"][name]["environment"][listen_on]
     assert made["services"]["left"]["environment"]["PALLAS_LISTEN_ON"] == "from.registry,from.top"
+
+
+def test_the_gateway_sends_its_spans_too(plan) -> None:
+    door = "gateway: {agents: [left]}\ntelemetry: {otlp_endpoint: 'http://otel:4318', sample: 0.5, content: true}\n"
+    gateway = document(plan(GRAPH + door))["services"]["gateway"]
+    assert gateway["networks"]["telemetry"] == {}
+    told = {key: value for key, value in gateway["environment"].items() if key.startswith(("OTEL", "PALLAS_TRACE"))}
+    assert told == {  # what is said is nothing that it has
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://otel:4318",
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": "0.5",
+    }
+    assert gateway["environment"]["PALLAS_LISTEN_ON"] == "from.registry"
 
 
 def test_a_collector_outside_opens_the_networks_of_the_agents(plan) -> None:

@@ -50,6 +50,13 @@ def test_user_text_is_the_same_in_values(plan, text: str) -> None:
     assert made["agents"]["scout"]["env"]["T"] == text
 
 
+@pytest.mark.parametrize(("size", "volume"), [("256Mi", "1Gi"), ("1Gi", "2Gi"), ("64Gi", "81Gi")])
+def test_an_audit_has_a_volume_that_it_does_not_fill(plan, size: str, volume: str) -> None:
+    guarded = f"gateway: {{agents: [scout], audit: {{key: {{file: audit.txt}}, size: {size}}}}}\n"
+    made = document(plan(ONE.replace("agents:", guarded + "agents:", 1) % ""))
+    assert made["gateway"]["state"]["size"] == volume
+
+
 def test_values_alone_are_what_differs_from_the_charts_defaults(plan) -> None:
     made = plan(ONE % "")
     assert document(made).keys() == {"project", "images", "agents", "registry", "defaults", "networkPolicy"}

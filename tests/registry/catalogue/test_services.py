@@ -121,7 +121,7 @@ async def test_the_gateway_is_followed_like_a_service_and_drawn_before_its_agent
     async with running(folder, time, fake, fake, services=fake) as service:
         await time.advance(10)
         assert documented(service) == [("gateway", "ok", "")]
-        view = service.monitor.overview(None)
+        view = service.monitor.overview()
         assert (view.nodes[0].name, view.nodes[0].state) == ("gateway", "ok")
         assert ("gateway", agent) in view.edges
         assert [(row.name, row.provides) for row in view.services] == [("gateway", "gateway")]

@@ -72,11 +72,12 @@ class World:
             self.find,
             self.metrics,
             lambda: self.waiting,
-            lambda: b"<p>page",
+            lambda query: b"<p>page" + query,
             self.streams,
             self.recheck,
             self.mcp,
             hosts=list,
+            uptime=lambda: {"agents": {}},
         )
 
 
@@ -238,6 +239,7 @@ async def test_the_description_names_every_path(client) -> None:
         "/livez",
         "/readyz",
         "/metrics",
+        "/uptime",
         "/events",
         "/agents/{agent}/recheck",
     }
@@ -251,7 +253,7 @@ async def test_the_description_is_ready_made(client) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/openapi.json", "/"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/openapi.json", "/uptime", "/"])
 async def test_head_is_answered_where_get_is(client, path: str) -> None:
     head, get = await client.head(path), await client.get(path)
     assert (head.status_code, head.headers) == (get.status_code, get.headers)
@@ -299,6 +301,7 @@ async def test_a_refusal_has_no_tag_and_is_never_304(client) -> None:
 async def test_the_page_is_under_the_strictest_policy(client) -> None:
     reply = await client.get("/")
     assert (reply.text, reply.headers["content-type"]) == ("<p>page", "text/html; charset=utf-8")
+    assert (await client.get("/?q=a%20b")).text == "<p>pageq=a%20b"
     policy = reply.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
@@ -317,7 +320,7 @@ async def test_a_recheck_answers_with_what_was_found(client) -> None:
 
 async def test_a_recheck_by_a_form_leads_back_to_the_agent(client) -> None:
     reply = await client.post("/agents/harper/recheck", headers={"accept": "text/html,*/*"})
-    assert (reply.status_code, reply.headers["location"]) == (303, "../../#agent-harper")
+    assert (reply.status_code, reply.headers["location"]) == (303, "../../?focus=harper#focus")
 
 
 @pytest.mark.parametrize(
@@ -366,6 +369,7 @@ EDGES = {
     "metrics": ("GET", "/metrics"),
     "page": ("GET", "/"),
     "recheck": ("POST", "/agents/harper/recheck"),
+    "uptime": ("GET", "/uptime"),
     "waiting": ("GET", "/readyz"),
 }
 

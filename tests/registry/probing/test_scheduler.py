@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pallas_contract.documents.reason import Reason
+from pallas_contract.documents.tool_contract import ToolContract
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing.scheduler import WAIT, Before, Check, Limits, Pace, Prober, Scheduler, next_due, phase
@@ -36,21 +37,29 @@ class Asked:
 
 
 async def test_the_tools_are_asked_for_once_a_minute_and_remembered_in_between(time) -> None:
-    told = Result("ok", version="1", tools={"a": "1"}, listed=0.0)
+    told = Result("ok", version="1", tools={"a": ToolContract("1")}, listed=0.0)
     ask = Asked(told, Result("ok", version="1"), Result("degraded", Reason("SelfReported", "slow")), told)
     prober, found = Prober(ask, sleep=time.sleep, clock=time.clock), None
     for _ in range(3):
         found = await prober.check(endpoint(), found)
-    assert (found.state, found.tools, found.listed) == ("degraded", {"a": "1"}, 0.0)
+    assert (found.state, found.tools, found.listed) == ("degraded", {"a": ToolContract("1")}, 0.0)
     await time.advance(60)
     await prober.check(endpoint(), found)
     assert [target.tools for target, _, _ in ask.calls] == [True, False, False, True]
 
 
+async def test_a_list_that_could_not_be_had_changes_nothing_and_is_not_asked_for_at_once(time) -> None:
+    told = Result("ok", version="1", tools={"a": ToolContract("1")}, listed=0.0)
+    ask = Asked(Result("ok", version="1", listed=60.0))
+    prober = Prober(ask, sleep=time.sleep, clock=time.clock)
+    found = await prober.check(endpoint(), told)
+    assert (found.tools, found.listed) == (told.tools, 60.0)
+
+
 async def test_another_release_is_asked_for_its_tools_at_once(time) -> None:
     ask = Asked(Result("ok", version="2"))
     prober = Prober(ask, sleep=time.sleep, clock=time.clock)
-    found = await prober.check(endpoint(), Result("ok", version="1", tools={"a": "1"}, listed=0.0))
+    found = await prober.check(endpoint(), Result("ok", version="1", tools={"a": ToolContract("1")}, listed=0.0))
     assert found.tools is None
     await prober.check(endpoint(), found)
     assert [target.tools for target, _, _ in ask.calls] == [False, True]

@@ -7,7 +7,7 @@ import json
 import random
 import signal
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -111,9 +111,11 @@ async def test_the_documented_curl_commands_work_as_written(folder: Path, root: 
     admit(folder, WRITTEN)
     port = free_port()
     (folder / "token").write_text(TOKENS["partners"])
-    async with registry(folder, PALLAS_BIND=f"127.0.0.1:{port}", PALLAS_ADDRESSES="{}"):
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    env = {"PALLAS_ADDRESSES": "{}", "PALLAS_REGISTRATIONS": ".pallas/registrations.db"}
+    async with registry(folder, PALLAS_BIND=f"127.0.0.1:{port}", **env) as process:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE) as client:
             await until(lambda: client.get("/livez"), lambda reply: reply.status_code == 200)
+            assert (await ask(client, register("steady"))).status_code == 200
         blocks = [block.partition("```")[0] for block in page.split("```sh\n")[1:]]
         said = []
         for block in blocks:
@@ -124,6 +126,10 @@ async def test_the_documented_curl_commands_work_as_written(folder: Path, root: 
             out, err = await shell.communicate()
             assert shell.returncode == 0, err.decode()
             said.append(json.loads(out))
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+    with closing(sqlite3.connect(folder / ".pallas" / "registrations.db")) as file:
+        assert file.execute("SELECT agent FROM uptime").fetchall() == [("steady",)], "saved at the end"
     assert [each["result"]["status"] for each in said] == ["registered", "ok", "deregistered"]
 
 

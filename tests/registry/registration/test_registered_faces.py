@@ -49,7 +49,7 @@ async def test_every_face_shows_it_and_says_that_it_registered(desk: Open, time)
     assert 'pallas_agent_health{agent="feature_extractor"} 1.0' in metrics
     assert 'pallas_registry_heartbeat_age_seconds{agent="feature_extractor"} 0.0' in metrics
     assert "pallas_registry_registered_agents 1.0" in metrics
-    result = mcp_tools.call("find_agent", {"query": "OHLCV"}, lambda: desk.service.monitor.overview(None))
+    result = mcp_tools.call("find_agent", {"query": "OHLCV"}, desk.service.monitor.overview)
     found = result["structuredContent"]["agents"]
     assert [(each["name"], each["registered"], each["tools"]) for each in found] == [
         ("feature_extractor", True, ["fetch_ohlcv"])

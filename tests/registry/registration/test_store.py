@@ -37,6 +37,27 @@ async def test_what_was_saved_is_read_back_as_it_was(tmp_path: Path, time) -> No
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
+async def test_the_uptime_that_was_saved_last_is_read_back(tmp_path: Path, time) -> None:
+    path = tmp_path / "kept.db"
+    with closing(opened(path)) as file:
+        await file.save(registration(time))
+        await file.save_uptime(lambda: {"harper": b"1", "gone": b"2"})
+        await file.save_uptime(lambda: {"harper": b"\0\xff", "x'; --": b"3"})
+    with closing(opened(path)) as file:
+        assert file.load_uptime() == {"harper": b"\0\xff", "x'; --": b"3"}
+        assert [registration.agent for registration in file.load()] == ["feature_extractor"]
+
+
+def test_a_file_of_a_version_without_uptime_gets_room_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    with closing(opened(path)):
+        pass
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        earlier.execute("DROP TABLE uptime")
+    with closing(opened(path)) as file:
+        assert file.load_uptime() == {}
+
+
 def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("this is no database, " * 100)
     with closing(sqlite3.connect(tmp_path / "foreign")) as other, other:

@@ -102,3 +102,19 @@ def test_whoever_is_on_the_list_is_blamed_whatever_its_name(name: str) -> None:
 @pytest.mark.parametrize(("named", "other"), [("tech-research", True), ("tech_research", True), ("research", False)])
 def test_a_name_is_known_as_host_name_too(named: str, other: bool) -> None:
     assert concerns(Reason("Unreachable", about=(named,)), "tech_research") is other
+
+
+def test_a_circle_of_soft_edges_ends() -> None:
+    depends = {"a": ["b"], "b": ["a", "c"], "c": []}
+    circle = {"a": says("Unreachable: b"), "b": says("Unreachable: a"), "c": says("Unreachable: x")}
+    assert roots("a", depends, circle) == (Root("a", circle["a"].reason),), "nobody else is to blame"
+    out = circle | {"b": says("Unreachable: a, c")}
+    assert roots("a", depends, out) == roots("b", depends, out) == (Root("c", circle["c"].reason),)
+
+
+def test_a_fleet_where_everybody_blames_everybody_below_is_looked_at_once_each() -> None:
+    """As many ways as there are here, 20 to the power of 12, would never end."""
+    levels = [[f"a{level}_{number}" for number in range(20)] for level in range(13)]
+    depends = {name: below for level, below in zip(levels, [*levels[1:], []], strict=True) for name in level}
+    conditions = {name: says(f"Unreachable: {', '.join(below) or 'x'}") for name, below in depends.items()}
+    assert {root.agent for root in roots("a0_0", depends, conditions)} == set(levels[-1])

@@ -7,6 +7,7 @@ import pytest
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import OK as WELL
 from pallas_contract.documents.reason import Code, Reason
+from pallas_contract.documents.tool_contract import ToolContract
 from pallas_contract.probe.probe import LEGACY, MODERN, Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.state.status import Condition, judge
@@ -24,6 +25,10 @@ def of(**more) -> Result:
     return Result(**{"state": "ok", "era": MODERN, "name": "tech-research", "version": "1.0", **more})
 
 
+def tools(names: str) -> dict[str, ToolContract]:
+    return dict.fromkeys(names, ToolContract("1"))
+
+
 def judged(*results: Result, problem: Reason = WELL) -> Condition | None:
     endpoints = (A, B, C)[: len(results)]
     return judge("tech_research", Sighting(endpoints, problem), dict(zip(endpoints, results, strict=True)))
@@ -35,23 +40,23 @@ def degraded(code: Code, message: str, *about: str) -> Condition:
 
 CASES = {
     "one tool missing": (
-        [of(tools={"a": "1", "b": "1"}), of(tools={"a": "1"})],
+        [of(tools=tools("ab")), of(tools=tools("a"))],
         degraded("ReplicasDiffer", "replicas differ in tools: b missing on 10.0.0.2", "10.0.0.2"),
     ),
     "one tool changed": (
-        [of(tools={"a": "1"}), of(tools={"a": "2"})],
+        [of(tools=tools("a")), of(tools={"a": ToolContract("2")})],
         degraded("ReplicasDiffer", "replicas differ in tools: a takes other arguments", "10.0.0.1", "10.0.0.2"),
     ),
     "many tools missing": (
-        [of(tools=dict.fromkeys("abcde", "1")), of(tools={})],
+        [of(tools=tools("abcde")), of(tools={})],
         degraded(
             "ReplicasDiffer",
             "replicas differ in tools: a missing on 10.0.0.2; b missing on 10.0.0.2; c missing on 10.0.0.2 and 2 more",
             "10.0.0.2",
         ),
     ),
-    "tools not known everywhere": ([of(tools={"a": "1"}), of()], Condition("ok")),
-    "the same tools": ([of(tools={"a": "1"}), of(tools={"a": "1"})], Condition("ok")),
+    "tools not known everywhere": ([of(tools=tools("a")), of()], Condition("ok")),
+    "the same tools": ([of(tools=tools("a")), of(tools=tools("a"))], Condition("ok")),
     "one ok": ([OK], Condition("ok")),
     "one ok with a remark": ([of(reason=NO_TOOL)], Condition("ok", NO_TOOL)),
     "one error": ([REFUSED], Condition("error", REFUSED.reason)),

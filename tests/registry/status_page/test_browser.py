@@ -1,5 +1,7 @@
 """The status page in a browser: readable without JavaScript, live with it, usable by keyboard, light and dark.
 
+One Chromium for all; a registry in this process, over five agents for each test and over 200 for those of a big fleet.
+
 Screenshots go to the folder in PALLAS_SCREENSHOTS, if it is set.
 """
 
@@ -11,15 +13,17 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import uvicorn
 
 from pallas_contract.documents.reason import NOT_FOUND, Reason
 from pallas_contract.documents.reason import OK as WELL
+from pallas_contract.documents.tool_contract import ToolContract
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings
 from pallas_registry.dependencies import Dependencies
@@ -31,10 +35,15 @@ from pallas_registry.service import Service
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
 CHROMIUM = shutil.which("chromium")
+playwright.expect.set_options(timeout=60_000)  # milliseconds: for a machine that does other work
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium"),
 ]
+
+DESK = (1280, 900)
+PHONE = (360, 740)
 
 FLEET = """
 name: pallas
@@ -58,14 +67,17 @@ SICK = Result(
 )
 
 
+TOOLS = {"ask": ToolContract("1"), "get_health": ToolContract("2")}
+
+
 class Fleet:
     """Where agents and services are and what they answer; a test changes `answers`."""
 
-    def __init__(self) -> None:
-        agents = ("harper", "research", "tech_research", "engineering")
+    def __init__(self, agents: Sequence[str] = ("harper", "research", "tech_research", "engineering")) -> None:
         self.where = {agent: [Endpoint(f"http://{agent}:8080/mcp", f"10.0.{n}.2")] for n, agent in enumerate(agents)}
-        self.where["research"].append(Endpoint("http://research:8080/mcp", "10.0.1.3"))
-        self.answers = {agent: Result("ok", WELL, "2026-07-28", 0.003, agent, "1.4.0") for agent in agents}
+        if "research" in self.where:
+            self.where["research"].append(Endpoint("http://research:8080/mcp", "10.0.1.3"))
+        self.answers = {agent: Result("ok", WELL, "2026-07-28", 0.003, agent, "1.4.0", TOOLS) for agent in agents}
         for service in ("argos", "neo4j", "gitea"):
             self.where[service] = [Endpoint(f"http://{service}:8080/mcp", "10.0.9.2")]
             self.answers[service] = Result("ok", WELL)
@@ -81,19 +93,48 @@ class Fleet:
         return self.answers[endpoint.url.split("/")[2].split(":")[0]]
 
 
+def big_fleet(count: int) -> str:
+    """Return the text of a fleet file of `count` agents in three levels, all of which need one service."""
+    lines = ["name: pallas", "version: 1.4.0", "namespace: com.example.pallas", "agents:"]
+    for number in range(count):
+        needs = [f"agent_{other}" for other in range(number * 8 + 4, number * 8 + 12) if other < count] + ["argos"]
+        about = f"Answers questions about topic {number}, and asks those who know more"
+        lines.append(
+            f"  agent_{number}: {{module: a.m, port: {9000 + number}, title: Topic {number} Agent, "
+            f"description: '{about}', depends_on: [{', '.join(needs)}]}}"
+        )
+    return "\n".join([*lines, "services:", "  argos: {module: s.argos, port: 8211}", ""])
+
+
+def break_some(fleet: Fleet, count: int) -> None:
+    """One that refuses its input with its last words, one that is gone, and those who blame them or the web."""
+    refused = Reason("InputRefused", "refuses its input: agents/topic.py:14: No module named 'pandas'; install it")
+    fleet.answers[f"agent_{count - 1}"] = Result("error", refused)
+    fleet.answers[f"agent_{count - 2}"] = Result("error", Reason("ConnectionRefused", "connection refused"))
+    for caller, other in ((0, 5), (5, 44), (44, 0), (1, 13), (13, count - 1)):
+        if caller < other < count:
+            blames = Reason("Unreachable", f"Unreachable: agent_{other}", (f"agent_{other}",))
+            fleet.answers[f"agent_{caller}"] = Result(
+                "degraded", blames, "2026-07-28", 0.004, f"agent_{caller}", "1.4.0"
+            )
+    blames = Reason("Unreachable", "Unreachable: web_search", ("web_search",))
+    fleet.answers["agent_2"] = Result("degraded", blames, "2026-07-28", 0.9, "agent_2", "1.4.0")
+
+
 @pytest.fixture
 def fleet() -> Fleet:
     return Fleet()
 
 
-@pytest.fixture
-async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
-    """A registry on loopback over the made-up fleet."""
-    (tmp_path / "agents.yaml").write_text(FLEET + "registry: {probe_interval: 0.5}\n")
-    (tmp_path / "fastagent.config.yaml").write_text(
+@asynccontextmanager
+async def served(text: str, fleet: Fleet, folder: Path, interval: float = 0.5) -> AsyncIterator[str]:
+    """Yield the URL of a registry on loopback over a made-up fleet."""
+    (folder / "agents.yaml").write_text(f"{text}registry: {{probe_interval: {interval}}}\n")
+    (folder / "fastagent.config.yaml").write_text(
         "default_model: openai.my-model\nmodel_capabilities: {vision: false}\n"
+        "mcp: {servers: {web_search: {url: 'https://search.example.com/mcp'}}}\n"
     )
-    follower = FleetWatcher(tmp_path / "agents.yaml")
+    follower = FleetWatcher(folder / "agents.yaml")
     loaded = follower.first()
     world = Dependencies(discovery=fleet, services=fleet, check=fleet.check)
     service = Service(settings.read({}), loaded, follower, world)
@@ -113,23 +154,50 @@ async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
         await tasks[1]
 
 
-@asynccontextmanager
-async def opened(url: str, **context):
-    """A page in a fresh browser that fails the test for any error in its console and any request elsewhere."""
+@pytest_asyncio.fixture(loop_scope="module")
+async def url(fleet: Fleet, tmp_path: Path) -> AsyncIterator[str]:
+    async with served(FLEET, fleet, tmp_path) as address:
+        yield address
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def big(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """Yield the URL of a registry over 200 agents, some of them in trouble."""
+    fleet = Fleet([f"agent_{number}" for number in range(200)])
+    break_some(fleet, 200)
+    async with served(big_fleet(200), fleet, tmp_path_factory.mktemp("big"), interval=5) as address:
+        yield address
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator:
     async with playwright.async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = await (await browser.new_context(viewport={"width": 1280, "height": 900}, **context)).new_page()
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """A page in a fresh context that fails the test for any error in its console and any request elsewhere."""
+
+    @asynccontextmanager
+    async def open_page(url: str, query: str = "", viewport: tuple[int, int] = DESK, **choices):
+        size = {"width": viewport[0], "height": viewport[1]}
+        context = await browser.new_context(viewport=size, **choices)
+        page = await context.new_page()
         wrong: list[str] = []
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith(url) else wrong.append(asked.url))
-        page.wrong = wrong
-        await page.goto(url)
+        page.on("request", lambda request: None if request.url.startswith(url) else wrong.append(request.url))
+        await page.goto(url + query)
         try:
             yield page
         finally:
-            await browser.close()
+            await context.close()
         assert wrong == []
+
+    return open_page
 
 
 async def shoot(page, name: str) -> None:
@@ -150,18 +218,19 @@ def break_research(fleet: Fleet) -> None:
     )
 
 
-async def test_live_from_well_to_the_root_cause(url: str, fleet: Fleet) -> None:
+async def test_live_from_well_to_the_root_cause(opened, url: str, fleet: Fleet) -> None:
     async with opened(url) as page:
         expect = playwright.expect
         await expect(page.locator("#agent-harper .badge").first).to_have_text("● ok")
         await expect(page.locator("#agent-scout")).to_contain_text("name not found")
-        await page.locator("#replicas-research summary").click()
+        await page.locator("#agent-research a.title").click()
+        await expect(page.locator("#focus")).to_contain_text("10.0.1.3")
         await shoot(page, "light")
         break_research(fleet)
         await expect(page.locator("#agent-harper")).to_contain_text("because research: Unreachable: neo4j")
         await expect(page.locator("#troubles")).to_contain_text("harper degraded because research: Unreachable: neo4j")
         await expect(page.locator(".box.root")).to_contain_text(["Research Agent"])  # neo4j itself answers
-        await expect(page.locator("#replicas-research")).to_have_attribute("open", "")
+        await expect(page.locator("#focus")).to_contain_text("Unreachable: neo4j")
         await expect(page).to_have_title("1 of 5 down · pallas")
         await shoot(page, "trouble")
 
@@ -176,7 +245,7 @@ async def test_the_picture_for_the_readme(url: str, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-async def test_dark(url: str, fleet: Fleet) -> None:
+async def test_dark(opened, url: str, fleet: Fleet) -> None:
     break_research(fleet)
     async with opened(url, color_scheme="dark") as page:
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
@@ -184,46 +253,47 @@ async def test_dark(url: str, fleet: Fleet) -> None:
         assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 18, 23)"
 
 
-async def test_a_telephone_shows_all_of_it_without_scrolling_sideways(url: str, fleet: Fleet) -> None:
+async def test_a_telephone_shows_all_of_it_without_scrolling_sideways(opened, url: str, fleet: Fleet) -> None:
     break_research(fleet)
-    async with opened(url) as page:
-        await page.set_viewport_size({"width": 360, "height": 740})
+    async with opened(url, viewport=PHONE) as page:
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
         await shoot(page, "phone")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-async def test_readable_without_javascript(url: str, fleet: Fleet) -> None:
+async def test_readable_without_javascript(opened, url: str, fleet: Fleet) -> None:
     break_research(fleet)
     async with opened(url, java_script_enabled=False) as page:
         await asyncio.sleep(0)
         while "because research" not in await page.locator("#agent-harper").inner_text():
             await page.reload()
-        await page.locator("#replicas-research summary").click()
-        await playwright.expect(page.locator("#replicas-research")).to_contain_text("10.0.1.3")
+        await page.locator("#agent-research a.title").click()
+        await playwright.expect(page.locator("#focus")).to_contain_text("10.0.1.3")
         await shoot(page, "without-javascript")
-        await page.locator("#agent-tech_research button").click()
-        await page.wait_for_url("**/#agent-tech_research")
+        assert await page.locator("button.copy").first.is_hidden(), "it would do nothing"
+        await page.locator("#agent-tech_research form button").click()
+        await page.wait_for_url("**/?focus=tech_research#focus")
 
 
-async def test_by_keyboard_alone(url: str, fleet: Fleet) -> None:
+async def test_by_keyboard_alone(opened, url: str, fleet: Fleet) -> None:
     async with opened(url) as page:
         await playwright.expect(page.locator("#live")).to_have_text("live")
         await page.keyboard.press("Tab")
         assert await focused(page) == "Skip to the agents"
         await page.keyboard.press("Enter")
         reached = []
-        for _ in range(30):
+        for _ in range(80):
             await page.keyboard.press("Tab")
             reached.append(await focused(page))
-        assert "1 of 1 well" in reached
+        assert "Harper" in reached
+        assert "Copy URL of harper" in reached
         assert "Recheck harper" in reached
         assert "openapi" in "".join(reached).lower()
 
 
-async def test_the_focus_stays_where_it_was_when_the_page_changes(url: str, fleet: Fleet) -> None:
+async def test_the_focus_stays_where_it_was_when_the_page_changes(opened, url: str, fleet: Fleet) -> None:
     async with opened(url) as page:
-        await page.locator("#agent-harper button").focus()
+        await page.locator("#agent-harper form button").focus()
         break_research(fleet)
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
         assert await focused(page) == "Recheck harper"
@@ -233,20 +303,116 @@ async def focused(page) -> str:
     return " ".join((await page.evaluate("document.activeElement.textContent")).split())
 
 
+async def violations(page) -> list[tuple[str, str]]:
+    """Return the rules of axe, all of them, that the page breaks, and where."""
+    report = (await axe.Axe().run(page)).response["violations"]
+    return [(rule["id"], node["html"]) for rule in report for node in rule["nodes"]]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_accessible(url: str, fleet: Fleet, scheme: str) -> None:
+async def test_accessible(opened, url: str, fleet: Fleet, scheme: str) -> None:
     """axe, all its rules, with everything open and something of each state on the page."""
     break_research(fleet)
-    async with opened(url, color_scheme=scheme, bypass_csp=True) as page:
+    async with opened(url, "?focus=research", color_scheme=scheme, bypass_csp=True) as page:
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
-        for summary in await page.locator("summary").all():
-            await summary.click()
-        found = (await axe.Axe().run(page)).response["violations"]
-    assert [(rule["id"], node["html"]) for rule in found for node in rule["nodes"]] == []
+        assert await violations(page) == []
 
 
-async def test_a_recheck_by_hand(url: str, fleet: Fleet) -> None:
+async def test_a_recheck_by_hand(opened, url: str, fleet: Fleet) -> None:
     async with opened(url) as page:
         await playwright.expect(page.locator("#live")).to_have_text("live")
-        await page.locator("#agent-harper button").click()
+        await page.locator("#agent-harper form button").click()
         await playwright.expect(page.locator("#live")).to_have_text("harper: ok")
+
+
+async def settled(page) -> None:
+    """Wait until the page of the big fleet is live and knows of everybody."""
+    await playwright.expect(page.locator("#live")).to_have_text("live")
+    await playwright.expect(page.locator("#headline")).to_have_text("2 of 200 down")
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE])
+async def test_the_first_view_of_200_agents_fits_a_screen(opened, big: str, viewport: tuple[int, int]) -> None:
+    async with opened(big, viewport=viewport) as page:
+        await settled(page)
+        await shoot(page, f"big-{viewport[0]}")
+        await playwright.expect(page.locator("#map a")).to_have_count(200)
+        bottom = await page.evaluate("document.getElementById('map').getBoundingClientRect().bottom")
+        assert bottom <= viewport[1], "all of them, and what is wrong, without scrolling"
+        assert await page.evaluate("document.documentElement.scrollWidth") <= viewport[0]
+        smallest = await page.evaluate(
+            "Math.min(...[...document.querySelectorAll('#map a')].map((a) => Math.min(a.offsetWidth, a.offsetHeight)))"
+        )
+        assert smallest >= 24, "WCAG 2.2, 2.5.8: large enough for a finger"
+        loaded = await page.evaluate(
+            "Object.fromEntries(performance.getEntries().map((entry) => [entry.name, entry.decodedBodySize || 0]))"
+        )
+    assert {url.removeprefix(big) for url in loaded if loaded[url]} >= {"", "static/page.css", "static/page.js"}
+    assert sum(loaded.values()) < 150_000, "uncompressed, each document once"
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", DESK), ("dark", DESK), ("light", PHONE)])
+async def test_a_big_fleet_is_accessible(opened, big: str, scheme: str, viewport: tuple[int, int]) -> None:
+    choices = {"color_scheme": scheme, "bypass_csp": True}
+    async with opened(big, "?focus=agent_5&group=level", viewport, **choices) as page:
+        await settled(page)
+        await page.locator("#wrong summary").click()
+        await shoot(page, f"big-focus-{scheme}-{viewport[0]}")
+        assert await violations(page) == []
+
+
+async def test_search_filter_and_focus_without_loading_the_page_anew(opened, big: str) -> None:
+    expect = playwright.expect
+    async with opened(big) as page:
+        await settled(page)
+        await page.evaluate("window.mark = 1")
+        await page.locator("#counts .degraded").click()
+        await expect(page.locator("#agents tbody tr")).to_have_count(5)
+        await expect(page.locator("#filter select[name=state]")).to_have_value("degraded")
+        await page.locator("#filter input").fill("web_search")
+        await expect(page.locator("#agents tbody tr")).to_have_count(1)
+        assert await page.evaluate("location.search") == "?q=web_search&state=degraded"
+        await expect(page.locator("#filter input")).to_be_focused()
+        await page.locator("#agent-agent_2 a.title").click()
+        await expect(page.locator("#focus")).to_contain_text("Topic 2 Agent")
+        await expect(page.locator("#focus")).to_be_focused()
+        await expect(page.locator("#graph .here")).to_contain_text("Topic 2 Agent")
+        await page.locator("#graph a", has_text="Web Search").click()
+        await expect(page.locator("#graph-title")).to_have_text("Who depends on whom, around web_search")
+        await page.locator("#graph nav a", has_text="150 %").click()
+        await expect(page.locator("#graph nav [aria-current]").last).to_have_text("150 %")
+        for _ in range(3):
+            await page.go_back()
+        await expect(page.locator("#focus")).to_be_hidden()
+        await expect(page.locator("#filter input")).to_have_value("web_search")
+        assert await page.evaluate("window.mark") == 1
+
+
+async def test_the_same_without_javascript(opened, big: str) -> None:
+    async with opened(big, java_script_enabled=False) as page:
+        while "2 of 200 down" not in await page.locator("#headline").inner_text():
+            await page.reload()
+        await page.locator("#filter input").fill("topic 19")
+        await page.locator("#filter select[name=group]").select_option("level")
+        await page.locator("#filter button").click()
+        assert await page.locator("#agents tbody .group").all_inner_texts() == ["Level 2", "Level 3"]
+        assert await page.locator("#agents tbody tr:not(.group)").count() == 11
+        await page.locator("#agent-agent_199 a.title").click()
+        assert "No module named 'pandas'" in await page.locator("#focus").inner_text(), "its last words"
+        assert await page.locator("#agents tbody tr:not(.group)").count() == 11, "the choice stays"
+
+
+async def test_a_url_is_copied(opened, big: str) -> None:
+    async with opened(big, "?q=agent_44", permissions=["clipboard-read", "clipboard-write"]) as page:
+        await settled(page)
+        await page.locator("#agent-agent_44 .copy").click()
+        await playwright.expect(page.locator("#live")).to_have_text("URL of agent_44 copied")
+        assert await page.evaluate("navigator.clipboard.readText()") == "http://localhost:9044/mcp"
+
+
+async def test_on_paper_and_without_motion(opened, big: str) -> None:
+    async with opened(big, reduced_motion="reduce") as page:
+        assert await page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        await page.emulate_media(media="print")
+        assert await page.locator("#filter").is_hidden()
+        assert await page.locator("#map").is_visible()

@@ -6,19 +6,25 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from pallas_contract.documents.reason import OK, Reason
+from pallas_contract.documents.tool_contract import ToolContract
+from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.probe.probe import Result
 from pallas_registry import fleet_file
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import FleetReading
 from pallas_registry.mcp import tools
 from pallas_registry.state.agents import AgentStates, MemberStates
-from pallas_registry.state.history import History
+from pallas_registry.state.history import Change, History
+from pallas_registry.state.uptime import Uptime
 from pallas_registry.status_page import overview
 from pallas_registry.status_page import page as status_page_page
+from pallas_registry.status_page.selection import TILES, Selection, parse
 
 A, B = (Endpoint("http://harper:8080/mcp", f"10.0.0.{number}") for number in (1, 2))
 R = Endpoint("http://tech-research:8080/mcp", "10.0.0.3")
@@ -29,24 +35,36 @@ class World:
     def __init__(self, loaded: FleetReading, time) -> None:
         self.loaded, self.time, self.config_ok = loaded, time, True
         self.history = History()
-        self.agent_states = AgentStates(
-            clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None
-        )
+        self.uptime = Uptime(clock=time.clock)
+        self.agent_states = AgentStates(clock=time.clock, now=time.now, on_change=self.record, on_update=lambda: None)
         self.agent_states.expect(list(loaded.fleet.agents))
         self.service_states = AgentStates(
             clock=time.clock, now=time.now, on_change=self.history.record, on_update=lambda: None, kind="service"
         )
         self.service_states.expect(list(loaded.fleet.services))
 
-    def view(self) -> overview.Overview:
-        now = self.time.now()
-        states = MemberStates(self.agent_states, self.service_states)
-        return overview.gather(self.loaded, "container", states, self.history, now=now, config_ok=self.config_ok)
+    def record(self, change: Change) -> None:
+        self.history.record(change)
+        self.uptime.record(change.agent, change.new)
 
-    def text(self) -> str:
+    def view(self) -> overview.Overview:
+        return overview.gather(
+            self.loaded,
+            "container",
+            MemberStates(self.agent_states, self.service_states),
+            self.history,
+            now=self.time.now(),
+            config_ok=self.config_ok,
+            uptime=self.uptime,
+        )
+
+    def html(self, **choices) -> str:
+        return status_page_page.render(self.view(), Selection(**choices), self.uptime.buckets)
+
+    def text(self, **choices) -> str:
         """What a reader without JavaScript reads, spaces made equal."""
         reader = _Text()
-        reader.feed(status_page_page.render(self.view()))
+        reader.feed(self.html(**choices))
         return re.sub(r"\s+", " ", " ".join(reader.said))
 
 
@@ -93,14 +111,45 @@ async def test_everything_about_an_agent(world: World) -> None:
         "▲ degraded for 1 min",
         "1 of 2 well",
         "10.0.0.2: Unreachable: tech_research",
+        "3 ms",
         "because tech_research : connection refused",
         "harper degraded because tech_research: connection refused",
         "1 min ago",
-        "2026-07-28",
-        "my-model-name",
         "unknown → ■ error connection refused",
     ):
         assert words in said
+    detailed = world.text(focus="harper")
+    for words in (
+        "10.0.0.2",
+        "2026-07-28",
+        "my-model-name",
+        "Depends on tech_research",
+        "http://my-host.example.com:8201/mcp",
+        "Last hour: 100 % of 1 min",
+        "Tools not told yet",
+    ):
+        assert words in detailed
+    assert "Needed by harper" in world.text(focus="tech_research")
+
+
+@pytest.mark.parametrize(
+    ("gateway", "public", "link"),
+    [
+        ({"console": True}, None, "http://my-host.example.com:24190/console"),
+        ({"console": True, "publish": "0.0.0.0", "port": 24191}, None, "http://my-host.example.com:24191/console"),
+        ({"console": True}, "https://{name}.example.com", "https://gateway.example.com/console"),
+        ({"console": True, "publish": False}, None, ""),
+        ({"console": False}, None, ""),
+        (None, None, ""),
+    ],
+)
+def test_a_link_to_the_console_that_readers_can_open(
+    world: World, gateway: dict[str, Any] | None, public: str | None, link: str
+) -> None:
+    written = Gateway.model_validate({"agents": ["harper"], **gateway}) if gateway else None
+    fleet = replace(world.loaded.fleet, gateway=written, public_url=public)
+    world.loaded = replace(world.loaded, fleet=fleet)
+    assert re.findall(r'href="([^"]*console[^"]*)"', world.html()) == ([link] if link else [])
 
 
 def test_the_worst_first(world: World) -> None:
@@ -182,27 +231,97 @@ def test_a_service_that_wants_credentials_is_there(served: World) -> None:
 
 
 def test_nothing_becomes_html(world: World) -> None:
+    """Names, reasons, last words, tools and addresses come from strangers: in a row, its own part and the drawing."""
     fleet = world.loaded.fleet
     agent = fleet.agents["harper"].model_copy(update={"title": EVIL, "description": EVIL})
-    loaded = FleetReading(replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None)
+    loaded = FleetReading(
+        replace(fleet, name=EVIL, version=EVIL, agents={"harper": agent}), None, servers=(EVIL,), model=EVIL
+    )
     world = World(loaded, world.time)
-    world.agent_states.set_sighting("harper", Sighting((Endpoint(f"http://{'x'}/mcp", "10.0.0.1"),)))
+    world.agent_states.set_sighting("harper", Sighting((Endpoint(f"http://{'x'}/mcp", EVIL),)))
     world.agent_states.add_result(
         "harper",
         world.agent_states.endpoints("harper")[0],
-        Result("error", Reason("SelfReported", EVIL), EVIL, 0, EVIL, EVIL),
+        Result("error", Reason("Unreachable", EVIL, (EVIL,)), EVIL, 0, EVIL, EVIL, {EVIL: ToolContract(EVIL)}),
     )
-    page = status_page_page.render(world.view())
-    assert page.count("<script") == 1, "its own"
-    assert "alert(1)" in page
+    world.agent_states.set_undeclared((EVIL,))
+    for choices in ({}, {"focus": "harper"}, {"focus": EVIL}, {"group": "cause"}, {"q": EVIL, "group": "level"}):
+        page = world.html(**choices)
+        assert page.count("<script") == 1, "its own"
+        assert "alert(1)" in page
+        tags = _Tags()
+        tags.feed(page)
+        assert tags.strange == [], choices
+
+
+class _Tags(HTMLParser):
+    """Reads the attributes that could run something, or lead somewhere else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strange: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            leads_away = name in ("href", "src", "action") and re.match(r"[a-z]*:|//", value or "", re.IGNORECASE)
+            if name.startswith("on") or name == "style" or leads_away:
+                self.strange.append((name, value))
+
+
+def test_a_query_never_becomes_html(world: World) -> None:
+    """Every choice is a stranger's: a link to the page may have anything in it."""
+    for key in ("q", "state", "group", "sort", "page", "focus", "steps", "zoom", "other"):
+        for text in (EVIL, "\0", "\u202e", "%ff", "'" * 300, "javascript:alert(1)", "-1", "9" * 50, "\u0663"):
+            query = urlencode({key: text}).encode()
+            page = status_page_page.render(world.view(), parse(query), world.uptime.buckets)
+            tags = _Tags()
+            tags.feed(page)
+            assert (page.count("<script"), tags.strange) == (1, []), query
+
+
+def big(world: World, count: int, **changes) -> World:
+    """A fleet of `count` agents, all well and each called by the one before the last of its ten."""
+    agent = world.loaded.fleet.agents["harper"]
+    agents = {
+        f"agent_{n}": agent.model_copy(
+            update={"title": f"Agent {n}", "depends_on": {f"agent_{n // 10}": None} if n > 9 else {}, **changes}
+        )
+        for n in range(count)
+    }
+    world = World(FleetReading(replace(world.loaded.fleet, agents=agents), None), world.time)
+    for name in agents:
+        where = Endpoint(f"http://{name}/mcp", "10.0.0.1")
+        world.agent_states.set_sighting(name, Sighting((where,)))
+        world.agent_states.add_result(name, where, Result("ok", OK, "2026-07-28", 0.004, name, "1.0.0"))
+    return world
+
+
+def fail(world: World, name: str, reason: Reason) -> None:
+    state = "degraded" if reason.about else "error"
+    world.agent_states.add_result(name, world.agent_states.endpoints(name)[0], Result(state, reason))
 
 
 def test_a_very_big_fleet_has_a_bounded_page(world: World) -> None:
-    agent = world.loaded.fleet.agents["harper"].model_copy(update={"depends_on": {}})
-    agents = {f"a{number}": agent for number in range(overview.MOST_ROWS + 7)}
-    loaded = FleetReading(replace(world.loaded.fleet, agents=agents), None)
-    world = World(loaded, world.time)
-    assert "7 more agents are left out here" in world.text()
+    text = big(world, TILES + 7).text()
+    assert f"The first {TILES} of {TILES + 7} are on the map" in text
+    assert "page 1 of 17" in text
+
+
+LIMIT = 150_000
+"""Bytes of all that a reader loads (issue 17)."""
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, {"group": "level"}, {"group": "cause", "focus": "agent_3"}, {"sort": "uptime"}]
+)
+@pytest.mark.parametrize("down", [0, 5, 200])
+def test_two_hundred_agents_are_less_than_150_kb_in_all(world: World, down: int, choices: dict) -> None:
+    described = "Looks for what others have not found, in more places than one would think of at first"
+    world = big(world, 200, description=described)
+    for number in range(down):
+        fail(world, f"agent_{number}", Reason("SelfReported", f"{number}: " + "it has a long story to tell " * 20))
+    assets = sum(len(document.body) for path, document in status_page_page.assets().items() if "svg" not in path)
+    assert len(world.html(**choices).encode()) + assets < LIMIT
 
 
 def test_a_very_big_fleet_may_be_down_altogether(world: World) -> None:
@@ -231,7 +350,7 @@ async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
         rendered.append(1)
         return world.view()
 
-    page = status_page_page.StatusPage(gather, version=lambda: version[0], clock=world.time.clock)
+    page = status_page_page.StatusPage(gather, world.uptime.buckets, version=lambda: version[0], clock=world.time.clock)
     for _ in range(5):
         page.html()
     assert len(rendered) == 1
@@ -241,6 +360,20 @@ async def test_many_readers_in_a_second_are_one_rendering(world: World) -> None:
     await world.time.advance(1)
     page.html()
     assert len(rendered) == 3
+
+
+async def test_each_choice_has_its_page_and_none_grows_old(world: World) -> None:
+    page = status_page_page.StatusPage(
+        world.view, world.uptime.buckets, version=lambda: world.history.rings, clock=world.time.clock
+    )
+    assert b"2 of 2 not known yet" in page.html()
+    assert b"No agent fits" in page.html(b"q=nobody")
+    trouble(world)
+    assert b"1 of 2 down" in page.html()
+    assert b"1 of 2 down" in page.html(b"q=nobody")
+    for number in range(3 * status_page_page.MOST_RENDERED):
+        page.html(f"q={number}".encode())
+    assert len(page._rendered) <= status_page_page.MOST_RENDERED
 
 
 def test_its_assets_are_its_own() -> None:

@@ -7,14 +7,15 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import openai
 import pytest
 
 from pallas_testing.model import ScriptedModel
 from pallas_testing.model_fixture import scripted_model  # noqa: F401 - the fixture
+
+if TYPE_CHECKING:
+    import openai
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -56,6 +57,8 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def openai(self) -> AsyncIterator[openai.AsyncOpenAI]:
+        import openai  # noqa: PLC0415 - a second of import, which each worker would pay that only reads this room
+
         http = openai.DefaultAsyncHttpxClient(verify=False)  # reading certificates takes longer than most tests
         options: dict[str, Any] = {"api_key": self.key, "base_url": f"{self.url}/v1", "http_client": http}
         async with openai.AsyncOpenAI(max_retries=0, timeout=self.timeout, **options) as client:
@@ -121,6 +124,8 @@ class Client:
         form = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
         options: dict[str, Any] = form if schema else {"tools": tools}
         asked: dict[str, Any] = {"model": "scripted", "system": instruction, "max_tokens": 99, "messages": messages}
+        import anthropic  # noqa: PLC0415 - as openai
+
         http = anthropic.DefaultAsyncHttpxClient(verify=False)
         given: dict[str, Any] = {"api_key": self.key, "base_url": self.url, "http_client": http}
         async with anthropic.AsyncAnthropic(max_retries=0, timeout=self.timeout, **given) as client:

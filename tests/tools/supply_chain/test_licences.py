@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.supply_chain.image.inventory import Component
+from pallas_gen.images.inventory import Component
 from tools.supply_chain.licences import FILE, Policy, refused_parts
 
 POLICY = Policy(frozenset({"MIT", "Apache-2.0", "GPL-2.0-only WITH Classpath-exception-2.0"}), {"odd-one": "MIT"})

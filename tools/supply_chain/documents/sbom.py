@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pallas_gen.images.inventory import Component
 from tools.supply_chain import environment
-from tools.supply_chain.image.inventory import Component
 
 _TYPES = {"python": "library", "debian": "library", "runtime": "platform"}
 

@@ -13,6 +13,7 @@ from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.definitions.module import Module
 from pallas_contract.definitions.read import TextOf
+from pallas_contract.definitions.tree import nodes
 from pallas_contract.problems import Problem, Where
 
 PATH = Path(__file__).with_name("image_modules.txt")
@@ -69,7 +70,7 @@ def problems(module: Module, text_of: TextOf, distributions: Collection[str]) ->
 
 def not_here(module: Module, text_of: TextOf, is_installed: Callable[[str], bool]) -> Iterator[Problem]:
     """Yield an error per import that fails in this environment; of a module that changes where Python looks none."""
-    if any(isinstance(node, ast.Attribute) and node.attr in _PATHS for node in ast.walk(module.tree)):
+    if any(isinstance(node, ast.Attribute) and node.attr in _PATHS for node in nodes(module.tree)):
         return
     for name, node in _unconditional(module.tree.body):
         top = name.partition(".")[0]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.definitions.module import Module
+from pallas_contract.definitions.tree import nodes
 from pallas_contract.problems import Problem, Where
 
 _HARMLESS = frozenset({"run", "start_server", "main"})
@@ -78,7 +79,7 @@ def _folded(name: str) -> str:
 def _may_have_one(module: Module, files: Collection[str]) -> bool:
     """Return whether a FastAgent may come from somewhere that was not read: an installed package, or a call."""
     tops = {path.partition("/")[0].removesuffix(".py") for path in files}
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.ImportFrom):
             top = (node.module or "").partition(".")[0]
             installed = not node.level and top not in tops | sys.stdlib_module_names | {"fast_agent"}
@@ -92,7 +93,7 @@ def _may_have_one(module: Module, files: Collection[str]) -> bool:
 
 def _calls_more(module: Module) -> bool:
     """Return whether anything else is done with an application than running it."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id in module.applications and node.attr not in _HARMLESS:
                 return True

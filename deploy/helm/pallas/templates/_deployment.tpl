@@ -47,7 +47,7 @@ held by two.
 {{- end }}
 {{- else }}
 {{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
-{{- $configs := omit ($values.project.config | default dict) (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
+{{- $configs := omit ($values.project.config | default dict) (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) "agents.lock" }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
 {{- $contents := list }}
 {{- range $target, $source := .it.secrets }}{{ $contents = append $contents (get $values.secrets $source) }}{{ end }}

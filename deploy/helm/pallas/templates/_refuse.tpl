@@ -34,6 +34,9 @@
 {{- range $name, $own := include "pallas.doors" . | fromJson }}
 {{- $it := mergeOverwrite (deepCopy $.Values.defaults) $own }}
 {{- if and (hasKey $own "stateless") (not $own.stateless) (or $it.autoscaling.enabled (gt (int $it.replicas) 1)) }}
+{{- if ($own.state | default dict).enabled }}{{ if eq $name "gateway" }}
+{{- fail "defaults: the gateway keeps its audit and confirmations in files of its own, and state that several share is not offered (no PostgreSQL): give replicas and autoscaling to agents (agents.NAME.autoscaling.enabled)" }}
+{{- end }}{{ end }}
 {{- fail (printf "defaults: %s remembers its callers, so there is one of it: give replicas and autoscaling to those that do not (agents.NAME.autoscaling.enabled)" $name) }}
 {{- end }}
 {{- end }}

@@ -87,7 +87,7 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
         "image": workload.image,
         **_origin(plan, workload),
         **_start(workload),
-        "environment": dict(sorted(({**workload.env, **_listen_on(workload, networks)}).items())),
+        "environment": dict(sorted(({**workload.env, **_listen_on(plan, workload, networks)}).items())),
     }
     if published := _published(workload):
         address, port = published
@@ -96,8 +96,8 @@ def _service(plan: Plan, workload: Workload, project: PurePosixPath, networks: d
     if workload.waits_for:
         service["depends_on"] = {host: {"condition": _gate(plan.workload(host))} for host in workload.waits_for}
     if networks:
-        service["networks"] = {network: _joining(workload, network, hosts) for network, hosts in networks.items()}
-    if volumes := _volumes(workload, plan.config, project):
+        service["networks"] = {network: _joining(plan, workload, network, hosts) for network, hosts in networks.items()}
+    if volumes := _volumes(workload, plan, project):
         service["volumes"] = volumes
     if workload.secrets:
         service["secrets"] = [
@@ -185,11 +185,13 @@ def _limits(resources: Resources) -> Tree:
     return {"resources": {"limits": {"cpus": f"{resources.cpus:g}", "memory": memory, "pids": resources.pids}}}
 
 
-def _volumes(workload: Workload, config: tuple[str, ...], project: PurePosixPath) -> list[Tree]:
+def _volumes(workload: Workload, plan: Plan, project: PurePosixPath) -> list[Tree]:
     mounts: list[Tree] = []
     if workload.needs_code:
         # agents.yaml is no business of somebody else's program
-        handed = workload.files if workload.foreign else (*config, *workload.files)
+        handed = workload.files if workload.foreign else (*plan.config, *workload.files)
+        if workload.kind == "registry":
+            handed = (*handed, *plan.lock)
         paths = sorted(path.rstrip("/") for path in handed)
         mounts = [_bind(str(project / path), f"{names.PROJECT_DIR}/{path}") for path in paths]
     if workload.state:
@@ -213,25 +215,32 @@ def _bind(source: str, target: str) -> Tree:
     }
 
 
-def _joining(workload: Workload, network: str, hosts: list[str]) -> Tree:
+def _joining(plan: Plan, workload: Workload, network: str, hosts: list[str]) -> Tree:
     """Return how a workload joins a network: a called agent has an alias there for each caller, to listen on."""
-    called = workload.kind in LISTENING and hosts[-1] == workload.host and network != TELEMETRY
-    callers = hosts[:-1] if called else []
+    listens = workload.kind in LISTENING and network != TELEMETRY
+    callers = _callers(plan, workload.host, hosts) if listens else []
     return {"aliases": [_caller_alias(host) for host in callers]} if callers else {}
 
 
-def _listen_on(workload: Workload, networks: dict[str, list[str]]) -> dict[str, str]:
+def _listen_on(plan: Plan, workload: Workload, networks: dict[str, list[str]]) -> dict[str, str]:
     """Return the variable that makes an agent listen on the networks of its callers only."""
     # a bridge carries both directions: listening everywhere, an agent could be called back along its own call
     callers = [
         host
         for network, hosts in networks.items()
-        if workload.host == hosts[-1] and network != TELEMETRY
-        for host in hosts[:-1]
+        if network != TELEMETRY
+        for host in _callers(plan, workload.host, hosts)
     ]
     if workload.kind not in LISTENING or not callers:
         return {}
     return {names.ENV_LISTEN_ON: ",".join(_caller_alias(host) for host in sorted(callers))}
+
+
+def _callers(plan: Plan, host: str, hosts: list[str]) -> list[str]:
+    """Return the hosts that call `host` on a network of `hosts`: where two call each other there is one for both."""
+    if hosts[-1] == host:
+        return hosts[:-1]
+    return [hosts[-1]] if (hosts[-1], host) in plan.edges and len(hosts) == 2 else []
 
 
 def _caller_alias(host: str) -> str:
@@ -257,7 +266,8 @@ def _members(plan: Plan) -> dict[str, list[str]]:
     probes = [(names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls if host in services]
     edges = {*plan.edges}
     # Two that call each other share one network, on which both listen: of two, Docker's DNS would choose by name.
-    calls = [edge for edge in plan.edges if edge[1] not in services or edge[::-1] not in edges]
+    second = {*services, names.GATEWAY}
+    calls = [edge for edge in plan.edges if edge[1] not in second or edge[::-1] not in edges]
     return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*calls, *probes)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -166,10 +167,19 @@ def _workload(plan: Plan, workload: Workload, sources: Mapping[str, str]) -> dic
         "public_url": workload.public_url,
         "port": workload.published and workload.published[1],
         "collector_port": workload.collector and workload.collector.port,
-        # spelt out: the chart has no defaults for one workload alone
-        "state": State(**State(enabled=True).model_dump()) if workload.state else None,
+        "state": _state(workload) if workload.state else None,
     }
     return block | {key: value for key, value in optional.items() if value}
+
+
+def _state(workload: Workload) -> State:
+    """Return the state of a workload, in a volume that holds what agents.yaml lets it fill."""
+    # an audit has an eighth more for a moment, a file system keeps some for itself, and confirmations lie there too
+    needed = workload.room * 5 // 4 + (256 << 20)
+    default = State()
+    size = default.size if needed <= 1 << 30 else f"{math.ceil(needed / (1 << 30))}Gi"
+    # spelt out: the chart has no defaults for one workload alone
+    return State(**default.model_dump() | {"enabled": True, "size": size})
 
 
 def _companion(workload: Workload) -> dict[str, Any]:

@@ -196,16 +196,18 @@ def _one_replica(schema: dict[str, Any]) -> None:
 
 
 class State(Block):
-    """What a program must not lose over a restart: who registered, or conversations."""
+    """What a program must not lose over a restart: who registered, conversations, or an audit."""
 
     enabled: bool = False
-    """Keep it; written by `pallas-gen helm` for `registry.registration.store` and `keep_conversations`."""
+    """Keep it; written by `pallas-gen helm` for `registry.registration.store`, `keep_conversations`,
+    `gateway.audit` and `gateway.confirm`."""
     persistent: bool = True
     """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
     existing_claim: str = ""
     """A PersistentVolumeClaim of yours. Empty: the chart makes one, which `helm uninstall` leaves there."""
     size: Quantity = "1Gi"
-    """Size of the volume. A registration takes a few KiB, a conversation what its words and images do."""
+    """Size of the volume. A registration takes a few KiB, a conversation what its words and images do, an audit a
+    quarter more than `gateway.audit.size`, for which `pallas-gen helm` writes it."""
     storage_class: str = ""
     """Storage class of the claim. Empty: the cluster's default."""
 
@@ -230,10 +232,8 @@ class Registry(Keeping):
     """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
 
 
-class Gateway(Workload):
-    """The gateway, where agents.yaml has one. `stateless: false` where it has tenants, whose requests one counts."""
-
-    model_config = ConfigDict(json_schema_extra=_one_replica)
+class Gateway(Keeping):
+    """The gateway, where agents.yaml has one. `stateless: false` where one counts for tenants, or keeps a state."""
 
 
 class Companion(Workload):

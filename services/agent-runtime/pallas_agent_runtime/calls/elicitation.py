@@ -29,7 +29,9 @@ MOST = 8
 Context = ServerRequestContext[Any, Any]
 Elicit = Callable[[t.ElicitRequestParams], Awaitable[t.ElicitResult]]
 """Asks the caller one question. Raises `CannotAsk`."""
-Work = Callable[[Elicit, Report], Awaitable[str]]
+Answer = str | t.CallToolResult
+"""What a call comes to: the words of a turn, or the result of a function."""
+Work = Callable[[Elicit, Report], Awaitable[Answer]]
 """A turn, given the ways to its caller."""
 
 
@@ -88,7 +90,7 @@ class _Turn:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     questions: dict[str, tuple[t.ElicitRequest, asyncio.Future[t.ElicitResult]]] = field(default_factory=dict)
     count: int = 0
-    task: asyncio.Task[str] = field(init=False)
+    task: asyncio.Task[Answer] = field(init=False)
     timer: asyncio.TimerHandle = field(init=False)
     """Ends the turn when its caller does not come back."""
 
@@ -122,7 +124,7 @@ class PausedTurns:
         self._patience = patience
         self._paused: dict[str, _Turn] = {}
 
-    async def begin(self, ctx: Context, params: t.CallToolRequestParams, work: Work) -> str | t.InputRequiredResult:
+    async def begin(self, ctx: Context, params: t.CallToolRequestParams, work: Work) -> Answer | t.InputRequiredResult:
         """Return the answer of a turn, or what it asks first. A turn whose request is cancelled ends."""
         turn = _Turn(ctx, _owner(ctx), (params.name, params.arguments))
 
@@ -137,7 +139,7 @@ class PausedTurns:
         turn.task.add_done_callback(_seen)
         return await self._next(turn)
 
-    async def resume(self, ctx: Context, params: t.CallToolRequestParams) -> str | t.InputRequiredResult:
+    async def resume(self, ctx: Context, params: t.CallToolRequestParams) -> Answer | t.InputRequiredResult:
         """Return the answer of the turn that these are the answers for, or what it asks next.
 
         Raises:
@@ -158,7 +160,7 @@ class PausedTurns:
                 turn.questions.pop(key)[1].set_result(response)
         return self._pause(turn) if turn.questions else await self._next(turn)
 
-    async def _next(self, turn: _Turn) -> str | t.InputRequiredResult:
+    async def _next(self, turn: _Turn) -> Answer | t.InputRequiredResult:
         asked = asyncio.create_task(turn.asked.wait())
         try:
             await asyncio.wait({turn.task, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -187,11 +189,11 @@ class PausedTurns:
         self._paused.pop(state).task.cancel()
 
 
-async def _run(work: Work, ask: Elicit, report: Report) -> str:
+async def _run(work: Work, ask: Elicit, report: Report) -> Answer:
     return await work(ask, report)
 
 
-def _seen(task: asyncio.Task[str]) -> None:
+def _seen(task: asyncio.Task[Answer]) -> None:
     """Look at the end of a turn: one whose caller never came back would be reported as an exception nobody handled."""
     _ = task.cancelled() or task.exception()
 

@@ -3,9 +3,9 @@
 Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.py: `FastAgent` (`agents`, `app`,
 `harness`, `load_agents`), `Core` (`initialize`, `context` with `no_shell`), `AgentHarness.session`, `HarnessSession`
 (`agent_app`, `generate`, `clear`, `delete`), `AgentApp` (`registered_agents`, `attach_mcp_server`, `detach_mcp_server`,
-`list_attached_mcp_servers`), the agents' `config`, `llm`, `message_history`, `load_message_history`, `add_tool` and
-`remove_tool`, a planner's `plan_telemetry`, `PromptMessageExtended`, `RequestParams`, `LlmStopReason`,
-`FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
+`list_attached_mcp_servers`), the agents' `config`, `llm`, `message_history`, `load_message_history`, `add_tool`,
+`call_tool`, `list_tools` and `remove_tool`, a planner's `plan_telemetry`, `PromptMessageExtended`, `RequestParams`,
+`LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
 `resolve_model_reference`, the form of human input (`get_elicitation_fastmcp_tool`, `run_elicitation_form`,
 `set_elicitation_input_callback`), a configuration's `human_input` and `elicitation_handler`, the `console` and
 `error_console`, the loader of tools that are functions in files (`load_function_from_spec`,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessageExtended, RequestParams
 from fast_agent.core.exceptions import FastAgentError
-from mcp_types import ImageContent, PromptMessage, TextContent
+from mcp_types import CallToolResult, ImageContent, PromptMessage, TextContent, Tool
 
 from pallas_agent_runtime.calls import planning
 from pallas_agent_runtime.calls.arguments import Question
@@ -88,11 +88,13 @@ class Engine:
         self._wanting_humans = human_input.prepare(loaded.app.agents)
         self._harness: AgentHarness | None = None
         self._pool = Instances(self._make, self._clean, self._discard, limit)
-        self._turns: set[asyncio.Task[_Answer]] = set()
+        self._turns: set[asyncio.Task[Any]] = set()
         self._connections: set[Connections] = set()
         self._keys = MissingKeys()
         self._accepting = True
         self._aborting = False
+        self.functions: Mapping[str, Tool] = {}
+        """The functions that callers may call, as agents.yaml names them; none before it runs."""
         self.model = ""
         """The model of the agent that is asked, without its provider; empty before it runs, and where it has none."""
         self.provider = ""
@@ -136,7 +138,9 @@ class Engine:
         try:
             async with self._pool.one() as instance:
                 await instance.connections.start_programs()
-                model = instance.session.agent_app.registered_agents()[self._loaded.target].llm
+                agent: Any = instance.session.agent_app.registered_agents()[self._loaded.target]
+                self.functions = await tool_policy.functions(agent, self._settings)
+                model = agent.llm
                 self.model = str(model.model_name or "") if model else ""
                 self.provider = model.provider.value if model and self.model else ""
             yield
@@ -157,9 +161,26 @@ class Engine:
         Raises:
             EngineFailed: with what may be told to the caller.
         """
+        answer = await self._finished(self._turn(question, key, report, caller, elicit=elicit))
+        if answer.failed:  # fast-agent makes an empty answer of a model's request that was cancelled
+            raise EngineFailed(STOPPING if self._aborting else answer.text)
+        return answer.text
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> CallToolResult:
+        """Run one of `functions`, in no conversation and without the model, for `caller`, who is asked by `elicit`.
+
+        Raises:
+            EngineFailed: with what may be told to the caller. What the function raises is a result with `is_error`.
+        """
+        return await self._finished(self._function(name, arguments, report, caller, elicit=elicit))
+
+    async def _finished[T](self, work: Coroutine[Any, Any, T]) -> T:
         if not self._accepting:
+            work.close()
             raise EngineFailed(STOPPING)
-        turn = asyncio.create_task(self._turn(question, key, report, caller, elicit=elicit))
+        turn = asyncio.create_task(work)
         self._turns.add(turn)
         turn.add_done_callback(self._turns.discard)
         try:
@@ -167,10 +188,7 @@ class Engine:
         except asyncio.CancelledError:
             turn.cancel()
             raise
-        answer = _result(turn)
-        if answer.failed:  # fast-agent makes an empty answer of a model's request that was cancelled
-            raise EngineFailed(STOPPING if self._aborting else answer.text)
-        return answer.text
+        return _result(turn)
 
     async def history(self, key: str) -> list[PromptMessage]:
         """Return the conversation as protocol messages, oldest first."""
@@ -215,6 +233,21 @@ class Engine:
             _remember(transcript, agents)
             return _Answer(text)
 
+    async def _function(
+        self, name: str, arguments: Mapping[str, Any], report: Report | None, caller: Caller | None, *, elicit: Elicit
+    ) -> CallToolResult:
+        async with self._pool.one() as instance:
+            agents: Any = instance.session.agent_app.registered_agents()
+            await instance.connections.attach()
+            progress = self._progress(report)
+            with human_input.of_turn(elicit) as questions:
+                async with self._forwarding.lent(agents, caller, progress):
+                    result: CallToolResult = await agents[self._loaded.target].call_tool(
+                        name, dict(arguments), request_params=_params(progress)
+                    )
+            instance.unanswered = questions.unanswered
+            return result
+
     def _progress(self, report: Report | None) -> Progress | None:
         if report is None:
             return None
@@ -248,7 +281,7 @@ class Engine:
             await instance.session.delete()
 
 
-def _result(turn: asyncio.Task[_Answer]) -> _Answer:
+def _result[T](turn: asyncio.Task[T]) -> T:
     if turn.cancelled():
         raise EngineFailed(STOPPING)
     try:

@@ -89,13 +89,14 @@ def _path(fleet: ResolvedFleet, program: Program) -> str:
 def _stages(fleet: ResolvedFleet) -> dict[str, int]:
     """Return agent -> stage: sub-agents by the waves of their dependencies, top-level agents last (seed 001).
 
-    With these the gateway, so that it is the first to stop.
+    With these the gateway, so that it is the first to stop: but for those who call others through it.
     """
     waves = start_order.waves(fleet)
     below = start_order.subagents(fleet)
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave}
     stages = {name: wave_of[name] + 1 if name in below else len(waves) + 1 for name in fleet.agents}
-    return stages | {names.GATEWAY: len(waves) + 1}
+    through = [stages[name] for name, agent in fleet.agents.items() if any(map(fleet.is_through, agent.depends_on))]
+    return stages | {names.GATEWAY: min(through, default=len(waves) + 1)}
 
 
 def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str, dict[str, str]], list[Problem]]:

@@ -31,12 +31,12 @@ from pallas_agent_runtime.local.record import Log
 from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
-from pallas_contract.__main__ import check as answers
 from pallas_contract.codes import Code
 from pallas_contract.documents.reason import OK, SEPARATOR, Reason
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import run_files
+from pallas_contract.probe.command import check as answers
 from pallas_contract.problems import Problem, Refused, refuse_errors
 from pallas_contract.project import load
 from pallas_contract.validate import graph_rules

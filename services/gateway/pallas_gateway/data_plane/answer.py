@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 
 from starlette.types import Send
@@ -20,7 +21,7 @@ REFUSAL_SECONDS = 5.0
 class Refused(Exception):
     """A request that gets an error of the gateway's; `code` is JSON-RPC's where `reason` does not say it.
 
-    `retry_after` is in seconds, and stands in a header too.
+    `retry_after` is in seconds, and stands in a header too; `data` has more for the error's.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Refused(Exception):
         code: int | None = None,
         headers: tuple[tuple[bytes, bytes], ...] = (),
         retry_after: int | None = None,
+        data: Mapping[str, str | int] | None = None,
     ) -> None:
         super().__init__(text)
         self.reason = reason
@@ -40,13 +42,14 @@ class Refused(Exception):
         self.id = request_id
         self.code = code
         self.headers = headers
-        self.retry_after = retry_after
+        self.data = dict(data or {})
         if retry_after is not None:
+            self.data["retry_after"] = retry_after
             self.headers = (*headers, (b"retry-after", str(retry_after).encode()))
 
     def body(self) -> bytes:
         """Return the JSON-RPC error."""
-        return errors.error(self.reason, str(self), self.id, code=self.code, retry_after=self.retry_after)
+        return errors.error(self.reason, str(self), self.id, code=self.code, data=self.data)
 
 
 class Answer:

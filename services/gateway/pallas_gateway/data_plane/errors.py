@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
@@ -23,6 +25,13 @@ Reason = Literal[
     "failed",
     "unknown_function",
     "function_error",
+    "unrecorded",
+    "not_granted",
+    "path_not_granted",
+    "no_route",
+    "confirmation_required",
+    "confirmation_refused",
+    "confirmation_unavailable",
 ]
 
 UNKNOWN_TENANT = -32000
@@ -47,6 +56,13 @@ CODES: dict[Reason, int] = {
     "failed": NO_ANSWER,
     "unknown_function": INVALID_PARAMS,
     "function_error": INTERNAL_ERROR,
+    "unrecorded": INTERNAL_ERROR,
+    "not_granted": INVALID_PARAMS,
+    "path_not_granted": INVALID_PARAMS,
+    "no_route": UNKNOWN_AGENT,
+    "confirmation_required": INVALID_REQUEST,
+    "confirmation_refused": INVALID_REQUEST,
+    "confirmation_unavailable": INTERNAL_ERROR,
 }
 """JSON-RPC codes by reason; `malformed` and `header_mismatch` come with their own."""
 
@@ -57,13 +73,10 @@ def error(
     request_id: str | int | None,
     *,
     code: int | None = None,
-    retry_after: int | None = None,
+    data: Mapping[str, str | int] = MappingProxyType({}),
 ) -> bytes:
-    """Return the message that answers request `request_id`, None where no id is known; `retry_after` is in seconds."""
-    data: dict[str, str | int] = {"reason": reason}
-    if retry_after is not None:
-        data["retry_after"] = retry_after
-    body = {"code": CODES[reason] if code is None else code, "message": text, "data": data}
+    """Return the message that answers request `request_id`, None where none is known; `data` stands beside `reason`."""
+    body = {"code": CODES[reason] if code is None else code, "message": text, "data": {"reason": reason, **data}}
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": body}).encode()
 
 

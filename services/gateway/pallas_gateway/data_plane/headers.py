@@ -12,6 +12,7 @@ _MCP = b"mcp-"
 _REQUEST = frozenset({b"accept", b"content-type", b"last-event-id", b"traceparent", b"tracestate", b"user-agent"})
 """Neither credentials nor cookies: the caller's token is for the gateway only. No `Accept-Encoding`: an event stream
 that is compressed is held back until there is enough of it."""
+_TRACE = frozenset({b"traceparent", b"tracestate"})
 _RESPONSE = frozenset(
     {b"allow", b"cache-control", b"content-encoding", b"content-length", b"content-type", b"retry-after"}
     | {b"x-accel-buffering"}
@@ -19,16 +20,22 @@ _RESPONSE = frozenset(
 """No challenge: it would send the client to an authorization server for a resource that it does not know."""
 
 
-def for_agent(headers: Iterable[tuple[bytes, bytes]], *, token: str, caller: str) -> list[tuple[str, str]]:
+def for_agent(
+    headers: Iterable[tuple[bytes, bytes]], *, token: str, caller: str, traceparent: str = ""
+) -> list[tuple[str, str]]:
     """Return the headers of a request to an agent, from those of the client (names in lower case).
 
-    `token` is the gateway's own for that agent, `caller` the digest of the verified caller; both may be empty.
+    `token` is the gateway's own for that agent, `caller` the digest of the verified caller, `traceparent` that of a
+    span of the gateway, in place of the client's; each may be empty.
     """
+    request = _REQUEST - _TRACE if traceparent else _REQUEST
     passed = [
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, value in headers
-        if name in _REQUEST or name.startswith(_MCP)
+        if name in request or name.startswith(_MCP)
     ]
+    if traceparent:
+        passed.append(("traceparent", traceparent))
     if token:
         passed.append(("authorization", f"Bearer {token}"))
     if caller:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp.shared.inbound import (
@@ -17,6 +17,8 @@ from mcp.shared.inbound import (
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
+from pallas_contract.names import META_MODEL
+
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000
 """Arrays, objects and members of a body: some 100 bytes of memory each, whose text has one or two."""
@@ -24,6 +26,7 @@ MOST_ID = 1 << 10
 """Characters of an id and of a method: both are kept for as long as the call is open."""
 _SHOWN = 80
 """Characters of a header's name that are shown."""
+_CALL = "tools/call"
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
 _SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
@@ -39,6 +42,10 @@ class Message:
     method: str = ""
     name: str | None = None
     id: str | int | None = None
+    arguments: Any = field(default=None, repr=False)
+    """Those of a tool or prompt, as they were written."""
+    more: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What else the parameters of a tool's call say of what is to be done: answers by which it goes on, the model."""
 
 
 class Malformed(Exception):
@@ -81,7 +88,13 @@ def parse(body: bytes) -> Message:
         raise Malformed(INVALID_REQUEST, "Invalid request: the body is no JSON-RPC message", request_id)
     if len(method) > MOST_ID:
         raise Malformed(INVALID_REQUEST, f"Invalid request: a method may have {MOST_ID} characters", request_id)
-    return Message(method, _name(method, data.get("params")), request_id if method else None)
+    params = data.get("params")
+    arguments = params.get("arguments") if isinstance(params, Mapping) else None
+    if method == _CALL and arguments is not None and not isinstance(arguments, Mapping):
+        # judged and confirmed as none, they would reach a server that reads them
+        raise Malformed(INVALID_REQUEST, "Invalid request: arguments must be an object", request_id)
+    more = _more(params) if method == _CALL and isinstance(params, Mapping) else {}
+    return Message(method, _name(method, params), request_id if method else None, arguments, more)
 
 
 def check_head(headers: Headers, request_id: str | int | None = None) -> None:
@@ -131,6 +144,17 @@ def _name(method: str, params: Any) -> str | None:
     key = _TASK_KEY if method.startswith("tasks/") else NAME_BEARING_METHODS.get(method)
     name = params.get(key) if isinstance(params, Mapping) and key else None
     return name if isinstance(name, str) else None
+
+
+def _more(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a call beside its arguments.
+
+    Of `_meta` that is the model alone: the rest is about a message (progress, traces, ids) and differs in each.
+    """
+    more = {key: value for key, value in params.items() if key not in ("name", "arguments", "_meta")}
+    meta = params.get("_meta")
+    model = meta.get(META_MODEL) if isinstance(meta, Mapping) else None
+    return more if model is None else {**more, "_meta": {META_MODEL: model}}
 
 
 class _Ambiguous(ValueError):

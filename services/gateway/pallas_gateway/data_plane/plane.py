@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import aiohttp
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST
@@ -18,17 +19,25 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.types import Receive, Scope, Send
 
-from pallas_gateway.data_plane import headers, message, shares, upstream
+from pallas_gateway.confirmation.confirmations import Asked
+from pallas_gateway.data_plane import headers, lists, message, permission, shares, upstream
 from pallas_gateway.data_plane.answer import Answer, Refused
+from pallas_gateway.data_plane.checks import Checks, Stopped
 from pallas_gateway.data_plane.errors import Reason
 from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
+from pallas_gateway.policy.policy import Decision
+from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Exceeded, Tenants, is_counted
 from pallas_service.access.caller import Caller, caller
 from pallas_service.http.bodies import SMALL, BodyBudget, OverBudget, UploadAborted
 from pallas_service.http.disconnect import HungUp, attended
 
 AGENT = "agent"
-"""Key of `path_params` in the ASGI scope with the host name of the agent that the path names."""
+"""Key of `path_params` in the ASGI scope with the host name of the agent or service that the path names; empty where
+the caller's route says it."""
+KIND = "kind"
+"""Key beside it with the kind of member that the path is for."""
+Kind = Literal["agent", "service"]
 _METHODS = {"POST": "", "GET": LISTEN, "DELETE": END}
 _ALLOW = ((b"allow", b"DELETE, GET, POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
@@ -46,53 +55,74 @@ _RECORDED = 200
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An agent behind the gateway: its MCP URL, and the token that the gateway presents there."""
+    """A member behind the gateway: its MCP URL, and the token that the gateway presents there."""
 
     url: str
     token: str = field(default="", repr=False)
+    kind: Kind = "agent"
+    callers: frozenset[str] | None = None
+    """Agents that alone may call it, by the names of their static tokens; None: everybody who passes the gate."""
+
+    def admits(self, verified: Caller | None) -> bool:
+        """Return whether the caller may know of it at all."""
+        if self.callers is None:
+            return True
+        # an issuer may call anybody by the name of an agent
+        return verified is not None and verified.issuer is None and verified.name in self.callers
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`body` bytes of a body, `seconds` of a request from its body to the end of its answer.
+
+    `streams` is how many of them one caller or tenant may listen to.
+    """
+
+    body: int
+    seconds: float = TIMEOUT
+    streams: int = shares.MOST
 
 
 class DataPlane:
-    """ASGI for `/agents/NAME/mcp`, behind the gate.
+    """ASGI for `/agents/NAME/mcp` and `/services/NAME/mcp`, behind the gate.
 
-    `routes` are the agents by host name, `limit` bytes of a body, `timeout` seconds of a request from its body to the
-    end of its answer, `tenants` those of the callers, `streams` how many of them one caller or tenant may listen to.
+    `routes` are the members by host name, `tenants` those of the callers, `checks` what each call passes, nothing where
+    there are none.
     """
 
     def __init__(
         self,
         routes: Mapping[str, Route],
         client: aiohttp.ClientSession,
+        bounds: Bounds,
         *,
-        limit: int,
-        timeout: float = TIMEOUT,
         tenants: Tenants | None = None,
-        streams: int = shares.MOST,
+        checks: Checks | None = None,
         watchers: Collection[Watcher] = (),
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.routes = routes
         self.client = client
-        self.limit = limit
-        self.timeout = timeout
+        self.limit = bounds.body
+        self.timeout = bounds.seconds
         self.tenants = tenants or Tenants()
-        self.bodies = BodyBudget(limit, limit, weight=_WEIGHT)
-        self.streams = shares.Streams(streams)
+        self.checks = checks or Checks()
+        self.policy = self.checks.policy
+        self.bodies = BodyBudget(bounds.body, bounds.body, weight=_WEIGHT)
+        self.streams = shares.Streams(bounds.streams)
         self.one_by_one = asyncio.Lock()
         """Held while a large body is read: as text, one takes up to eight times its size."""
         self._watchers = tuple(watchers)
-        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(self, scope, receive, Answer(send))
-        started = self._clock()
+        started = time.perf_counter()
         for watcher in self._watchers:
             watcher.begin(exchange.call)
         outcome: Outcome = "hung_up"
         try:
             outcome = await exchange.run()
         finally:
-            record = Record(exchange.call, outcome, exchange.answer.status, self._clock() - started)
+            record = Record(exchange.call, outcome, exchange.answer.status, time.perf_counter() - started)
             for watcher in self._watchers:
                 watcher.end(record)
 
@@ -108,8 +138,10 @@ class _Exchange:
         self._allowance = plane.tenants.of(self._caller)
         self._owner = shares.owner(self._caller, self._allowance)
         self._id: str | int | None = None
+        self._confirm: tuple[Decision, Asked] | None = None
         self.answer = answer
-        agent: str = scope["path_params"][AGENT]
+        agent: str = scope["path_params"][AGENT] or plane.policy.route(self._caller) or ""
+        self._kind: Kind = scope["path_params"].get(KIND, "agent")
         name = self._caller.name if self._caller else ""
         self.call = Call(
             agent,
@@ -139,6 +171,7 @@ class _Exchange:
         if self._scope["method"] != "POST":
             with _refusing():
                 message.check_head(Headers(scope=self._scope))
+            self._permit(message.Message())
             await self._forward(None)
             return
         declared = int(Headers(scope=self._scope).get("content-length") or 0)
@@ -162,29 +195,52 @@ class _Exchange:
     def _too_large(self, most: str) -> Refused:
         return Refused("too_large", f"request body too large: it may have {most}", status=413)
 
-    async def _parse(self, body: bytes) -> message.Message:
+    async def _parse(self, body: bytes) -> tuple[message.Message, str]:
+        """Return the message, and the digest of its arguments where that is recorded."""
         if len(body) <= _LARGE:
-            return message.parse(body)
+            return self._parsed(body)
         async with self._plane.one_by_one:
-            return await asyncio.to_thread(message.parse, body)
+            return await asyncio.to_thread(self._parsed, body)
+
+    def _parsed(self, body: bytes) -> tuple[message.Message, str]:
+        parsed = message.parse(body)
+        return parsed, self._plane.checks.digest(parsed.arguments)
 
     async def _read(self, body: bytes) -> None:
         """Note what is called; a body and headers that contradict each other are refused."""
         try:
             with _refusing():
-                parsed = await self._parse(body)
+                parsed, arguments = await self._parse(body)
                 self._id = parsed.id
                 name = parsed.name and parsed.name[:_RECORDED]
-                self.call = replace(self.call, method=parsed.method, name=name)
+                self.call = replace(self.call, method=parsed.method, name=name, arguments=arguments)
                 message.check(parsed, Headers(scope=self._scope))
+            self._permit(parsed)
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
 
+    def _permit(self, parsed: message.Message) -> None:
+        """Refuse what the caller may not ask of the agent; one that it may ask nothing of is like one that is not."""
+        if not self.call.agent:
+            text = "no route leads this caller to an agent: name one, as /agents/NAME/mcp"
+            raise Refused("no_route", text, status=404, request_id=self._id)
+        decision = permission.decide(self._plane.policy, self._caller, self.call.agent, parsed)
+        if decision.reason == "unknown_agent":
+            raise self._unknown()
+        if decision.reason:
+            raise Refused(decision.reason, decision.text, status=permission.status(self._id), request_id=self._id)
+        if decision.verdict == "confirm":
+            arguments = parsed.arguments if isinstance(parsed.arguments, Mapping) else {}
+            self._confirm = decision, Asked(arguments, parsed.more)
+
+    def _unknown(self) -> Refused:
+        text = f"there is no {self._kind} `{self.call.agent[:_SHOWN]}` behind this gateway"
+        return Refused("unknown_agent", text, status=404, request_id=self._id)
+
     async def _forward(self, body: upstream.Outgoing | None) -> None:
         route = self._plane.routes.get(self.call.agent)
-        if route is None:
-            text = f"there is no agent `{self.call.agent[:_SHOWN]}` behind this gateway"
-            raise Refused("unknown_agent", text, status=404, request_id=self._id)
+        if route is None or route.kind != self._kind or not route.admits(self._caller):
+            raise self._unknown()
         try:
             if self.call.lasts:
                 with self._plane.streams.listening(self._owner):
@@ -204,6 +260,7 @@ class _Exchange:
         return Refused(reason, words, status=status, request_id=self._id, retry_after=retry_after)
 
     async def _ask_in_time(self, route: Route, body: upstream.Outgoing | None, seconds: float | None) -> None:
+        await self._check()
         try:
             async with asyncio.timeout(seconds) as deadline:
                 # after the body nothing is received but the end of the connection
@@ -213,8 +270,33 @@ class _Exchange:
                 raise
             raise self._failed("timeout", f"did not finish its answer in {seconds:g} s") from None
 
+    async def _check(self) -> None:
+        """Have the call confirmed, where it must be, and recorded: after this it is passed on."""
+        confirm = self._confirm
+        self._confirm = None
+        checks = self._plane.checks
+        try:
+            if confirm:
+                await checks.confirmed(self._caller, self.call, *confirm)
+            self.call = checks.recorded(self.call)
+        except Stopped as stop:
+            status = 503 if self._id is None and stop.reason == "unrecorded" else permission.status(self._id)
+            raise Refused(stop.reason, str(stop), status=status, request_id=self._id, data=stop.data) from None
+
     async def _ask(self, route: Route, body: upstream.Outgoing | None) -> None:
-        passed = headers.for_agent(self._scope["headers"], token=route.token, caller=digest(self._caller))
+        call = self.call
+        tool = call.name if call.method == "tools/call" else None
+        about = {spans.TOOL: tool, spans.TENANT: call.tenant, spans.AGENT: call.agent}
+        with spans.request(call.method, Headers(scope=self._scope).get("traceparent", ""), about):
+            await self._exchange(route, body)
+
+    async def _exchange(self, route: Route, body: upstream.Outgoing | None) -> None:
+        written = self._scope["headers"]
+        if self._plane.policy.is_guarded:
+            written = lists.without_replay(written)
+        passed = headers.for_agent(
+            written, token=route.token, caller=digest(self._caller), traceparent=spans.traceparent()
+        )
         try:
             async with upstream.exchange(
                 self._plane.client, self._scope["method"], route.url, headers=passed, body=body
@@ -231,6 +313,9 @@ class _Exchange:
         if 300 <= response.status < 400:
             raise self._failed("unreachable", "answered with a redirect")
         head = headers.for_client(response.raw_headers)
+        if self._plane.policy.is_guarded and self.call.method in lists.METHODS and response.status == 200:
+            await self._pass_list_on(response, head)
+            return
         stream = response.content_type == "text/event-stream"
         if not stream and response.content_length is not None and response.content_length <= SMALL:
             # nothing is sent before all of it is there, so that what breaks off is an error and not half an answer
@@ -241,10 +326,29 @@ class _Exchange:
             await self.answer.piece(piece)
         await self.answer.end()
 
+    async def _pass_list_on(self, response: aiohttp.ClientResponse, head: headers.Pairs) -> None:
+        """Send a list without what the caller may not call, once all of it is there."""
+        data = bytearray()
+        async for piece in upstream.pieces(response):
+            data += piece
+            if len(data) > lists.MOST:
+                raise self._failed("failed", f"gives a list of more than {lists.MOST} bytes")
+        policy = self._plane.policy
+        try:
+            body = lists.filtered(
+                bytes(data),
+                stream=response.content_type == "text/event-stream",
+                tool=lambda name: policy.may(self._caller, self.call.agent, name),
+                others=policy.may_all(self._caller, self.call.agent),
+            )
+        except ValueError:
+            raise self._failed("failed", "gives a list that cannot be read") from None
+        await self.answer.whole(response.status, lists.head(head, len(body)), body)
+
     def _failed(self, reason: Reason, words: str) -> Refused:
         """Return the refusal for an agent that gives no answer; 200 where there is an id to answer (decision 0022)."""
         status = 502 if self._id is None else 200
-        return Refused(reason, f"agent `{self.call.agent}` {words}", status=status, request_id=self._id)
+        return Refused(reason, f"{self._kind} `{self.call.agent}` {words}", status=status, request_id=self._id)
 
 
 @contextmanager

@@ -35,6 +35,10 @@ class Call:
     """Id of the trace that it is part of, where that is known."""
     own: bool = False
     """Whether it came to the gateway's own tools, of which every name is known."""
+    arguments: str = ""
+    """Digest of its arguments, where there is an audit."""
+    decision: int = 0
+    """Number of the record that it may be passed on; 0 where there is none."""
 
     @property
     def listens(self) -> bool:
@@ -55,6 +59,24 @@ class Record:
     outcome: Outcome
     status: int
     seconds: float
+
+
+class Unrecorded(Exception):
+    """A call that may not be passed on, because it cannot be recorded before."""
+
+
+class Ledger(Protocol):
+    """Records of decisions before they take effect: called in the event loop, so quick."""
+
+    def digest(self, arguments: object) -> str:
+        """Return what tells the arguments of two calls apart; may be called in another thread."""
+
+    def allowed(self, call: Call) -> int:
+        """Record that `call` is passed on, and return the number of the record, 0 where it needs none.
+
+        Raises:
+            Unrecorded: that cannot be done.
+        """
 
 
 class Watcher(Protocol):

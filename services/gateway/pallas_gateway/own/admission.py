@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -15,9 +16,12 @@ from starlette.requests import Request
 
 from pallas_contract import names
 from pallas_gateway.data_plane import shares
+from pallas_gateway.data_plane.checks import Checks, Stopped
 from pallas_gateway.data_plane.plane import TIMEOUT
 from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
 from pallas_gateway.own.failures import Failed
+from pallas_gateway.own.permission import Permission
+from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Allowance, Exceeded, Tenants
 from pallas_service.access.caller import Caller, caller
 from pallas_service.http.disconnect import HungUp, attended
@@ -26,10 +30,35 @@ Context = ServerRequestContext[Any, Any]
 log = structlog.get_logger(__name__)
 
 
-class Admission:
-    """The limits of all tenants; a request has `timeout` seconds, or those of its tenant where they are fewer."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as far as it is recorded: its method, and the tool, function or URI that it names.
 
-    def __init__(self, tenants: Tenants, timeout: float = TIMEOUT, watchers: Collection[Watcher] = ()) -> None:
+    `agent` is the host name of the member that it is about, `trace` the id of its trace where that is known.
+    """
+
+    method: str
+    name: str
+    agent: str = names.GATEWAY
+    arguments: object = field(default=None, repr=False)
+    trace: str = ""
+
+
+class Admission:
+    """The limits of all tenants; a request has `timeout` seconds, or those of its tenant where they are fewer.
+
+    `checks` are what each call passes, nothing where there are none.
+    """
+
+    def __init__(
+        self,
+        tenants: Tenants,
+        timeout: float = TIMEOUT,
+        watchers: Collection[Watcher] = (),
+        checks: Checks | None = None,
+    ) -> None:
+        self._checks = checks or Checks()
+        self.permission = Permission(self._checks, tenants)
         self._tenants = tenants
         self._timeout = timeout
         self._watchers = tuple(watchers)
@@ -65,13 +94,10 @@ class Admission:
     async def counted[T](
         self,
         request: Request | None,
-        method: str,
-        name: str,
+        asked: Asked,
         work: Callable[[], Awaitable[T]],
         *,
         tenant: str = "",
-        agent: str = names.GATEWAY,
-        trace: str = "",
         common: bool = False,
     ) -> T:
         """Return the result of `work` within the limits of the caller's tenant; watchers are told of it.
@@ -81,22 +107,31 @@ class Admission:
         verified = caller(request)
         allowance = self._tenants.of(verified) if verified else self._tenants.named(tenant)
         call = Call(
-            agent,
+            asked.agent,
             verified.name if verified else "",
-            method,
-            name,
+            asked.method,
+            asked.name,
             tenant=allowance.name if allowance else "",
-            trace=trace,
+            trace=asked.trace,
             own=True,
+            arguments=self._checks.digest(asked.arguments),
         )
         started = time.perf_counter()
         outcome: Outcome = "hung_up"
         for watcher in self._watchers:
             watcher.begin(call)
+
+        async def recorded() -> T:
+            nonlocal call
+            call = self._recorded(call)
+            return await work()
+
         try:
-            result = await attended(
-                request, self._limited(allowance, work, nobody=common and not (verified or tenant), tenant=tenant)
-            )
+            with spans.request(asked.method, _traceparent(request), _attributes(call), asked.trace):
+                result = await attended(
+                    request,
+                    self._limited(allowance, recorded, nobody=common and not (verified or tenant), tenant=tenant),
+                )
             outcome = "answered"
             return result
         except Failed as failure:
@@ -107,13 +142,19 @@ class Admission:
             raise
         except Exception:
             outcome = "failed"
-            log.exception("own tool failed", method=method, agent=agent)
+            log.exception("own tool failed", method=asked.method, agent=asked.agent)
             # its text is about our insides, and for the log
             raise Failed("failed", "the gateway could not answer") from None
         finally:
             record = Record(call, outcome, 200, time.perf_counter() - started)
             for watcher in self._watchers:
                 watcher.end(record)
+
+    def _recorded(self, call: Call) -> Call:
+        try:
+            return self._checks.recorded(call)
+        except Stopped as stop:
+            raise Failed(stop.reason, str(stop)) from None
 
     async def _limited[T](
         self, allowance: Allowance | None, work: Callable[[], Awaitable[T]], *, nobody: bool, tenant: str
@@ -131,3 +172,16 @@ class Admission:
             if not deadline.expired():
                 raise
             raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
+
+
+def _traceparent(request: Request | None) -> str:
+    return request.headers.get("traceparent", "") if request is not None else ""
+
+
+def _attributes(call: Call) -> dict[str, str | None]:
+    about = call.name if call.method in ("tools/call", spans.EXECUTE) else None
+    return {
+        spans.TOOL: about,
+        spans.TENANT: call.tenant,
+        spans.AGENT: None if call.agent == names.GATEWAY else call.agent,
+    }

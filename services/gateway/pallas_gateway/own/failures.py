@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import ValidationError
@@ -10,10 +12,12 @@ from pallas_gateway.data_plane.errors import CODES, Reason
 
 
 class Failed(MCPError):
-    """A request that is answered with an error; `reason` says in a word which, and stands in its data."""
+    """A request that is answered with an error; `reason` says in a word which, and stands in its data beside `more`."""
 
-    def __init__(self, reason: Reason, text: str, retry_after: int | None = None) -> None:
-        data: dict[str, str | int] = {"reason": reason}
+    def __init__(
+        self, reason: Reason, text: str, retry_after: int | None = None, more: Mapping[str, str | int] | None = None
+    ) -> None:
+        data: dict[str, str | int] = {"reason": reason, **(more or {})}
         if retry_after is not None:
             data["retry_after"] = retry_after
         super().__init__(CODES[reason], text, data)

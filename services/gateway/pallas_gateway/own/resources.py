@@ -5,7 +5,7 @@ from __future__ import annotations
 import mcp_types as t
 
 from pallas_contract import names
-from pallas_gateway.own.admission import Admission, Context
+from pallas_gateway.own.admission import Admission, Asked, Context
 from pallas_gateway.own.agents import agentlets, user_agents
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
@@ -36,6 +36,7 @@ class Resources:
     def __init__(self, admission: Admission, tracing: Tracing, agentlets: Agentlets, users: UserAgents) -> None:
         self._admission = admission
         self._tracing = tracing
+        self._policy = admission.permission.policy
         self._agentlets = agentlets
         self._users = users
 
@@ -50,21 +51,24 @@ class Resources:
         tenant = self._admission.tenant(caller(ctx.request)) if users else ""
 
         async def contents() -> t.ReadResourceResult:
-            text = await self._read_users(ctx, uri, tenant) if users else self._read_systems(uri)
+            text = await self._read_users(ctx, uri, tenant) if users else self._read_systems(ctx, uri)
             return t.ReadResourceResult(contents=[t.TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
         agent = self._users.host if users else names.GATEWAY
         return await self._admission.counted(
-            ctx.request, "resources/read", uri, contents, tenant=tenant, agent=agent, common=True
+            ctx.request, Asked("resources/read", uri, agent), contents, tenant=tenant, common=True
         )
 
-    def _read_systems(self, uri: str) -> str:
+    def _read_systems(self, ctx: Context, uri: str) -> str:
+        verified = caller(ctx.request)
         try:
-            return self._agentlets.read(uri)
+            return self._agentlets.read(uri, lambda host: self._policy.knows(verified, host))
         except KeyError:
             raise invalid("uri", "Unknown resource") from None
 
     async def _read_users(self, ctx: Context, uri: str, tenant: str) -> str:
         seconds = self._admission.seconds(self._admission.allowance(caller(ctx.request), tenant)) if tenant else 0.0
+        if not self._policy.may(caller(ctx.request), self._users.host, user_agents.ASK):
+            tenant = ""  # they are like agents of somebody else
         traceparent = self._tracing.traceparent(self._tracing.trace(ctx.request))
         return await self._users.read(uri, tenant, seconds=seconds, traceparent=traceparent)

@@ -16,7 +16,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.own import prompts, resources
-from pallas_gateway.own.admission import Admission, Context
+from pallas_gateway.own.admission import Admission, Asked, Context
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
@@ -31,6 +31,7 @@ from pallas_gateway.own.tools.batch import Batches, BatchParams
 from pallas_gateway.own.tools.calls import Calls
 from pallas_gateway.own.tracing import NewId, Tracing, new_id
 from pallas_gateway.tenants import Tenants
+from pallas_service.access.caller import caller
 from pallas_service.http.bodies import BodyBudget
 
 
@@ -61,7 +62,9 @@ class OwnTools:
         self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
         agents = {host: Peer("agent", host, route) for host, route in routes.items()}
-        self._executions = Executions(admission, Steps(client, tracing, agents, agentlets))
+        self._executions = Executions(
+            admission, Steps(client, tracing, admission.permission, agents=agents, agentlets=agentlets)
+        )
         self._calls = Calls(
             client,
             admission,
@@ -109,7 +112,7 @@ class OwnTools:
         )
 
     async def _list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=self._calls.tools.listed())
+        return t.ListToolsResult(tools=self._calls.listed(caller(ctx.request)))
 
     async def _list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
         return t.ListResourcesResult(resources=resources.RESOURCES)
@@ -126,7 +129,9 @@ class OwnTools:
         async def got() -> t.GetPromptResult:
             return prompts.get(params.name, params.arguments or {})
 
-        return await self._admission.counted(ctx.request, "prompts/get", params.name, got, common=True)
+        return await self._admission.counted(
+            ctx.request, Asked("prompts/get", params.name, arguments=params.arguments), got, common=True
+        )
 
     async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         return await self._calls.call(ctx, params.name, params.arguments or {}, _progress(ctx))

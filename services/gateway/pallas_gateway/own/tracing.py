@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 
-_TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+from pallas_gateway.telemetry import spans
+
+_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 NewId = Callable[[], str]
 """Makes 32 hexadecimal digits."""
@@ -32,5 +34,5 @@ class Tracing:
         return match[1] if match else self._new()
 
     def traceparent(self, trace: str) -> str:
-        """Return the header by which a peer takes part in `trace` (W3C Trace Context)."""
-        return f"00-{trace}-{self._new()[:16]}-01"
+        """Return the header by which a peer takes part in `trace` (W3C Trace Context), below the span around."""
+        return spans.traceparent() or f"00-{trace}-{self._new()[:16]}-01"

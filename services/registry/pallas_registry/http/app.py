@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import structlog
 from fastapi import FastAPI, Header, Request, Response
@@ -46,11 +47,12 @@ class Backend:
     find: Find
     metrics: Metrics
     waiting: Waiting
-    page: Callable[[], bytes]
+    page: Callable[[bytes], bytes]
     streams: Streams
     recheck: Callable[[str], Awaitable[Condition]]
     mcp: Callable[[Mapping[str, str], bytes], Awaitable[jsonrpc.Response]]
     hosts: Callable[[], Collection[str]]
+    uptime: Callable[[], Mapping[str, Any]]
 
 
 def create_app(backend: Backend) -> ASGIApp:
@@ -61,6 +63,7 @@ def create_app(backend: Backend) -> ASGIApp:
     _probes(app, backend)
     _people(app, backend)
     _agents(app, backend)
+    _uptime(app, backend)
     app.add_exception_handler(HTTPException, _refused)
 
     @cache
@@ -114,8 +117,10 @@ def _probes(app: FastAPI, backend: Backend) -> None:
 
 def _people(app: FastAPI, backend: Backend) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def page() -> Response:
-        return Response(backend.page(), media_type="text/html", headers=status_page_page.HEADERS)
+    async def page(request: Request) -> Response:
+        return Response(
+            backend.page(request.scope["query_string"]), media_type="text/html", headers=status_page_page.HEADERS
+        )
 
     @app.get(events.PATH, tags=["people"], description=_FOLLOW, response_class=Response, responses=_EVENTS)
     async def follow(request: Request, last_event_id: Annotated[str, Header()] = "") -> Response:
@@ -140,8 +145,15 @@ def _people(app: FastAPI, backend: Backend) -> None:
         except Busy as busy:
             raise HTTPException(429, str(busy), {"retry-after": str(busy.seconds)}) from None
         if "text/html" in request.headers.get("accept", ""):  # a form, without JavaScript
-            return Response(status_code=303, headers={"location": f"../../#agent-{agent}"})
+            return Response(status_code=303, headers={"location": f"../../?{urlencode({'focus': agent})}#focus"})
         return JSONResponse({"agent": agent, **server_json.state_fields(condition.state, condition.reason)})
+
+
+def _uptime(app: FastAPI, backend: Backend) -> None:
+    @app.head("/uptime", include_in_schema=False)
+    @app.get("/uptime", tags=["people"], description=_UPTIME, responses=_UPTIMES)
+    async def uptime() -> JSONResponse:
+        return JSONResponse(backend.uptime(), headers={"cache-control": "no-store", "access-control-allow-origin": "*"})
 
 
 def _agents(app: FastAPI, backend: Backend) -> None:
@@ -168,8 +180,24 @@ def _agents(app: FastAPI, backend: Backend) -> None:
 
 _READY = "Each agent was probed once and is, in containers, no longer starting, or enough time for that has passed."
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"description": "Agents have not been probed yet."}}
+_UPTIME = "Seconds of the last hour and day in which each agent was up, and of which anything is known."
 _FOLLOW = "Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."
 _METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}
+_SECONDS = {"type": "object", "required": ["up", "known"], "additionalProperties": {"type": "number", "minimum": 0}}
+_WINDOWS = {"type": "object", "required": ["hour", "day"], "properties": {"hour": _SECONDS, "day": _SECONDS}}
+_UPTIMES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["agents"],
+                    "properties": {"agents": {"type": "object", "additionalProperties": _WINDOWS}},
+                }
+            }
+        }
+    }
+}
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}},
     503: {"description": "Too many streams are open."},

@@ -66,9 +66,10 @@ class Prober:
         """
         result = await self._confirmed(endpoint, before)
         same = before is not None and result.version in ("", before.version)
-        if before is None or not same or result.listed is not None:
+        if before is None or not same or result.tools is not None:
             return result
-        return replace(result, tools=before.tools, listed=before.listed)
+        # what one list that could not be had says of the tools is nothing
+        return replace(result, tools=before.tools, listed=before.listed if result.listed is None else result.listed)
 
     async def _confirmed(self, endpoint: Endpoint, before: Result | None) -> Result:
         listed = before.listed if before else None

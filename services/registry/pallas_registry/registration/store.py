@@ -1,10 +1,13 @@
-"""Registrations in an SQLite file: what was acknowledged is there after `kill -9` and after a power cut."""
+"""Registrations in an SQLite file: what was acknowledged is there after `kill -9` and after a power cut.
+
+Beside them the uptime of all agents, as of the last time that it was saved.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +29,8 @@ BUSY = 2.0
 _TABLE = (
     "CREATE TABLE registrations (agent TEXT PRIMARY KEY, token TEXT NOT NULL, since TEXT NOT NULL, said TEXT NOT NULL)"
 )
+_UPTIME = "CREATE TABLE IF NOT EXISTS uptime (agent TEXT PRIMARY KEY, record BLOB NOT NULL)"
+"""No other format: an earlier version of the registry leaves a table alone that it does not know."""
 _SAVE = "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?)"
 
 _log = structlog.get_logger()
@@ -41,6 +46,12 @@ class RegistrationStore(Protocol):
 
     async def forget(self, agents: list[str]) -> None: ...
 
+    def load_uptime(self) -> dict[str, bytes]:
+        """Return what `save_uptime` was given last, by agent."""
+
+    async def save_uptime(self, records: Callable[[], Mapping[str, bytes]]) -> None:
+        """Save what `records` returns, by agent; it is not called where nothing lasts."""
+
     def close(self) -> None:
         """Wait for what is being written."""
 
@@ -55,6 +66,12 @@ class MemoryRegistrations:
         """Do nothing."""
 
     async def forget(self, agents: list[str]) -> None:
+        """Do nothing."""
+
+    def load_uptime(self) -> dict[str, bytes]:
+        return {}
+
+    async def save_uptime(self, records: Callable[[], Mapping[str, bytes]]) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -88,6 +105,19 @@ class SqliteRegistrations:
     async def forget(self, agents: list[str]) -> None:
         rows = [(agent,) for agent in agents]
         await self._write(lambda: self._connection.executemany("DELETE FROM registrations WHERE agent = ?", rows))
+
+    def load_uptime(self) -> dict[str, bytes]:
+        rows = self._connection.execute("SELECT agent, record FROM uptime")
+        return {agent: record for agent, record in rows if isinstance(record, bytes)}
+
+    async def save_uptime(self, records: Callable[[], Mapping[str, bytes]]) -> None:
+        rows = list(records().items())
+
+        def write() -> None:
+            self._connection.execute("DELETE FROM uptime")
+            self._connection.executemany("INSERT INTO uptime VALUES (?, ?)", rows)
+
+        await self._write(write)
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
@@ -143,6 +173,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
         raise CannotStore("is the file of another program")
     elif layout != _FORMAT:
         raise CannotStore(f"was written by another version of the registry (format {layout}, this one reads {_FORMAT})")
+    connection.execute(_UPTIME)
     connection.commit()
     (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if state != "ok":

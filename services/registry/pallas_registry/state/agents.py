@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pallas_contract.documents.reason import INPUT_REFUSED, Reason
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
+from pallas_registry.state.drift import Expected
 from pallas_registry.state.history import Change, MemberKind
 from pallas_registry.state.status import NOT_PROBED, Condition, is_absent, judge, not_up_yet, together
 
@@ -75,6 +76,7 @@ class AgentStates:
         self._start_period = start_period
         self._kind: MemberKind = kind
         self._entries: dict[str, _Entry] = {}
+        self._expected: Mapping[str, Expected] = {}
         self.agents: tuple[str, ...] = ()
         """The agents in the order of the file, then those that registered."""
         self.moves = 0
@@ -108,8 +110,6 @@ class AgentStates:
 
     def endpoints(self, agent: str) -> tuple[Endpoint, ...]:
         """Return the endpoints that discovery found last."""
-        """Return the endpoints that discovery found last."""
-        """Return the endpoints that discovery found last."""
         sighting = self._entries[agent].sighting
         return sighting.endpoints if sighting else ()
 
@@ -139,6 +139,13 @@ class AgentStates:
         self.agents = tuple(self._entries)
         self.moves += 1
         self._on_update()
+
+    def lock(self, expected: Mapping[str, Expected]) -> None:
+        """Take over what the lock has of the agents of the file; empty where there is no lock."""
+        if expected != self._expected:
+            self._expected = expected
+            for agent, entry in self._entries.items():
+                self._judge(agent, entry)
 
     def set_sighting(self, agent: str, sighting: Sighting | None) -> None:
         """Take over the answer of discovery; None where nobody looks. Results of lost endpoints are dropped."""
@@ -212,7 +219,7 @@ class AgentStates:
         if entry.sighting is not None:
             # a container that comes back elsewhere keeps its state until it has answered
             name = agent if self._kind == "agent" and not entry.reported else None
-            entry.probes = judge(name, entry.sighting, entry.results) or entry.probes
+            entry.probes = judge(name, entry.sighting, entry.results, self._expected.get(agent)) or entry.probes
             new = together(entry.reported, entry.probes) if entry.reported is not None else self._probed(entry)
         if new is None or new == old:
             return

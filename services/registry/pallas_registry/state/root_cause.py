@@ -24,28 +24,39 @@ def roots(agent: str, depends: Mapping[str, Collection[str]], conditions: Mappin
     """Return the root causes of the state of `agent`, itself if no other is to blame; none when it is well.
 
     Another agent is blamed only when it is unwell *and* the reason is about it: that both are unwell proves nothing.
-    `depends` maps each agent to the names it depends on and has no cycle (validate.graph_rules).
+    `depends` maps each agent to the names it depends on. It may have circles, of soft edges: where those in one blame
+    only each other, each of them is its own root cause.
     """
-    condition = conditions[agent]
-    if condition.state in _WELL or condition.state == "starting":
+    if not _troubled(conditions[agent]):
         return ()
-    blamed = [
+    # each agent once, however many ways lead to it: in a fleet where everybody blames everybody there are very many
+    visited = {agent}
+    ahead = [agent]
+    causes: set[Root] = set()
+    while ahead:
+        name = ahead.pop()
+        blamed = _blamed(name, depends, conditions)
+        if not blamed:
+            causes.add(root_of(name, conditions[name]))
+        ahead += [other for other in blamed if other not in visited]
+        visited.update(blamed)
+    return tuple(sorted(causes)) or (root_of(agent, conditions[agent]),)
+
+
+def _troubled(condition: Condition) -> bool:
+    # one that is starting is no trouble by itself, only to those who need it
+    return condition.state not in _WELL and condition.state != "starting"
+
+
+def _blamed(agent: str, depends: Mapping[str, Collection[str]], conditions: Mapping[str, Condition]) -> list[str]:
+    condition = conditions[agent]
+    if not _troubled(condition):
+        return []
+    return [
         other
         for other in depends.get(agent, ())
         if other in conditions and conditions[other].state not in _WELL and concerns(condition.reason, other)
     ]
-    if not blamed:
-        return (root_of(agent, condition),)
-    # one that is starting is no trouble by itself, only to those who need it
-    return tuple(
-        sorted(
-            {
-                root
-                for other in blamed
-                for root in roots(other, depends, conditions) or (root_of(other, conditions[other]),)
-            }
-        )
-    )
 
 
 def root_of(agent: str, condition: Condition) -> Root:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from pallas_contract import names
 from pallas_contract.documents.health import State
 from pallas_contract.documents.reason import OK, Code, Reason, joined
+from pallas_contract.documents.tool_contract import ToolContract
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint, Sighting
+from pallas_registry.state import drift
+from pallas_registry.state.drift import Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +56,19 @@ def not_up_yet(condition: Condition) -> Condition:
     return Condition("starting", Reason("Starting", f"not up yet: {reason.message}", reason.about))
 
 
-def judge(agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result]) -> Condition | None:
+def judge(
+    agent: str | None, sighting: Sighting, results: Mapping[Endpoint, Result], expected: Expected | None = None
+) -> Condition | None:
     """Return one condition over all replicas; None where there is an address and no answer yet, so nothing new to say.
 
     `results` holds the last finding of each endpoint probed so far. `agent` is the name it must answer with; None where
-    any will do.
+    any will do. `expected` is the lock's word about it, None where there is no lock.
     """
     if not sighting.endpoints:
         # a resolver that fails says nothing about the agent; a name that is gone does
         return Condition("unknown" if sighting.unsure else "error", sighting.problem)
     answers = {
-        endpoint.label: _identified(agent, results[endpoint]) if agent else results[endpoint]
+        endpoint.label: drift.marked(_identified(agent, results[endpoint]) if agent else results[endpoint], expected)
         for endpoint in sighting.endpoints
         if endpoint in results
     }
@@ -147,15 +152,15 @@ def _skew(what: str, values: Mapping[str, str]) -> Reason:
     return Reason("ReplicasDiffer", f"replicas differ in {what}: {differences}", about)
 
 
-def _tool_skew(tools: Mapping[str, Mapping[str, str]]) -> Reason:
+def _tool_skew(tools: Mapping[str, Mapping[str, ToolContract]]) -> Reason:
     """Return the tools that are not the same everywhere, and where one is missing.
 
-    `tools` maps replica -> tool -> digest. The reason is about the replicas: a tool may have the name of an agent.
+    `tools` maps replica -> tool -> contract. The reason is about the replicas: a tool may have the name of an agent.
     """
     differences = []
     about: dict[str, None] = {}
     for tool in sorted({tool for offered in tools.values() for tool in offered}):
-        groups = _grouped({label: offered.get(tool, "") for label, offered in tools.items()})
+        groups = _grouped({label: offered[tool].input if tool in offered else "" for label, offered in tools.items()})
         if len(groups) > 1:
             without = next((labels for digest, labels in groups if not digest), [])
             differences.append(

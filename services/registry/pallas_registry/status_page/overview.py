@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pallas_contract import names
 from pallas_contract.documents.health import State
@@ -16,11 +16,13 @@ from pallas_registry.fleet_file import FleetReading
 from pallas_registry.registration.leases import Leases, Registration
 from pallas_registry.state.agents import AgentStates, MemberStates, Replica
 from pallas_registry.state.history import Change, History
-from pallas_registry.state.root_cause import Root, concerns, root_of, roots
+from pallas_registry.state.root_cause import Root, root_of, roots
 from pallas_registry.state.status import WORST_FIRST, Condition
+from pallas_registry.state.uptime import NOTHING, AgentUptime, Uptime
+from pallas_registry.status_page import graph, graph_layout
+from pallas_registry.status_page.graph import Node
+from pallas_service.console import pages
 
-MOST_ROWS = 500
-"""Agents on the page."""
 CHANGES = 20
 _TROUBLE: frozenset[State] = frozenset({"error", "degraded"})
 
@@ -36,7 +38,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One agent. `roots` is empty when it is well; `probed` is that of the replica probed longest ago."""
+    """One agent. `roots` is empty when it is well; `probed` is that of the replica probed longest ago.
+
+    `latency` is that of the slowest replica's last probe, in seconds; `tools` None while they were not told. `level` is
+    1 for one that nobody in the file calls, and one more for each step on the longest way to it.
+    """
 
     agent: str
     slug: str
@@ -51,6 +57,10 @@ class Row:
     eras: tuple[str, ...]
     depends_on: tuple[str, ...]
     replicas: tuple[Replica, ...]
+    uptime: AgentUptime
+    latency: float | None
+    tools: tuple[str, ...] | None
+    level: int
     registered: Registered | None = None
 
     @property
@@ -78,16 +88,6 @@ class ServiceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A box of the graph: an agent, or a service; one that is not probed may still be named as the trouble."""
-
-    name: str
-    title: str
-    state: State | Literal["service", "suspect"]
-    root: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     """The whole page. `troubles` maps each root cause to the agents that suffer from it, itself included."""
 
@@ -99,13 +99,14 @@ class Overview:
     states: Mapping[str, State]
     counts: Mapping[State, int]
     rows: tuple[Row, ...]
-    hidden: int
     undeclared: tuple[str, ...]
     troubles: Mapping[Root, tuple[str, ...]]
     nodes: tuple[Node, ...]
     edges: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
     services: tuple[ServiceRow, ...] = ()
+    console: str = ""
+    """URL of the gateway's console; empty where there is none, or clients outside of the fleet cannot reach it."""
 
     @property
     def down(self) -> tuple[ServiceRow, ...]:
@@ -122,9 +123,9 @@ def gather(
     now: datetime,
     config_ok: bool,
     leases: Leases | None = None,
-    most: int | None = MOST_ROWS,
+    uptime: Uptime | None = None,
 ) -> Overview:
-    """Return the overview. Agents that are unwell come first, then the order of the file; `most` bounds the rows."""
+    """Return the overview. Agents that are unwell come first, then the order of the file."""
     fleet = loaded.fleet
     agent_states = states.agents
     registered = {registration.agent: registration for registration in (leases.all if leases else ())}
@@ -144,15 +145,21 @@ def gather(
     # a stable sort: agents of one state stay in the order of the file
     ranked = sorted(agents, key=lambda agent: WORST_FIRST.index(conditions[agent].state))
 
-    # only for the rows that are shown, which `most` bounds
-    def row(agent: str) -> Row:
-        if leases is not None and agent in registered:
-            return _registered_row(registered[agent], agent_states, causes[agent], signal=leases.last_signal(agent))
-        return _row(loaded, placement, agent_states, agent=agent, causes=causes[agent])
+    drawing = graph.build(loaded, conditions, depends, {root.agent for root in troubles}, probed=probed)
+    levels = graph_layout.levels(drawing.nodes, drawing.edges)
 
-    rows = tuple(map(row, ranked[:most]))
-    nodes, edges = _graph(loaded, conditions, depends, {root.agent for root in troubles}, probed=probed)
-    # over all agents, also those that `most` leaves out of the rows
+    def row(agent: str) -> Row:
+        live = _live_fields(
+            agent_states,
+            agent,
+            causes[agent],
+            level=levels.get(agent, 0) + 1,
+            uptime=uptime.of(agent) if uptime else NOTHING,
+        )
+        if leases is not None and agent in registered:
+            return _registered_row(registered[agent], live, signal=leases.last_signal(agent))
+        return _row(loaded, placement, agent, live)
+
     counted = Counter(condition.state for condition in conditions.values())
     return Overview(
         fleet=fleet.name,
@@ -162,15 +169,22 @@ def gather(
         config_ok=config_ok,
         states={name: condition.state for name, condition in (probed | conditions).items()},
         counts={state: counted[state] for state in get_args(State)},
-        rows=rows,
-        hidden=len(agents) - len(rows),
+        rows=tuple(map(row, ranked)),
         undeclared=agent_states.undeclared,
         troubles={root: tuple(sufferers) for root, sufferers in troubles.items()},
-        nodes=nodes,
-        edges=edges,
+        nodes=drawing.nodes,
+        edges=drawing.edges,
         changes=tuple(history.last(CHANGES)),
         services=services,
+        console=_console_url(loaded, placement),
     )
+
+
+def _console_url(loaded: FleetReading, placement: addresses.Placement) -> str:
+    gateway = loaded.fleet.gateway
+    if not gateway or not gateway.console or not (gateway.publish or placement == "local"):
+        return ""
+    return addresses.gateway_url(loaded.fleet, placement) + pages.PATH
 
 
 def _service_rows(loaded: FleetReading, states: AgentStates) -> tuple[ServiceRow, ...]:
@@ -190,97 +204,50 @@ def _service_rows(loaded: FleetReading, states: AgentStates) -> tuple[ServiceRow
     )
 
 
-def _row(
-    loaded: FleetReading,
-    placement: addresses.Placement,
-    agent_states: AgentStates,
-    *,
-    agent: str,
-    causes: tuple[Root, ...],
-) -> Row:
+def _row(loaded: FleetReading, placement: addresses.Placement, agent: str, live: Mapping[str, Any]) -> Row:
     written = loaded.fleet.agents[agent]
     return Row(
         title=written.title,
         description=written.description,
         url=addresses.agent_url(loaded.fleet, agent, placement),
-        roots=causes,
         depends_on=tuple(written.depends_on),
-        **_live_fields(agent_states, agent),
+        **live,
     )
 
 
-def _registered_row(
-    registration: Registration, agent_states: AgentStates, causes: tuple[Root, ...], *, signal: datetime | None
-) -> Row:
+def _registered_row(registration: Registration, live: Mapping[str, Any], *, signal: datetime | None) -> Row:
     params = registration.params
+    tools = tuple(params.capabilities.tools)
     return Row(
         title=params.title or names.title(registration.agent),
         description=params.description,
         url=params.url,
-        roots=causes,
         depends_on=(),
-        registered=Registered(tuple(params.capabilities.tools), params.heartbeat_interval, signal),
-        **_live_fields(agent_states, registration.agent),
+        registered=Registered(tools, params.heartbeat_interval, signal),
+        **{**live, "tools": live["tools"] if live["tools"] is not None else tools},
     )
 
 
-def _live_fields(agent_states: AgentStates, agent: str) -> dict[str, Any]:
+def _live_fields(
+    agent_states: AgentStates, agent: str, causes: tuple[Root, ...], *, level: int, uptime: AgentUptime
+) -> dict[str, Any]:
     """Return the fields of a row that come from the live model."""
     condition = agent_states.condition(agent)
     replicas = agent_states.replicas(agent)
+    results = [replica.result for replica in replicas if replica.result]
+    told = [result.tools for result in results if result.tools is not None]
     return {
         "agent": agent,
         "slug": names.slug(agent),
         "state": condition.state,
         "reason": condition.reason,
+        "roots": causes,
         "since": agent_states.since(agent),
         "probed": min((replica.probed for replica in replicas if replica.probed), default=None),
-        "eras": tuple(sorted({replica.result.era for replica in replicas if replica.result and replica.result.era})),
+        "eras": tuple(sorted({result.era for result in results if result.era})),
         "replicas": replicas,
+        "uptime": uptime,
+        "latency": max((result.latency for result in results if result.state != "error"), default=None),
+        "tools": tuple(sorted({tool for tools in told for tool in tools})) if told else None,
+        "level": level,
     }
-
-
-def _graph(
-    loaded: FleetReading,
-    conditions: Mapping[str, Condition],
-    depends: Mapping[str, tuple[str, ...]],
-    causes: set[str],
-    *,
-    probed: Mapping[str, Condition],
-) -> tuple[tuple[Node, ...], tuple[tuple[str, str], ...]]:
-    fleet = loaded.fleet
-    agents = [
-        Node(agent, fleet.agents[agent].title, condition.state, agent in causes)
-        for agent, condition in conditions.items()
-        if agent in fleet.agents
-    ]
-    edges = tuple(
-        (agent, other)
-        for agent, others in depends.items()
-        for other in others
-        if other in conditions or other in fleet.services
-    )
-    # a service that nobody depends on would be a box without a line
-    used = {other for _, other in edges}
-    suspects = {
-        other
-        for agent, other in edges
-        if other in fleet.services
-        and other not in probed
-        and agent in causes
-        and concerns(conditions[agent].reason, other)
-    }
-    services = [
-        Node(name, names.title(name), probed[name].state, name in causes)
-        if name in probed
-        else Node(name, names.title(name), "suspect" if name in suspects else "service", name in suspects)
-        for name in fleet.services
-        if name in used
-    ]
-    if not fleet.gateway:
-        return (*agents, *services), edges
-    door = probed.get(names.GATEWAY)
-    state = door.state if door else "service"
-    gateway = Node(names.GATEWAY, names.title(names.GATEWAY), state, names.GATEWAY in causes)
-    led_to = tuple((names.GATEWAY, agent) for agent in fleet.gateway.agents if agent in conditions)
-    return (gateway, *agents, *services), (*led_to, *edges)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as t
 import pytest
 
-from tests.gateway.door import Agent, Door
-from tests.gateway.own.execution.test_executions import ENVELOPE, before, execute
+from pallas_contract.fleet.access_model import Tenant
+from pallas_gateway.tenants import Tenants
+from tests.gateway.door import Agent, Door, opened
+from tests.gateway.own.execution.test_executions import ENVELOPE, FLEET, before, execute
 
 NUMBER = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
 
@@ -130,6 +135,45 @@ async def test_a_task_that_may_fail_costs_only_what_waits_for_it(pool: Pool) -> 
         assert statuses(tasks) == {"bad": "error", "after": "skipped", "a": "success", "nothing": "error"}
         assert answer["meta"]["status"] == "partial"
         assert tasks["bad"]["error"]["code"] == -32000
+
+
+@asynccontextmanager
+async def beside(pool: Pool, url: str) -> AsyncIterator[Door]:
+    """Yield a gateway before the pool and before an agent `hidden` at a URL."""
+    tenants = Tenants({"desk": Tenant()})
+    async with (
+        asyncio.timeout(60),
+        pool.app() as app,
+        opened({"news-fetcher": app, "hidden": url}, tenants=tenants, fleet=FLEET) as door,
+    ):
+        yield door
+
+
+NOBODY = "http://127.0.0.1:1/mcp"
+AWAY = task("b", "double", {"value": 1}, agent_id="hidden", on_error="skip", timeout=60)
+
+
+async def test_an_agent_that_is_away_before_the_graph_begins_fails_its_optional_task_alone(pool: Pool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes a connection, and answers nothing
+        hung = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        for reason, url, away in (("unreachable", NOBODY, AWAY), ("timeout", hung, AWAY | {"timeout": 0.2})):
+            async with beside(pool, url) as door:
+                answer = await execute(door, graph(SUM[0], away, task("c", "add", depends_on=["b"])))
+                tasks = answer["result"]["tasks"]
+                assert statuses(tasks) == {"a": "success", "b": "error", "c": "skipped"}
+                assert answer["meta"]["status"] == "partial"
+                data = tasks["b"]["error"]["data"]
+                assert (data["reason"], data["agent_id"]) == (reason, "hidden")
+
+
+async def test_nothing_runs_where_an_agent_is_away_whose_task_may_not_fail(pool: Pool) -> None:
+    async with beside(pool, NOBODY) as door:
+        code, data = await failure(door, graph(SUM[0], AWAY | {"on_error": "fail"}))
+        assert (code, data["reason"], data["task_id"]) == (-32001, "unreachable", "b")
+        odd = AWAY | {"task_id": "x", "agent_id": "news_fetcher", "function": "triple"}  # no function of any agent
+        code, data = await failure(door, graph(SUM[0], AWAY, odd))
+        assert (code, data["reason"], data["task_id"]) == (-32601, "unknown_function", "x")
+        assert pool.calls == []
 
 
 async def test_a_task_is_tried_again_under_its_id(pool: Pool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pallas_contract import names
@@ -35,21 +35,28 @@ class Agentlets:
         """
         host = names.slug(uri.removeprefix(SCHEME))
         if host not in self._schemas:
-            raise Failed("unknown_agent", f"Agent not found: {uri[:_SHOWN]}")
+            raise _unknown(uri)
         return host
 
-    def read(self, uri: str) -> str:
-        """Return the JSON of a resource.
+    def read(self, uri: str, shown: Callable[[str], bool]) -> str:
+        """Return the JSON of a resource, as if there were only the agents that are `shown`.
 
         Raises:
             Failed: it names an agent that is not behind this gateway.
             KeyError: it is no resource of the gateway.
         """
         if uri == SYSTEM:
-            return json.dumps(list(self._schemas.values()))
+            return json.dumps([schema for host, schema in self._schemas.items() if shown(host)])
         if not uri.startswith(SCHEME):
             raise KeyError(uri)
-        return json.dumps(self._schemas[self.find(uri)])
+        host = self.find(uri)
+        if not shown(host):
+            raise _unknown(uri)
+        return json.dumps(self._schemas[host])
+
+
+def _unknown(uri: str) -> Failed:
+    return Failed("unknown_agent", f"Agent not found: {uri[:_SHOWN]}")
 
 
 def _schema(host: str, title: str, description: str | None, version: str) -> dict[str, Any]:

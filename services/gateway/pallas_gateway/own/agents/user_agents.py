@@ -15,6 +15,8 @@ from pallas_gateway.own.peers.peer import Peer, ToolCall
 
 LIST = "list_agents"
 """Tool of the service that seed 002 has no word for: the agents of a tenant, which are its `my-agents://list`."""
+ASK = "ask_agent"
+"""Tool of the service that answers for such an agent."""
 _OF_USERS = "user/"
 _SHOWN = 80
 """Characters of a URI from outside that are shown."""

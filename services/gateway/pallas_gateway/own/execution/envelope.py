@@ -34,6 +34,13 @@ CODES: dict[Reason, int] = {
     "failed": NO_ANSWER,
     "unknown_function": METHOD_NOT_FOUND,
     "function_error": FUNCTION_ERROR,
+    "unrecorded": INTERNAL_ERROR,
+    "not_granted": METHOD_NOT_FOUND,
+    "path_not_granted": INVALID_PARAMS,
+    "no_route": INVALID_PARAMS,
+    "confirmation_required": INVALID_REQUEST,
+    "confirmation_refused": INVALID_REQUEST,
+    "confirmation_unavailable": INTERNAL_ERROR,
 }
 """JSON-RPC codes by reason (decision 0022, Errors)."""
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pallas_gateway.data_plane import message
-from pallas_gateway.own.admission import Admission
+from pallas_gateway.own.admission import Admission, Asked
 from pallas_gateway.own.execution import envelope
 from pallas_gateway.own.execution.envelope import Envelope, Malformed, Params
 from pallas_gateway.own.execution.graphs import Graphs
@@ -22,6 +22,7 @@ from pallas_gateway.own.execution.progress_stream import ProgressStream
 from pallas_gateway.own.execution.steps import Steps, Work
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers.peer import Progress
+from pallas_gateway.telemetry import spans
 from pallas_service.access.caller import caller
 from pallas_service.http.disconnect import HungUp
 
@@ -82,7 +83,8 @@ class Executions:
         self, request: Request, data: dict[str, Any], head: Envelope, progress: Progress | None
     ) -> dict[str, Any]:
         if isinstance(data.get("params"), dict) and "tasks" in data["params"]:
-            return await self._graphs.answer(request, data, head, progress)
+            with spans.request(envelope.METHOD, request.headers.get("traceparent", ""), {}):
+                return await self._graphs.answer(request, data, head, progress)
         params = envelope.checked(Params, data)
         verified = caller(request)
         tenant = params.meta.tenant_id or self._admission.tenant(verified)
@@ -94,9 +96,8 @@ class Executions:
             return await self._steps.execute(request, work)
 
         agent = self._steps.host(params.agent_id)
-        result = await self._admission.counted(
-            request, envelope.METHOD, params.function, executed, tenant=tenant, agent=agent
-        )
+        asked = Asked(envelope.METHOD, params.function, agent, arguments=params.input)
+        result = await self._admission.counted(request, asked, executed, tenant=tenant)
         return head.answer(result, round(1000 * (time.perf_counter() - started)))
 
 

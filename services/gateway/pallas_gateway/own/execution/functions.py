@@ -28,8 +28,10 @@ class Functions:
         self._clock = clock
         self._listed: dict[str, tuple[float, dict[str, dict[str, Any]]]] = {}
 
-    async def find(self, agent: Peer, call: ToolCall) -> Mapping[str, Any]:
-        """Return what `agent` says of the tool that `call` names (MCP, Tool).
+    async def find(
+        self, agent: Peer, call: ToolCall, shown: Callable[[str], bool] = lambda tool: True
+    ) -> Mapping[str, Any]:
+        """Return what `agent` says of the tool that `call` names (MCP, Tool); who is refused hears of those `shown`.
 
         Raises:
             Failed: it has no such tool, or gives no list.
@@ -39,7 +41,8 @@ class Functions:
             tools = await peer.tools(self._client, agent, call)
             self._listed[agent.host] = (self._clock(), tools)
         if call.tool not in tools:
-            raise Failed("unknown_function", f"Method not found: {agent} has {', '.join(sorted(tools))[:_SHOWN]}")
+            there = ", ".join(sorted(filter(shown, tools)))[:_SHOWN]
+            raise Failed("unknown_function", f"Method not found: {agent} has {there}")
         return tools[call.tool]
 
 

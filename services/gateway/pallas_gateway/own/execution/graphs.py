@@ -13,7 +13,7 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
-from pallas_gateway.own.admission import Admission
+from pallas_gateway.own.admission import Admission, Asked
 from pallas_gateway.own.execution import envelope, graph
 from pallas_gateway.own.execution.envelope import Envelope
 from pallas_gateway.own.execution.graph import GraphParams, Task
@@ -29,6 +29,9 @@ FIRST_PAUSE = 0.2
 """Seconds before the first retry; each next one waits twice as long."""
 _AGAIN = frozenset({"unreachable", "interrupted", "timeout", "function_error", "concurrency"})
 """Reasons of an error that may be none the next time."""
+
+_AWAY = frozenset({"unreachable", "interrupted", "timeout", "not_admitted", "failed"})
+"""Reasons of an error that is the agent's own, whatever the graph asks it for."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -57,11 +60,19 @@ class Graphs:
         return await _Run(self, request, params, dependencies, progress=progress).answer(head)
 
     async def counted[T](
-        self, request: Request, tenant: str, function: str, work: Callable[[], Awaitable[T]], *, agent: str = ""
+        self,
+        request: Request,
+        tenant: str,
+        function: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        agent: str = "",
+        arguments: object = None,
     ) -> T:
         """Return the result of `work`, which is one request of the tenant."""
         host = self.steps.host(agent)
-        return await self.admission.counted(request, envelope.METHOD, function, work, tenant=tenant, agent=host)
+        asked = Asked(envelope.METHOD, function, host, arguments=arguments)
+        return await self.admission.counted(request, asked, work, tenant=tenant)
 
 
 class _Run:
@@ -112,9 +123,13 @@ class _Run:
         self._until = time.monotonic() + seconds
         for index, task in enumerate(self._params.tasks):
             literal = not any(graph.references(task.input))
+            optional = task.on_error == "skip"
+            work = self._work(task, task.input, min(seconds, task.timeout or seconds) if optional else seconds)
             try:
-                await self._graphs.steps.check(self._request, self._work(task, task.input, seconds), with_input=literal)
+                await self._graphs.steps.check(self._request, work, with_input=literal)
             except Failed as failure:
+                if optional and failure.reason in _AWAY:
+                    continue  # the task fails alone, when it is run
                 failure.error.data |= {"task_id": task.task_id, "agent_id": task.agent_id}
                 raise
             except HungUp:
@@ -152,6 +167,7 @@ class _Run:
             task.function,
             lambda: self._graphs.steps.execute(self._request, work),
             agent=task.agent_id,
+            arguments=work.input,
         )
         self._room -= len(json.dumps(result))
         if self._room < 0:  # all are in memory until the last one is there

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,21 @@ from pallas_gateway.own.execution.functions import Functions
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers import objects, peer
 from pallas_gateway.own.peers.peer import Peer, ToolCall
+from pallas_gateway.own.permission import Permission
 from pallas_gateway.own.tracing import Tracing
 from pallas_service.access.caller import caller
+
+
+@asynccontextmanager
+async def _limited(seconds: float) -> AsyncIterator[None]:
+    """End what is within after `seconds`, with `Failed`."""
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            yield
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +51,17 @@ class Steps:
     """Functions of the agents behind the gateway, by host name."""
 
     def __init__(
-        self, client: aiohttp.ClientSession, tracing: Tracing, agents: Mapping[str, Peer], agentlets: Agentlets
+        self,
+        client: aiohttp.ClientSession,
+        tracing: Tracing,
+        permission: Permission,
+        *,
+        agents: Mapping[str, Peer],
+        agentlets: Agentlets,
     ) -> None:
         self._client = client
         self._tracing = tracing
+        self._permission = permission
         self._agents = agents
         self._agentlets = agentlets
         self._functions = Functions(client)
@@ -51,13 +72,14 @@ class Steps:
         return host if host in self._agents else names.GATEWAY
 
     async def check(self, request: Request, work: Work, *, with_input: bool) -> None:
-        """Check that there is such a function, and that the input fits where it is known.
+        """Check that the caller may call such a function, that it is there, and that the input fits where it is known.
 
         Raises:
-            MCPError: there is not, or it does not.
+            MCPError: one of them is not so.
         """
         agent, call = self._call(request, work)
-        tool = await self._functions.find(agent, call)
+        async with _limited(work.seconds):
+            tool = await self._find(request, agent, call, work.input if with_input else None, uri=work.agent)
         if with_input:
             await asyncio.to_thread(functions.check_input, tool, work.input)
 
@@ -67,18 +89,14 @@ class Steps:
         Raises:
             MCPError: there is none.
         """
-        try:
-            async with asyncio.timeout(work.seconds) as deadline:
-                return await self._execute(request, work)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise Failed("timeout", f"Timeout: no answer in {work.seconds:g} s") from None
+        async with _limited(work.seconds):
+            return await self._execute(request, work)
 
     async def _execute(self, request: Request, work: Work) -> dict[str, Any]:
         agent, call = self._call(request, work)
-        tool = await self._functions.find(agent, call)
+        tool = await self._find(request, agent, call, work.input, uri=work.agent)
         await asyncio.to_thread(functions.check_input, tool, work.input)
+        await self._permission.confirm(caller(request), agent.host, call.tool, work.input)
         answer = await peer.ask(self._client, agent, call)
         if answer.failed:
             raise Failed("function_error", f"Agent function error: {answer.text}")
@@ -87,6 +105,15 @@ class Steps:
         written = result if answer.structured is None else answer.structured
         await asyncio.to_thread(functions.check_output, tool, written)
         return result
+
+    async def _find(
+        self, request: Request, agent: Peer, call: ToolCall, value: Mapping[str, Any] | None, *, uri: str
+    ) -> Mapping[str, Any]:
+        verified = caller(request)
+        self._permission.check(verified, agent.host, call.tool, value, uri=uri)
+        return await self._functions.find(
+            agent, call, lambda tool: self._permission.policy.may(verified, agent.host, tool)
+        )
 
     def _call(self, request: Request, work: Work) -> tuple[Peer, ToolCall]:
         agent = self._agents[self._agentlets.find(work.agent)]

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import aiohttp
@@ -19,6 +19,7 @@ from pallas_contract.probe.session import META, MODERN
 from pallas_gateway.data_plane import headers, message, upstream
 from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.own.failures import Failed
+from pallas_gateway.telemetry import spans
 
 _CLIENT = {"name": "pallas-gateway", "version": __version__}
 MOST = 4 << 20
@@ -81,6 +82,15 @@ async def ask(client: aiohttp.ClientSession, peer: Peer, call: ToolCall, progres
     Raises:
         Failed: there is none.
     """
+    with spans.asking(peer.kind, peer.host, call.tool, call.task):
+        call = replace(call, traceparent=spans.traceparent() or call.traceparent)
+        answer = await _asked(client, peer, call, progress)
+        if answer.failed:
+            spans.failed("tool_error")
+        return answer
+
+
+async def _asked(client: aiohttp.ClientSession, peer: Peer, call: ToolCall, progress: Progress | None) -> Answer:
     params = {"name": call.tool, "arguments": call.arguments, "_meta": _meta(call, with_progress=progress is not None)}
     data = await _exchanged(client, peer, call, ("tools/call", call.tool), params=params, progress=progress)
     if len(data) <= _LARGE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -64,6 +64,7 @@ class LookupEntity(_Strict):
 
 Arguments = AskAgent | SearchKnowledgeBase | CreateAgent | LookupEntity
 ASK = "ask_agent"
+AGENT = "agent_uri"
 CREATE = "create_agent"
 MODELS: Mapping[str, type[Arguments]] = {
     ASK: AskAgent,
@@ -76,15 +77,17 @@ MODELS: Mapping[str, type[Arguments]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Those of `MODELS` that a gateway has."""
+    """Those of `MODELS` that a gateway has; with routes `ask_agent` needs no agent where its caller has one."""
 
     names: tuple[str, ...]
+    routed: bool = False
 
-    def listed(self) -> list[t.Tool]:
-        """Return them as a client is told of them."""
+    def listed(self, shown: Callable[[str], bool] = lambda name: True) -> list[t.Tool]:
+        """Return those that are `shown`, as a client is told of them."""
         return [
             t.Tool(name=name, description=MODELS[name].__doc__, input_schema=self.schema(name) or {})
             for name in self.names
+            if shown(name)
         ]
 
     def schema(self, name: str) -> dict[str, Any] | None:
@@ -93,6 +96,8 @@ class Tools:
             return None
         schema = MODELS[name].model_json_schema()
         schema.pop("description", None)  # it is the tool's
+        if name == ASK and self.routed:
+            schema["required"].remove(AGENT)
         return schema
 
     def read(self, name: str, arguments: Mapping[str, Any]) -> Arguments:

@@ -1,9 +1,13 @@
 // Keeps the page up to date; without it the page is the same, only as of when it was loaded.
 "use strict";
 
-const PARTS = ["headline", "counts", "banner", "troubles", "agents", "services", "graph", "changes"];
+const PARTS = ["headline", "counts", "banner", "troubles", "map", "focus", "agents", "services", "graph", "changes"];
+const TYPING = 250; // milliseconds without a key before a search begins
 const QUIET_REFRESH = 15000; // milliseconds: ages and latencies, when nothing else happens
 const live = document.getElementById("live");
+const filter = document.getElementById("filter");
+
+document.documentElement.classList.add("js"); // buttons that do nothing without it appear
 
 let loading = false;
 let again = false;
@@ -14,25 +18,28 @@ async function refresh() {
     return;
   }
   loading = true;
+  const wanted = location.search;
   try {
-    const reply = await fetch("./", { headers: { accept: "text/html" } });
-    if (reply.ok) {
-      replace(new DOMParser().parseFromString(await reply.text(), "text/html"));
+    const reply = await fetch(wanted || "./", { headers: { accept: "text/html" } });
+    const text = await reply.text();
+    // what came for another choice is late: it is asked for once more
+    if (reply.ok && wanted === location.search) {
+      replace(new DOMParser().parseFromString(text, "text/html"));
     }
   } catch {
     // the event stream says when the registry is gone
   } finally {
     loading = false;
-    if (again) {
+    if (again || wanted !== location.search) {
       again = false;
-      refresh();
+      await refresh();
     }
   }
 }
 
-// Swaps the parts that differ. What a person has opened stays open, what has the focus keeps it.
+// Swaps the parts that differ. What a person has opened, closed or scrolled stays so, what has the focus keeps it.
 function replace(fresh) {
-  const open = [...document.querySelectorAll("details[open]")].map((each) => each.id);
+  const folds = [...document.querySelectorAll("details[id]")].map((fold) => [fold.id, fold.open]);
   const focused = place(document.activeElement);
   document.title = fresh.title;
   const icon = (from) => from.querySelector("link[rel=icon]");
@@ -41,14 +48,87 @@ function replace(fresh) {
     const now = document.getElementById(id);
     const next = fresh.getElementById(id);
     if (now && next && now.outerHTML !== next.outerHTML) {
+      const scrolled = [...now.querySelectorAll(".scroll")].map((area) => [area.scrollLeft, area.scrollTop]);
       now.replaceWith(document.adoptNode(next));
+      [...next.querySelectorAll(".scroll")].forEach((area, index) => area.scrollTo(...(scrolled[index] ?? [0, 0])));
     }
   }
-  for (const id of open) {
-    document.getElementById(id)?.setAttribute("open", "");
+  for (const [id, open] of folds) {
+    const fold = document.getElementById(id);
+    if (fold) {
+      fold.open = open;
+    }
+  }
+  for (const field of fresh.getElementById("filter").elements) {
+    const mine = field.name && filter.elements[field.name];
+    if (mine && mine !== document.activeElement) {
+      mine.value = field.value;
+    }
   }
   if (focused && document.activeElement === document.body) {
     focused()?.focus({ preventScroll: true });
+  }
+}
+
+// Shows another choice without loading the page anew; the address is the one that a browser without this would go to.
+async function go(address, instead = false) {
+  const { search, hash, pathname } = new URL(address, location.href);
+  history[instead ? "replaceState" : "pushState"](null, "", (search || pathname) + hash);
+  await refresh();
+  const target = hash && document.getElementById(hash.slice(1));
+  if (target) {
+    target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+    target.scrollIntoView({ block: "nearest" });
+  }
+}
+
+function chosen() {
+  const fields = new URLSearchParams(location.search);
+  fields.delete("page");
+  for (const [name, value] of new FormData(filter)) {
+    fields.delete(name);
+    if (value && !(name === "sort" && value === "worst")) {
+      fields.set(name, value);
+    }
+  }
+  return fields.size ? `?${fields}` : "./";
+}
+
+let typing = 0;
+filter.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  typing = setTimeout(() => go(chosen(), true), event.target.type === "search" ? TYPING : 0);
+});
+filter.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  go(chosen());
+});
+addEventListener("popstate", refresh);
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button.copy");
+  if (button) {
+    copy(button);
+    return;
+  }
+  const link = event.target.closest("a");
+  const address = link?.getAttribute("href") ?? "";
+  const plain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) && event.button === 0;
+  if (plain && (address.startsWith("?") || address === "./" || address.startsWith("./#"))) {
+    event.preventDefault();
+    go(address);
+  }
+});
+
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.url);
+    live.textContent = `URL of ${button.dataset.agent} copied`;
+  } catch {
+    // only pages over TLS or on this machine may write there
+    live.textContent = button.dataset.url;
   }
 }
 
@@ -91,8 +171,8 @@ document.addEventListener("submit", async (event) => {
   button.disabled = true;
   try {
     const reply = await fetch(event.target.action, { method: "POST", headers: { accept: "application/json" } });
-    const said = await reply.json();
-    live.textContent = reply.ok ? `${said.agent}: ${said.status}` : said.error;
+    const answer = await reply.json();
+    live.textContent = reply.ok ? `${answer.agent}: ${answer.status}` : answer.error;
   } finally {
     button.disabled = false;
     button.focus();

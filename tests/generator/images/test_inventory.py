@@ -1,13 +1,13 @@
-"""tools/supply_chain/image/inventory.py: what an image holds, as a container would see it."""
+"""What an image holds, as a container would see it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.supply_chain.image import inventory, oci
-from tools.supply_chain.image.inventory import Component
-
-from . import saved
+from pallas_gen.images import inventory
+from pallas_gen.images.inventory import Component
+from tests.tools.supply_chain import saved
+from tools.supply_chain.image import oci
 
 SITE = "opt/venv/lib/python3.13/site-packages"
 STATUS = b"""\

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_string
 from email.message import Message
 from pathlib import PurePosixPath
-from typing import Any, Literal
-
-from .oci import Image
+from typing import IO, Any, Literal, Protocol
 
 _WANTED = re.compile(
     r"(?:.*/)?[^/]+\.dist-info/METADATA|var/lib/dpkg/status(?:\.d/[^/]+)?|usr/share/doc/[^/]+/copyright|etc/os-release"
@@ -29,6 +27,25 @@ _CLASSIFIERS = {
 """SPDX identifiers of the classifiers that packages use; `BSD License` is read as the stricter of its two."""
 _GROUPS = {"OSI Approved", "DFSG approved"}
 """Classifiers that name no licence."""
+
+
+class Layer(Protocol):
+    """One layer of an image."""
+
+    def open(self) -> IO[bytes]:
+        """Open its tar, compressed or not."""
+
+
+class Image(Protocol):
+    """An image as far as it tells what is in it."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Return its configuration."""
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """Return its layers, the first one first."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

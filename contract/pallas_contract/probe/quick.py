@@ -1,0 +1,147 @@
+"""The health check of a container: one question to the own machine, with little more than a socket imported.
+
+A check is a process of its own. What `probe` imports (asyncio, TLS, a parser of HTTP, dataclasses) takes four times the
+processor time of all the rest; so this asks first, and leaves to `probe` whatever is not plainly well or plainly not
+there. What it answers is what `probe` would.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from pallas_contract import __version__, names
+
+REFUSED = "connection refused"
+
+_HERE = "http://127.0.0.1:"
+_LIMIT = 64 * 1024
+"""Most bytes of an answer that are read, as in `http_connection`."""
+_ASIDE = 1.0
+"""Seconds for a goodbye, as in `session`."""
+_MODERN = "2026-07-28"
+_LEGACY = "2025-11-25"
+"""The eras of `session`."""
+_BODY = (
+    '{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {'
+    f'"io.modelcontextprotocol/protocolVersion": "{_MODERN}", "io.modelcontextprotocol/clientCapabilities": {{}}, '
+    f'"io.modelcontextprotocol/clientInfo": {{"name": "pallas-probe", "version": "{__version__}"}}}}}}}}'
+)
+_DISCOVER = {
+    "content-length": str(len(_BODY)),
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+    "mcp-protocol-version": _MODERN,
+    "mcp-method": "server/discover",
+}
+
+
+def ask(url: str, *, timeout: float = names.PROBE_TIMEOUT) -> str | None:
+    """Return why the URL does not answer as it should, "" when it does; None where this cannot tell.
+
+    `timeout` in seconds, for all of it. Only a URL of IPv4's loopback is asked, in plain HTTP.
+    """
+    digits, slash, path = url.removeprefix(_HERE).partition("/")
+    if not url.startswith(_HERE) or not slash or not url.isascii() or not digits.isdecimal():
+        return None
+    if not url.isprintable() or " " in url or "#" in url or not 0 < int(digits) < 1 << 16:
+        return None
+    mcp = url.endswith(names.MCP_PATH)
+    port = int(digits)
+    try:
+        if mcp:
+            answer = _exchange(port, f"POST /{path}", _DISCOVER, body=_BODY, timeout=timeout)
+        else:
+            answer = _exchange(port, f"GET /{path}", {}, timeout=timeout)
+    except ConnectionRefusedError:
+        return explained("127.0.0.1", port, REFUSED)
+    except TimeoutError:
+        return f"no answer in {timeout:g} s"
+    except OSError:
+        return None
+    return "" if _is_well(answer, port, path, mcp=mcp) else None
+
+
+def explained(host: str | None, port: int, reason: str) -> str:
+    """Return `reason` with what it means of the own container: its program listens elsewhere, or not yet."""
+    if reason != REFUSED or host not in names.LOCAL_HOSTS:
+        return reason
+    return f"nobody listens on {port}; the program must listen on {names.ENV_BIND}"
+
+
+def _exchange(port: int, start: str, fields: dict[str, str], *, timeout: float, body: str = "") -> bytes:
+    """Return the answer to a request: all of it to one with a body, where its length is told, else its head or more.
+
+    Raises:
+        OSError: there is none; TimeoutError: not in time.
+    """
+    base = {"host": f"127.0.0.1:{port}", "accept-encoding": "identity", "connection": "close"}
+    lines = [f"{start} HTTP/1.1", *(f"{name}: {value}" for name, value in (base | fields).items()), "", body]
+    deadline = time.monotonic() + timeout
+    received = b""
+    # create_connection would import the tables of IDNA for four numbers
+    with socket.socket() as connection:
+        connection.settimeout(timeout)
+        connection.connect(("127.0.0.1", port))
+        connection.sendall("\r\n".join(lines).encode())
+        while len(received) <= _LIMIT and not _is_complete(received, whole=bool(body)):
+            if (remaining := deadline - time.monotonic()) <= 0:
+                raise TimeoutError
+            connection.settimeout(remaining)
+            piece = connection.recv(_LIMIT)
+            if not piece:
+                break
+            received += piece
+    return received
+
+
+def _is_complete(received: bytes, *, whole: bool) -> bool:
+    _, fields, body = _parsed(received)
+    if fields is None:
+        return False
+    length = fields.get("content-length", "")
+    # With a session it is enough to know its name; and whoever tells no length is left to `probe`.
+    is_length = length.isdecimal() and len(length) <= len(str(_LIMIT))
+    return not whole or "mcp-session-id" in fields or not is_length or len(body) >= int(length)
+
+
+def _parsed(answer: bytes) -> tuple[str, dict[str, str] | None, bytes]:
+    """Return start, fields by lower-case name and body; None for fields as long as the head is not whole."""
+    head, end, body = answer.partition(b"\r\n\r\n")
+    start, *lines = head.decode("latin-1").split("\r\n")
+    fields = (line.partition(":") for line in lines)
+    return start, {name.lower(): value.strip() for name, _, value in fields} if end else None, body
+
+
+def _is_well(answer: bytes, port: int, path: str, *, mcp: bool) -> bool:
+    """Return whether an answer is one that `probe` is content with, and plain enough to be read here."""
+    start, fields, body = _parsed(answer)
+    if fields is None:
+        return False
+    session = fields.get("mcp-session-id", "")
+    if mcp and session:
+        # Some servers open one for any first request, even one they refuse. `probe` asks again, and closes its own.
+        goodbye = {"mcp-session-id": session, "mcp-protocol-version": _LEGACY}
+        try:
+            _exchange(port, f"DELETE /{path}", goodbye, timeout=_ASIDE)
+        except OSError:
+            return False
+        return False
+    if not fields.keys().isdisjoint({"content-encoding", "transfer-encoding"}):
+        return False
+    if start.startswith(("HTTP/1.1 401 ", "HTTP/1.1 403 ")):
+        return True  # reachable, whoever may ask
+    return start.startswith("HTTP/1.1 200 ") and (not mcp or _is_discovered(fields, body))
+
+
+def _is_discovered(fields: dict[str, str], body: bytes) -> bool:
+    import json  # noqa: PLC0415 - while a container starts there is nothing to read
+
+    if fields.get("content-length") != str(len(body)) or fields.get("content-type") != "application/json":
+        return False
+    try:
+        message = json.loads(body)
+        versions = message["result"]["supportedVersions"]
+        return message["id"] == 1 and isinstance(versions, list) and _MODERN in versions
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False

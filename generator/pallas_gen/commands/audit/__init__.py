@@ -1,0 +1,1 @@
+"""`pallas-gen audit`: what is done with the records of a gateway."""

@@ -1,0 +1,1 @@
+"""A fleet as it is -> agents.lock, and what differs from it."""

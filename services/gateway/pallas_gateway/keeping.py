@@ -1,0 +1,67 @@
+"""All that the gateway keeps over a restart: the audit, and confirmations; nothing where nothing needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from starlette.applications import Starlette
+
+from pallas_gateway.audit.recorder import Audit
+from pallas_gateway.audit.trail import Trail
+from pallas_gateway.confirmation.api import Api
+from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
+from pallas_gateway.metrics import Metrics
+from pallas_gateway.policy.policy import Policy
+from pallas_gateway.settings import Settings
+from pallas_gateway.state.database import FILE, Database
+
+AUDIT = "audit"
+"""Name of the folder of the audit in that of the state."""
+
+
+class Keeping:
+    """The audit and the confirmations of one gateway, of which it may have neither."""
+
+    def __init__(self, settings: Settings, policy: Policy) -> None:
+        """Open them.
+
+        Raises:
+            CannotStore: one cannot be kept.
+        """
+        self.audit: Audit | None = None
+        self._database: Database | None = None
+        self.gatekeeper: Gatekeeper | None = None
+        self.api: Starlette | None = None
+        key = settings.audit_key
+        if settings.gateway.audit:
+            trail = Trail(settings.state / AUDIT, key, size=settings.gateway.audit.bytes)
+            self.audit = Audit(trail, key, policy.version)
+        if settings.gateway.confirm:
+            self._database = Database(settings.state / FILE)
+            confirmations = Confirmations(self._database)
+            noted = self.audit.confirmation if self.audit else nothing
+            self.gatekeeper = Gatekeeper(confirmations, noted)
+            self.api = Api(confirmations, noted).app()
+
+    @property
+    def problem(self) -> str:
+        """Return why something cannot be stored at present; empty where all can."""
+        problems = [self.audit.problem if self.audit else "", self._database.problem if self._database else ""]
+        return "; ".join(filter(None, problems))
+
+    def start(self, metrics: Metrics) -> list[Coroutine[Any, Any, None]]:
+        """Begin the audit, and return what has to run as long as the gateway does."""
+        if self.audit is None:
+            return []
+        self.audit.start()
+        self.audit.observe(metrics.registry)
+        return [self.audit.watch()]
+
+    async def stop(self) -> None:
+        """Write to the end, and close the files."""
+        if self.audit:
+            await self.audit.stop()
+        if self._database:
+            self._database.close()

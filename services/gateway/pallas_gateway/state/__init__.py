@@ -1,0 +1,1 @@
+"""The rows that the gateway keeps over a restart."""

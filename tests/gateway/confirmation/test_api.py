@@ -1,0 +1,125 @@
+"""The HTTP API of confirmations, behind the real gate: who sees what, and whose word counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from pallas_gateway.confirmation.api import Api
+from pallas_gateway.confirmation.confirmations import Asked, Confirmations
+from pallas_gateway.state.database import Database
+from pallas_service.access.gate import Gate
+from pallas_service.access.static_tokens import StaticTokens
+from pallas_service.access.verifier import Verifier
+from tests.gateway.confirmation.test_confirmations import WANTED
+from tests.served import served
+
+TOKENS = {"phone": "phone-0123456789ab", "parent": "parent-0123456789a"}
+PHONE, PARENT = ({"authorization": f"Bearer {token}"} for token in TOKENS.values())
+
+
+class Notes:
+    """What was recorded; `full` is a disk that takes no record."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[str, Mapping[str, Any]]] = []
+        self.full = False
+
+    async def __call__(self, id_: str, state: str, about: Mapping[str, Any]) -> bool:
+        if not self.full:
+            self.states.append((state, about))
+        return not self.full
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[tuple[httpx.AsyncClient, Confirmations, Notes]]:
+    database = Database(path / "gateway.db")
+    store = Confirmations(database)
+    notes = Notes()
+    gate = Gate(Verifier(StaticTokens(TOKENS)), "http://127.0.0.1")
+    async with served(gate.around(Api(store, notes).app())) as web:
+        web.timeout = httpx.Timeout(60)
+        yield web, store, notes
+    database.close()
+
+
+async def test_who_may_confirm_sees_the_exact_arguments_and_decides(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, notes):
+        asked = await store.redeem(WANTED)
+        listed = (await web.get("/confirmations", headers=PARENT)).json()["confirmations"]
+        assert [(entry["id"], entry["arguments"]) for entry in listed] == [(asked.id, {"id": 7, "why": "done"})]
+        approve = {"decision": "approve"}
+        reply = await web.post(f"/confirmations/{asked.id}", json=approve, headers=PARENT)
+        assert (reply.status_code, reply.json()) == (200, {"id": asked.id, "state": "approved"})
+        assert notes.states == [("approved", {"by": "parent"})]
+        assert (await web.post(f"/confirmations/{asked.id}", json=approve, headers=PARENT)).status_code == 404
+        assert (await store.redeem(WANTED)).state == "consumed"
+
+
+async def test_the_caller_itself_and_strangers_see_and_decide_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, notes):
+        asked = await store.redeem(WANTED)
+        assert (await web.get("/confirmations", headers=PHONE)).json() == {"confirmations": []}
+        approve = {"decision": "approve"}
+        assert (await web.post(f"/confirmations/{asked.id}", json=approve, headers=PHONE)).status_code == 404
+        assert (await web.post(f"/confirmations/{asked.id}", json=approve)).status_code == 401
+        assert (await web.get("/confirmations")).status_code == 401
+        assert notes.states == []
+        assert (await store.redeem(WANTED)).state == "pending"
+
+
+async def test_a_word_that_is_none_is_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, _):
+        asked = await store.redeem(WANTED)
+        url = f"/confirmations/{asked.id}"
+        for body in (
+            {},
+            {"decision": "yes"},
+            {"decision": "approve", "more": 1},
+            [],
+            {"decision": []},
+            {"decision": "x" * 2000},
+        ):
+            assert (await web.post(url, json=body, headers=PARENT)).status_code == 400
+        text = {**PARENT, "content-type": "text/plain"}
+        assert (await web.post(url, content='{"decision": "approve"}', headers=text)).status_code == 400
+        assert (await store.redeem(WANTED)).state == "pending"
+
+
+async def test_what_cannot_be_recorded_is_not_decided(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, notes):
+        asked = await store.redeem(WANTED)
+        notes.full = True
+        reply = await web.post(f"/confirmations/{asked.id}", json={"decision": "approve"}, headers=PARENT)
+        assert (reply.status_code, reply.json()["error"]["reason"]) == (503, "confirmation_unavailable")
+        assert (await store.redeem(WANTED)).state == "pending"
+
+
+async def test_no_arguments_hide_what_else_waits(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, _):
+        odd = {"half of a character": "\ud800", "text": "\u202e\u00e9"}
+        asked = {(await store.redeem(wanted)).id for wanted in (WANTED, replace(WANTED, asked=Asked(odd)))}
+        reply = await web.get("/confirmations", headers=PARENT)
+        assert {entry["id"] for entry in reply.json()["confirmations"]} == asked
+        assert (reply.content.isascii(), b"\\u202e" in reply.content) == (True, True)
+
+
+async def test_long_arguments_are_read_one_by_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, _):
+        long = {"text": "x" * 5000}
+        url = f"/confirmations/{(await store.redeem(replace(WANTED, asked=Asked(long)))).id}"
+        (listed,) = (await web.get("/confirmations", headers=PARENT)).json()["confirmations"]
+        assert "arguments" not in listed
+        assert (await web.get(url, headers=PARENT)).json()["arguments"] == long
+        for headers, status in ((PHONE, 404), ({}, 401)):
+            assert (await web.get(url, headers=headers)).status_code == status
+
+
+async def test_nobody_is_sent_elsewhere_with_a_token(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, _, _):
+        assert (await web.get("/confirmations/", headers=PARENT)).status_code == 404

@@ -1,0 +1,205 @@
+"""The console in a browser: people talk to agents through the gateway, and see what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as t
+import pytest
+
+from pallas_contract.fleet.model import Fleet
+from pallas_contract.fleet.resolved import resolve
+from tests.gateway.door import UI, Agent, opened
+
+playwright = pytest.importorskip("playwright.async_api")
+axe = pytest.importorskip("axe_playwright_python.async_playwright")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium")]
+
+AGENTS = {
+    "desk": {"card": "desk.md", "port": 24201, "title": "The Desk", "description": "Counts words, and asks the clerk"},
+    "scout": {"card": "scout.md", "port": 24202, "title": "Scout"},
+}
+FLEET = resolve(Fleet.model_validate({"name": "demo", "agents": AGENTS}))
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+class Desk(Agent):
+    """An agent that works in steps; `health` is what it says of itself, `asked` what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__("desk")
+        self.health = {"status": "ok", "message": ""}
+        self.asked: list[dict[str, Any]] = []
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        names = ("get_health", "desk", "send_message")
+        return t.ListToolsResult(tools=[t.Tool(name=name, input_schema={"type": "object"}) for name in names])
+
+    async def call(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
+        if params.name == "get_health":
+            return t.CallToolResult(content=[], structured_content=self.health)
+        self.asked.append(params.arguments or {})
+        if self.asked[-1]["message"] == "wait":
+            await self.hold(ctx)
+        await ctx.session.report_progress(1, None, "desk step 1 (tool)")
+        await ctx.session.report_progress(2, None, "clerk/clerk__clerk: started")
+        await self.more.wait()
+        await ctx.session.report_progress(3, None, "clerk step 1 (tool)")
+        await ctx.session.report_progress(4, None, "notes/write: started")
+        await ctx.session.report_progress(5, None, "notes/write: failed")
+        await ctx.session.report_progress(6, None, "clerk/clerk__clerk: completed")
+        return t.CallToolResult(content=[t.TextContent(type="text", text=NASTY)])
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@asynccontextmanager
+async def shown(desk: Desk, *, tokens: dict[str, str] | None = None, **context: Any) -> AsyncIterator[Any]:
+    """Yield the console in a fresh browser; a request elsewhere fails the test, as does an error that is no refusal."""
+    async with AsyncExitStack() as stack:
+        behind = {"desk": await stack.enter_async_context(desk.app()), "scout": "http://127.0.0.1:1/mcp"}
+        door = await stack.enter_async_context(opened(behind, tokens=tokens, fleet=FLEET))
+        driver = await stack.enter_async_context(playwright.async_playwright())
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = await (await browser.new_context(viewport={"width": 1100, "height": 800}, **context)).new_page()
+        wrong: list[str] = []
+        home = str(door.web.base_url)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None)
+        page.on("request", lambda asked: None if asked.url.startswith((home, "data:")) else wrong.append(asked.url))
+        await page.goto(f"{home}/console")
+        try:
+            yield page
+        finally:
+            await browser.close()
+        assert wrong == []
+
+
+async def shoot(page: Any, name: str) -> None:
+    if folder := os.environ.get("PALLAS_SCREENSHOTS"):
+        await page.screenshot(path=str(Path(folder) / f"console-{name}.png"))
+
+
+async def test_a_turn_from_the_token_to_the_answer(desk: Desk) -> None:
+    expect = playwright.expect
+    async with shown(desk, tokens={"ui": UI}) as page:
+        await page.locator("#token").fill("a-wrong-one-0123456789")
+        await page.locator("#token").press("Enter")
+        await expect(page.locator("#door-reason")).to_contain_text("not taken")
+        await page.locator("#token").fill(UI)
+        await page.locator("#token").press("Enter")
+        await page.get_by_role("button", name="The Desk").click()
+        await expect(page.locator("#banner")).to_be_hidden()
+        await page.locator("#images").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": PIXEL})
+        await page.locator("#message").fill("How many words?")
+        await page.locator("#message").press("Control+Enter")
+        await expect(page.locator(".tree")).to_contain_text("clerk (…)")  # while it is under way
+        await expect(page.locator("#send")).to_be_disabled()
+        await shoot(page, "under-way")
+        desk.more.set()
+        await expect(page.locator(".turn pre").last).to_have_text(NASTY)
+        await expect(page.locator(".tree > li > ul > li > ul > li.failed")).to_contain_text("notes/write")
+        assert await page.locator(".lines li").count() == 6
+        await expect(page.locator("#message")).to_be_focused()
+        await page.locator("#message").fill("And now?")
+        await page.locator("#send").click()
+        await expect(page.locator(".turn")).to_have_count(4)
+        await expect(page.locator("#send")).to_be_enabled()
+        await page.get_by_role("button", name="New conversation").click()
+        await expect(page.locator(".turn")).to_have_count(0)
+        await page.locator("#message").fill("A third")
+        await page.locator("#send").click()
+        await expect(page.locator("#send")).to_be_enabled()
+        stored = await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    assert stored == '[{},{},""]'
+    first, second, third = desk.asked
+    assert first["images"] == [{"data": base64.b64encode(PIXEL).decode(), "mime_type": "image/png"}]
+    assert first["session_id"] == second["session_id"] != third["session_id"]
+
+
+async def test_what_is_unwell_says_so_and_what_is_away_cannot_be_asked(desk: Desk) -> None:
+    expect = playwright.expect
+    desk.health = {"status": "degraded", "message": f"Unreachable: {NASTY}"}
+    async with shown(desk, color_scheme="dark") as page:
+        await page.get_by_role("button", name="The Desk").click()
+        await expect(page.locator("#banner")).to_have_text(f"The Desk is degraded: Unreachable: {NASTY}")
+        await expect(page.locator("#message")).to_be_enabled()
+        await shoot(page, "degraded")
+        for agent in ("Scout", "The Desk"):
+            desk.health = {"status": "error", "message": "no model"}
+            await page.get_by_role("button", name=agent).click()
+            await expect(page.locator("#banner")).to_contain_text(f"{agent} is error")
+            await expect(page.locator("#message")).to_be_disabled()
+        await shoot(page, "error")
+
+
+async def test_the_end_of_a_turn_opens_no_input_of_what_is_away(desk: Desk) -> None:
+    expect = playwright.expect
+    async with shown(desk) as page:
+        await page.get_by_role("button", name="The Desk").click()
+        await page.locator("#message").fill("How many words?")
+        await page.locator("#send").click()
+        await expect(page.locator("#cancel")).to_be_visible()
+        await page.get_by_role("button", name="Scout").click()
+        await expect(page.locator("#banner")).to_contain_text("Scout is error")
+        # from now on it is not known how Scout is
+        await page.route("**/agents/scout/mcp", lambda route: None)
+        desk.more.set()
+        await expect(page.locator("#cancel")).to_be_hidden()
+        assert await page.locator("#message").is_disabled()
+        await page.get_by_role("button", name="The Desk").click()
+        await expect(page.locator("#message")).to_be_enabled()
+        await page.get_by_role("button", name="Scout").click()
+        assert await page.locator("#message").is_disabled()
+
+
+async def test_agents_that_cannot_be_listed_are_said(desk: Desk) -> None:
+    async with shown(desk) as page:
+        await page.evaluate("location.hash = '#%'")
+        await page.reload()
+        await page.get_by_role("button", name="The Desk").click()
+        await page.route("**/console/agents.json", lambda route: route.abort())
+        await page.reload()
+        await playwright.expect(page.locator("#banner")).to_contain_text("The agents cannot be listed now")
+
+
+async def test_a_turn_is_cancelled_at_the_agent(desk: Desk) -> None:
+    async with shown(desk) as page:
+        await page.get_by_role("button", name="The Desk").click()
+        await page.locator("#message").fill("wait")
+        await page.locator("#send").click()
+        async with asyncio.timeout(60):
+            await desk.waiting.wait()
+            await page.locator("#cancel").click()
+            await desk.cancelled.wait()
+        await playwright.expect(page.locator(".turn.failed pre")).to_have_text("cancelled")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 360)])
+async def test_everybody_can_use_it(desk: Desk, scheme: str, width: int) -> None:
+    desk.more.set()
+    desk.health = {"status": "degraded", "message": "Unreachable: clerk"}
+    async with shown(desk, color_scheme=scheme) as page:
+        await page.set_viewport_size({"width": width, "height": 740})
+        await page.get_by_role("button", name="The Desk").click()
+        await page.locator("#message").fill("How many words?")
+        await page.locator("#send").click()
+        await playwright.expect(page.locator("#send")).to_be_enabled()
+        await shoot(page, f"{scheme}-{width}")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        found = await axe.Axe().run(page)
+        assert [violation["id"] for violation in found.response["violations"]] == []

@@ -1,0 +1,53 @@
+"""What the gateway keeps: only what agents.yaml asks for, in the folder of its state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pallas_gateway import settings
+from pallas_gateway.keeping import Keeping
+from pallas_gateway.metrics import Metrics
+from pallas_gateway.policy.policy import Policy
+from pallas_service.sqlite_file import CannotStore
+from tests.gateway.door import OWN, PHONE, UI
+
+FLEET = """\
+name: doors
+access: {{tokens: {{ui: {{file: ui.txt}}, phone: {{file: phone.txt}}, gateway: {{file: gateway.txt}}}}}}
+gateway: {{agents: [scout]{more}}}
+agents: {{scout: {{card: a.md, port: 8101}}}}
+"""
+AUDIT = ", audit: {key: {file: audit.txt}}"
+CONFIRM = ", confirm: [{agent: scout, tools: [send_message], by: [ui]}]"
+
+
+def keeping(folder: Path, more: str) -> Keeping:
+    files = {"ui.txt": UI, "phone.txt": PHONE, "gateway.txt": OWN, "audit.txt": "audit-0123456789abcdef"}
+    for name, content in {**files, "agents.yaml": FLEET.format(more=more)}.items():
+        (folder / name).write_text(content)
+    read = settings.read(folder / "agents.yaml", {}, folder / "secrets")
+    return Keeping(read, Policy(read.gateway, read.fleet.agents))
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [("", []), (AUDIT, ["audit"]), (CONFIRM, ["gateway.db"]), (AUDIT + CONFIRM, ["audit", "gateway.db"])],
+)
+async def test_it_keeps_what_is_asked_for_and_nothing_else(tmp_path: Path, more: str, kept: list[str]) -> None:
+    state = keeping(tmp_path, more)
+    jobs = state.start(Metrics([]))
+    names = [path.name for path in sorted((tmp_path / ".pallas/gateway").glob("*")) if path.suffix in ("", ".db")]
+    assert names == kept
+    assert (state.audit is not None, state.gatekeeper is not None) == ("audit" in kept, "gateway.db" in kept)
+    assert (state.problem, len(jobs)) == ("", int("audit" in kept))
+    for job in jobs:
+        job.close()
+    await state.stop()
+
+
+def test_a_place_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / ".pallas").write_text("")
+    with pytest.raises(CannotStore, match="not a directory"):
+        keeping(tmp_path, CONFIRM)

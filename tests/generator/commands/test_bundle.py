@@ -1,0 +1,23 @@
+"""`pallas-gen bundle --verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pallas_gen.bundle import verify
+
+
+def test_it_needs_the_bundle_alone_and_says_what_is_wrong_with_it(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("bundle", "--verify", "x.tar", "-o", "y")[0] == 2
+    assert run("bundle", "--verify", "x.tar")[0] == 2
+    (tmp_path / "b").mkdir()
+    for name in ("SHA256SUMS", "MANIFEST.json"):
+        (tmp_path / "b" / name).write_text("")
+    assert run("bundle", "--verify", "b") == (
+        1,
+        "",
+        "MANIFEST.json: was added\n    copy the bundle again\n",
+    )
+    monkeypatch.setattr(verify, "problems", lambda store: iter(()))
+    assert run("bundle", "--verify", "b")[0] == 0
