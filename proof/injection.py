@@ -92,7 +92,7 @@ def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
 
 def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effects) -> None:
     # what `/events` still has to tell of the fault before is no wrong state of this one
-    fleet.registry.catch_up({slug(name): "ok" for name in fleet.agents})
+    fleet.registry.catch_up()
     mark = len(events.since())
     hit = set(fleet.agents) if fault.everybody else {agent}
     began = time.monotonic()
@@ -128,7 +128,7 @@ def _changes(fleet: Fleet, events: Events, agent: str) -> int:
         fleet.wait_for(states, within=SETTLED)
     except AssertionError:  # it has been noticed, and stays so
         return len(events.since(mark)) or 1
-    fleet.registry.catch_up(states)
+    fleet.registry.catch_up()
     mark = len(events.since())
     events.wait(mark, HUNG)
     return len(events.since(mark))

@@ -60,10 +60,10 @@ def test_it_saw_the_states_since_the_test_began(fleet: Fleet, stub: Stub) -> Non
 def test_it_did_not_see_what_was_before_or_in_another_order(running: Running, stub: Stub) -> None:
     stub.change("tech_research", "error")
     stub.change("harper", "degraded", "Unreachable: tech_research")
-    running.events.catch_up({"harper": "degraded"}, 10)
+    running.events.catch_up(10)
     fleet = Fleet(running)
     stub.change("tech_research", "ok", "back")
-    running.events.catch_up({"tech-research": "ok"}, 10)
+    running.events.catch_up(10)
     with pytest.raises(AssertionError) as failure:
         fleet.registry.saw("tech_research", "ok", "error", within=0)
     assert str(failure.value).splitlines() == [
@@ -72,6 +72,18 @@ def test_it_did_not_see_what_was_before_or_in_another_order(running: Running, st
         "not any more: error",
         "tech_research: error -> ok, back",
     ]
+
+
+def test_what_arrives_late_is_none_of_the_next_tests(running: Running, stub: Stub) -> None:
+    running.events.catch_up(10)
+    stub.told.clear()
+    stub.change("harper", "error")
+    stub.change("harper", "ok")
+    fleet = Fleet(running)
+    stub.told.set()
+    stub.change("harper", "error", "its own")
+    running.events.catch_up(10)
+    assert [change.reason for change in fleet.registry.events] == ["its own"]
 
 
 def test_what_it_waits_for_comes_or_it_says_what_it_saw(fleet: Fleet, stub: Stub) -> None:
@@ -188,7 +200,7 @@ def test_an_agent_that_is_not_in_the_file_is_no_agent(fleet: Fleet) -> None:
 
 def test_the_report_shows_who_is_unwell_and_what_was_called(fleet: Fleet, stub: Stub, running: Running) -> None:
     fleet.faults.kill("tech_research")
-    running.events.catch_up({"tech-research": "error"}, 10)
+    running.events.catch_up(10)
     fleet.answers.append(Answer("", (), Call("harper", "harper__harper", 0.0, 1.5)))
     sections = dict(report.sections(fleet))
     assert sections == {

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import httpx
 
 from pallas_testing.fleet import http
-from pallas_testing.project.fleet_file import slug
 
 _SILENCE = 60.0
 """Seconds without a byte after which the stream is opened anew; the registry sends one every 15."""
@@ -41,6 +40,7 @@ class Events:
     def __init__(self, url: str) -> None:
         self._url = f"{url}/events"
         self._changes: list[Change] = []
+        self._last = _FROM_THE_START
         self._arrived = threading.Condition()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="pallas-testing-events", daemon=True)
@@ -56,45 +56,64 @@ class Events:
         with self._arrived:
             self._arrived.wait_for(lambda: len(self._changes) > count, timeout)
 
-    def catch_up(self, states: Mapping[str, str], timeout: float) -> None:
-        """Return when the changes have led to these states, by names in the registry, or after `timeout` seconds."""
+    def catch_up(self, timeout: float) -> None:
+        """Return when all that the registry has told of by now has arrived, or after `timeout` seconds."""
+        newest = self._newest(timeout)
         with self._arrived:
-            self._arrived.wait_for(lambda: states.items() <= self._latest().items(), timeout)
+            self._arrived.wait_for(lambda: _reached(self._last, newest), timeout)
 
-    def _latest(self) -> dict[str, str]:
-        return {slug(change.agent): change.new for change in self._changes}
+    def _newest(self, timeout: float) -> str:
+        """Return the id of the newest change, with which a stream from now on begins; empty where nobody says."""
+        with (
+            suppress(httpx.HTTPError),
+            httpx.Client(timeout=timeout, trust_env=False, verify=http.TRUSTS_NOBODY) as client,
+            client.stream("GET", self._url) as reply,
+        ):
+            return next(iter(blocks(reply.iter_lines())), {}).get("id", "")
+        return ""
 
     def close(self) -> None:
         """Follow no longer. The thread ends by itself with the registry's next byte."""
         self._closed.set()
 
     def _follow(self) -> None:
-        last = _FROM_THE_START
         while not self._closed.is_set():
             with (
                 suppress(httpx.HTTPError),
                 httpx.Client(timeout=_SILENCE, trust_env=False, verify=http.TRUSTS_NOBODY) as client,
-                client.stream("GET", self._url, headers={"last-event-id": last}) as reply,
+                client.stream("GET", self._url, headers={"last-event-id": self._last}) as reply,
             ):
-                for event_id, change in changes(reply.iter_lines()):
+                for fields in blocks(reply.iter_lines()):
                     if self._closed.is_set():
                         return
-                    last = event_id
                     with self._arrived:
-                        self._changes.append(change)
+                        self._last = fields.get("id", self._last)
+                        self._changes += changes(fields)
                         self._arrived.notify_all()
             self._closed.wait(_PAUSE)
 
 
-def changes(lines: Iterable[str]) -> Iterator[tuple[str, Change]]:
-    """Yield the changes of an event stream, each with its id (HTML standard, section 9.2.6)."""
+def blocks(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each block of an event stream (HTML standard, section 9.2.6)."""
     fields: dict[str, str] = {}
     for line in lines:
         if line:
             name, _, value = line.partition(": ")
             fields[name] = value
             continue
-        if fields.get("event") == "change":
-            data = json.loads(fields["data"])
-            yield fields["id"], Change(*(data[key] for key in ("agent", "old", "new", "reason", "code")))
+        yield fields
         fields = {}
+
+
+def changes(fields: Mapping[str, str]) -> list[Change]:
+    """Return the change of which a block tells, if any."""
+    if fields.get("event") != "change":
+        return []
+    data = json.loads(fields["data"])
+    return [Change(*(data[key] for key in ("agent", "old", "new", "reason", "code")))]
+
+
+def _reached(last: str, newest: str) -> bool:
+    run, _, number = last.rpartition("-")
+    wanted_run, _, wanted = newest.rpartition("-")
+    return not newest or (run == wanted_run and int(number) >= int(wanted))

@@ -129,7 +129,6 @@ class Fleet:
         look = partial(unready_gateway, self._target, self._expected)
         waiting.until(look, lambda text: not text, what="the gateway", within=PATIENCE)
         self.wait_for(self._expected, within=PATIENCE)
-        self.registry.catch_up(self._expected)
 
     def _until_back(self, member: str) -> None:
         """Wait until a member answers by itself, then have the registry look: it may not have missed it yet."""

@@ -18,6 +18,8 @@ SERVICES = "/services"
 _HEALTH = "io.pallas-kit/health"
 _PROBED = 30.0
 """Seconds for a probe with its confirmations."""
+_CATCHING_UP = 5.0
+"""Most seconds until what the registry has told of has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Registry:
     def __init__(self, url: str, events: Events) -> None:
         self.url = url
         self._events = events
+        self.catch_up()  # a change of before, which arrives late, is none of this test's
         self._mark = len(events.since())
         self._first: Mapping[str, State] = self.states()
         self._first_services: Mapping[str, State] = self.services()
@@ -89,9 +92,9 @@ class Registry:
         """
         return http.post(f"{self.url}/agents/{agent}/recheck", timeout=_PROBED).status_code
 
-    def catch_up(self, expected: Mapping[str, str]) -> None:
-        """Wait until `/events` has told of these states, by names in the registry, so that no later test gets them."""
-        self._events.catch_up(expected, http.TIMEOUT)
+    def catch_up(self) -> None:
+        """Wait until all that `/events` has told so far has arrived here."""
+        self._events.catch_up(_CATCHING_UP)
 
     def saw(self, agent: str, *statuses: str, within: float = 20.0) -> bool:
         """Return True once the agent was in these states in this order since the test began, others between them.

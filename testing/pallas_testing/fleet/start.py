@@ -23,8 +23,6 @@ PATIENCE = 300.0
 _INPUT_REFUSED = "InputRefused"
 """The registry's reason for an agent that will not start (docs/registry.md, Reasons)."""
 _READY = "/readyz"
-_CATCHING_UP = 5.0
-"""Seconds for the changes of the start, so that they are not taken for those of the first test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,6 @@ def running(name: str, order: Order, expected: Mapping[str, str], *, patience: f
         _until_up(target, expected_states, patience)
         events = Events(target.url(fleet_file.REGISTRY))
         try:
-            events.catch_up(expected_states, _CATCHING_UP)
             yield Running(target, events, expected_states)
         finally:
             events.close()

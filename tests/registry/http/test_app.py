@@ -401,5 +401,5 @@ async def test_events_end_when_the_registry_stops(client, world: World) -> None:
     world.history.close()
     reply = await client.get("/events")
     assert reply.headers["content-type"].startswith("text/event-stream")
-    assert reply.text == "retry: 2000\n\n"
+    assert reply.text == "id: run-0\nretry: 2000\n\n"
     assert world.streams.open == 0

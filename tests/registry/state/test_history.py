@@ -68,7 +68,7 @@ async def test_a_stream_starts_now_and_tells_each_change(time) -> None:
     history = History()
     history.record(change(time, 1))
     stream = Streams(history, run="a1").follow("")
-    assert await read(stream, 1) == ["retry: 2000\n\n"]
+    assert await read(stream, 1) == ["id: a1-1\nretry: 2000\n\n"]
     following = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
     history.record(change(time, 2))

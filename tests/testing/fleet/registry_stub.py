@@ -31,6 +31,9 @@ class Stub(Target):
         self.services: list[dict[str, str]] = []
         self.unready = 0
         """How often /readyz says no."""
+        self.told = threading.Event()
+        """Set where changes may arrive; a stream from now on sets it."""
+        self.told.set()
         self._bell = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
 
@@ -113,12 +116,16 @@ class Stub(Target):
                 self.end_headers()
 
             def _stream(self) -> None:
-                number = 0
+                number = 0 if self.headers["last-event-id"] else len(stub.changes)
+                self.wfile.write(f"id: x-{number}\nretry: 2000\n\n".encode())
+                if number:
+                    stub.told.set()
                 while True:
                     with stub._bell:
                         while len(stub.changes) == number:
                             stub._bell.wait()
                         changes = stub.changes[number:]
+                    stub.told.wait()
                     for change in changes:
                         number += 1
                         self.wfile.write(f"id: x-{number}\nevent: change\ndata: {json.dumps(change)}\n\n".encode())

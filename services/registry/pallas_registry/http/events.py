@@ -47,8 +47,9 @@ class Streams:
         self._addresses[address] += 1
         try:
             last = self._last(last_id) if last_id else self._history.number
-            # the first bytes at once: some proxies hold back the headers until there is a body
-            yield b"retry: 2000\n\n"
+            # the first bytes at once: some proxies hold back the headers until there is a body; with the id a listener
+            # that is cut off before the first change resumes where it began (HTML standard, section 9.2.6: no event)
+            yield f"id: {self._run}-{last}\nretry: 2000\n\n".encode()
             while True:
                 news = self._history.after(last)
                 for chunk in self._events(news):
