@@ -60,6 +60,7 @@ def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
         for fault in FAULTS:
             if target in fault.targets:
                 chance = random.Random(f"{seed} {target} {fault.what}")
+                tally.meanwhile = fault.what
                 times = max(1, round(count * fault.share))
                 yield from measured(fault, target, effects(running, fault, times, chance))
     yield load.others("17", "answers of the registry meanwhile that are no 200", tally, target)

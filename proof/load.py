@@ -44,10 +44,23 @@ _REASON = 300
 
 @dataclass
 class Tally:
-    """What clients got: seconds of each answer, and how many were no 200."""
+    """What clients got: seconds of each answer, and how many were no 200, for what reasons.
+
+    `meanwhile` is what is done to the fleet now, for the reasons.
+    """
 
     seconds: list[float] = field(default_factory=list)
-    others: int = 0
+    meanwhile: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def others(self) -> int:
+        """How many were no 200."""
+        return self.reasons.total()
+
+    def other(self, reason: str) -> None:
+        """Count one that was no 200."""
+        self.reasons[f"{reason} during {self.meanwhile}" if self.meanwhile else reason] += 1
 
     def percentile(self, share: float) -> float:
         """Return the time that this share of the answers took at most."""
@@ -79,7 +92,9 @@ def others(row: str, what: str, tally: Tally, target: str = "") -> Measure:
     """Return how many answers were no 200; where there was none at all, that is a failure."""
     if not tally.seconds:
         return Measure(row, f"{what}: nothing was answered", target, text=f"FAILED: {tally.others} requests broke off")
-    return Measure(row, f"{what}, of {len(tally.seconds)}", target, [tally.others], unit="", bound=0)
+    reasons = ", ".join(f"{count} x {reason}" for reason, count in tally.reasons.most_common(REASONS))
+    what = f"{what}, of {len(tally.seconds)}{f' ({reasons})' if reasons else ''}"
+    return Measure(row, what, target, [tally.others], unit="", bound=0)
 
 
 @contextmanager
@@ -147,9 +162,10 @@ async def _client(url: str, over: Callable[[], bool], pace: Pace, tally: Tally) 
                 async with asyncio.timeout(DEADLINE):
                     status = await _answer(reader)
                 tally.seconds.append(time.monotonic() - sent)
-                tally.others += status != _OK
-        except (OSError, asyncio.IncompleteReadError):
-            tally.others += 1
+                if status != _OK:
+                    tally.other(status.decode("ascii", "replace"))
+        except (OSError, asyncio.IncompleteReadError) as error:
+            tally.other(type(error).__name__)
             await pace.wait(began, next(turns))
         finally:
             if writer is not None:

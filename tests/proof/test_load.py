@@ -108,8 +108,9 @@ def catalogue() -> Iterator[Catalogue]:
 
 def test_an_answer_that_is_no_200_and_one_that_breaks_off_are_counted(catalogue: Catalogue) -> None:
     with load.asked(catalogue.url, 1000.0) as tally:
+        tally.meanwhile = "kill"
         assert catalogue.enough.wait(60)
-    assert tally.others == 2
+    assert tally.reasons == {"503 during kill": 1, "IncompleteReadError during kill": 1}
     assert len(tally.seconds) == catalogue.asked - 1
 
 
@@ -158,6 +159,9 @@ def test_an_answer_that_never_comes_counts_as_no_200(monkeypatch: pytest.MonkeyP
 
 
 def test_where_nothing_is_answered_nothing_has_held() -> None:
-    assert not load.others("17", "answers", load.Tally([], 0)).held
-    assert load.others("17", "answers", load.Tally([0.1], 0)).held
-    assert not load.others("17", "answers", load.Tally([0.1], 1)).held
+    assert not load.others("17", "answers", load.Tally()).held
+    tally = load.Tally([0.1])
+    assert load.others("17", "answers", tally).held
+    tally.other("503")
+    told = load.others("17", "answers", tally)
+    assert (told.held, told.what) == (False, "answers, of 1 (1 x 503)")
