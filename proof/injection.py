@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_testing.fleet import Fleet, start
-from pallas_testing.fleet.events import Events
+from pallas_testing.fleet.events import Change, Events
 from pallas_testing.fleet.start import Running
 from pallas_testing.project.fleet_file import REGISTRY, slug
 from pallas_testing.targets.base import Order
@@ -35,7 +35,7 @@ ASKED = 50.0
 
 @dataclass
 class Effects:
-    """What the same fault led to, each time: seconds, and how many changes of other agents were wrong.
+    """What the same fault led to, each time: seconds, and which changes of other agents were wrong.
 
     `injected` is how long the verb itself took.
     """
@@ -43,7 +43,7 @@ class Effects:
     injected: list[float] = field(default_factory=list)
     noticed: list[float] = field(default_factory=list)
     back: list[float] = field(default_factory=list)
-    wrong: int = 0
+    wrong: list[Change] = field(default_factory=list)
 
 
 def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
@@ -88,7 +88,9 @@ def measured(fault: Fault, target: str, result: Effects) -> Iterator[Measure]:
         yield Measure(fault.row, f"{fault.what} until {who} `ok`", target, result.back)
     if not fault.everybody:
         whose = "wrong states of other agents" if fault.status != "" else "changes of any agent"
-        yield Measure(fault.row, f"{whose} ({fault.what})", target, [result.wrong], unit="", bound=0)
+        which = "; ".join(map(str, result.wrong))
+        what = f"{whose} ({fault.what}{f': {which}' if which else ''})"
+        yield Measure(fault.row, what, target, [len(result.wrong)], unit="", bound=0)
 
 
 def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effects) -> None:
@@ -120,26 +122,26 @@ def _once(fleet: Fleet, events: Events, fault: Fault, agent: str, result: Effect
         result.wrong += wrong(events, mark, agent)
 
 
-def _changes(fleet: Fleet, events: Events, agent: str) -> int:
-    """Return how many changes come in the time in which any fault is noticed, once a verb itself is over."""
+def _changes(fleet: Fleet, events: Events, agent: str) -> list[Change]:
+    """Return the changes that come in the time in which any fault is noticed, once a verb itself is over."""
     states = {slug(name): "ok" for name in fleet.agents}
     mark = len(events.since())
     try:
         fleet.wait_for(lambda: fleet.registry.recheck(agent) == _OK, within=SETTLED)
         fleet.wait_for(states, within=SETTLED)
     except AssertionError:  # it has been noticed, and stays so
-        return len(events.since(mark)) or 1
+        return events.since(mark) or [Change(agent, "ok", "ok", "it is not what it was", "")]
     fleet.registry.catch_up()
     mark = len(events.since())
     events.wait(mark, HUNG)
-    return len(events.since(mark))
+    return events.since(mark)
 
 
-def wrong(events: Events, mark: int, agent: str) -> int:
-    """Return how many changes since `mark` tell of an agent that is not concerned, or too much of a caller."""
+def wrong(events: Events, mark: int, agent: str) -> list[Change]:
+    """Return the changes since `mark` that tell of an agent that is not concerned, or too much of a caller."""
     callers = set(map(slug, CALLERS[agent]))
     changes = [change for change in events.since(mark) if slug(change.agent) != slug(agent)]
-    return sum(slug(change.agent) not in callers or change.new == "error" for change in changes)
+    return [change for change in changes if slug(change.agent) not in callers or change.new == "error"]
 
 
 def until(
