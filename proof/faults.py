@@ -44,9 +44,12 @@ class Fault:
     """Of the times that each fault is injected: less where one takes minutes."""
     late: Mapping[str, str] = field(default_factory=dict)
     """Targets on which it has only happened when its verb is over, and why: the seconds count from then."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """Targets on which the verb itself ends open connections to the registry from outside, and why."""
 
 
 _PAUSED = {"cluster": "until all its processes stand still, after a roll-out where no process may trace another one"}
+_DETACHED = {"compose": "as Docker publishes its port on one of its networks, which may be the one that is taken away"}
 _REMOVED = {"cluster": "until its pods are gone, after the 5 s of preStop and a graceful end"}
 
 
@@ -82,6 +85,7 @@ FAULTS = (
         ("compose", "cluster"),
         lambda fleet, agent: fleet.faults.partition("registry", agent),
         bound=HUNG,
+        ends=_DETACHED,
     ),
     Fault("9", "cut after 100 bytes", ("compose",), lambda fleet, agent: fleet.faults.cut("registry", agent, 100)),
     Fault("17", "kill of all agents", ("compose",), _kill_all, everybody=True, share=0.25),

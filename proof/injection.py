@@ -60,9 +60,13 @@ def measure(target: str, count: int, seed: int) -> Iterator[Measure]:
         for fault in FAULTS:
             if target in fault.targets:
                 chance = random.Random(f"{seed} {target} {fault.what}")
-                tally.meanwhile = fault.what
+                why = fault.ends.get(target, "")
+                tally.meanwhile, tally.ends, tally.ended = fault.what, bool(why), 0
                 times = max(1, round(count * fault.share))
                 yield from measured(fault, target, effects(running, fault, times, chance))
+                if why:
+                    what = f"open connections to the registry that the verb ends, {why} ({fault.what})"
+                    yield Measure(fault.row, what, target, [tally.ended], unit="")
     yield load.others("17", "answers of the registry meanwhile that are no 200", tally, target)
 
 

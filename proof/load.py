@@ -46,11 +46,14 @@ _REASON = 300
 class Tally:
     """What clients got: seconds of each answer, and how many were no 200, for what reasons.
 
-    `meanwhile` is what is done to the fleet now, for the reasons.
+    `meanwhile` is what is done to the fleet now, for the reasons. While it `ends` connections by itself, those that
+    break off are `ended`; one that cannot be made, or is late, is no 200 all the same.
     """
 
     seconds: list[float] = field(default_factory=list)
     meanwhile: str = ""
+    ends: bool = False
+    ended: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -165,7 +168,10 @@ async def _client(url: str, over: Callable[[], bool], pace: Pace, tally: Tally) 
                 if status != _OK:
                     tally.other(status.decode("ascii", "replace"))
         except (OSError, asyncio.IncompleteReadError) as error:
-            tally.other(type(error).__name__)
+            if tally.ends and isinstance(error, (ConnectionResetError, asyncio.IncompleteReadError)):
+                tally.ended += 1
+            else:
+                tally.other(type(error).__name__)
             await pace.wait(began, next(turns))
         finally:
             if writer is not None:

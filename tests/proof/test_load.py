@@ -114,6 +114,13 @@ def test_an_answer_that_is_no_200_and_one_that_breaks_off_are_counted(catalogue:
     assert len(tally.seconds) == catalogue.asked - 1
 
 
+def test_a_connection_that_the_fault_itself_ends_is_told_apart(catalogue: Catalogue) -> None:
+    with load.asked(catalogue.url, 1000.0) as tally:
+        tally.ends = True
+        assert catalogue.enough.wait(60)
+    assert (tally.reasons, tally.ended) == ({"503": 1}, 1)
+
+
 @pytest.mark.slow
 def test_clients_and_hundreds_of_agents() -> None:
     measures = {measure.what.partition(",")[0]: measure for measure in load.clients(1.0, agents=5)}
