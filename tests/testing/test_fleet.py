@@ -146,6 +146,12 @@ def test_a_fault_is_undone_and_waited_for(fleet: Fleet, stub: Stub) -> None:
     assert fleet.registry.state("harper").status == "ok"
 
 
+def test_the_callers_of_who_was_disturbed_are_looked_at_as_well(fleet: Fleet, stub: Stub) -> None:
+    fleet.faults.kill("tech_research")
+    fleet.restore()
+    assert stub.done[2:] == ["/readyz", "POST /agents/tech_research/recheck", "POST /agents/harper/recheck"]
+
+
 def test_a_fault_that_ended_by_itself_is_told_once_the_fleet_is_up_again(
     fleet: Fleet, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

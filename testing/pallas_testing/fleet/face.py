@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -126,6 +126,8 @@ class Fleet:
             return
         for member in self.faults.members:
             self._until_back(member)
+        for caller in self._callers(self.faults.members):  # what was last found of them may be older than the fault
+            self._rechecked(caller)
         look = partial(unready_gateway, self._target, self._expected)
         waiting.until(look, lambda text: not text, what="the gateway", within=PATIENCE)
         self.wait_for(self._expected, within=PATIENCE)
@@ -139,8 +141,17 @@ class Fleet:
         if member not in self._target.file.agents or self._expected.get(slug(member)) == "error":
             return
         waiting.until(lambda: self._ready(member), _is_ok, what=f"{member} itself", within=PATIENCE)
-        what = f"a probe of {member}"
-        waiting.until(lambda: self.registry.recheck(member), _is_ok, what=what, within=PATIENCE)
+        self._rechecked(member)
+
+    def _callers(self, members: Collection[str]) -> list[str]:
+        called = set(map(slug, members))
+        calls = self._target.file.calls.items()
+        callers = [agent for agent, names in calls if called & set(map(slug, names)) and slug(agent) not in called]
+        return [agent for agent in callers if self._expected.get(slug(agent)) != "error"]
+
+    def _rechecked(self, agent: str) -> None:
+        what = f"a probe of {agent}"
+        waiting.until(lambda: self.registry.recheck(agent), _is_ok, what=what, within=PATIENCE)
 
     def _ready(self, member: str) -> int:
         try:
