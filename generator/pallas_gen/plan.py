@@ -267,6 +267,8 @@ def _service_grants(fleet: ResolvedFleet, name: str) -> dict[str, Any]:
         "image": service.image or fleet.image.agent,
         "calls": tuple(sorted(map(names.slug, service.calls))),
         "port": addresses.container_port(fleet, name),
+        # its folder is of one process
+        "stateless": not service.state,
         "foreign": _foreign(service) if service.image else None,
         "resources": service.resources,
         # an image that is not the kit's has nothing baked into it

@@ -182,6 +182,8 @@ class Service(_Written):
     """Files and folders of the project that the container gets in /project, besides the code that a module imports."""
     calls: list[Text] = []
     """Agents that a `module` may call back, of those that depend on it; their URLs are in PALLAS_PEERS, by name."""
+    state: bool = False
+    """Give a `module` a folder that outlives a restart: its path is in PALLAS_STATE."""
     user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 10001
     """User and group of an image's processes; never root."""
     through: Through | None = None

@@ -24,6 +24,8 @@ Kind = Literal["agent", "service", "registry", "gateway"]
 STATE: Mapping[Placement, str] = {"container": names.STATE_DIR, "local": ".pallas"}
 """Folder of what outlives a restart: a volume, or beside agents.yaml."""
 
+_SERVICE_STATE: Mapping[Placement, str] = {"container": STATE["container"], "local": f"{STATE['local']}/services"}
+"""Of the services of a machine each has a folder in there, so that none is where the kit keeps its own."""
 _GATEWAY_STATE: Mapping[Placement, str] = {"container": STATE["container"], "local": f"{STATE['local']}/gateway"}
 
 START_PERIOD: Mapping[Placement, float] = {"container": 120.0, "local": 60.0}
@@ -99,6 +101,9 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
     }
     if written.calls:
         env[names.ENV_PEERS] = _json({peer: addresses.mcp_url(fleet, peer, placement) for peer in written.calls})
+    if written.state:
+        folder = _SERVICE_STATE[placement]
+        env[names.ENV_STATE] = f"{folder}/{names.slug(name)}" if placement == "local" else folder
     models = (addresses.MODELS_PATH, addresses.MODELS_PATH)
     return Program(
         name=name,
@@ -109,6 +114,7 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
         secrets=secret_files.of_service(fleet, name),
         health_url=addresses.health_url(fleet, name, placement),
         health_paths=models if written.provides == "openai" else None,
+        state=written.state,
     )
 
 

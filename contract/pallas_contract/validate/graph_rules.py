@@ -219,6 +219,10 @@ def _of_module(name: str, service: Service, tree: Source) -> Iterator[Problem]:
 
 
 def _of_image(name: str, service: Service, tree: Source) -> Iterator[Problem]:
+    if service.state:
+        message = "nothing of an image outlives its container"
+        hint = "remove it; or run the server elsewhere, and name it by `url`"
+        yield tree.problem("services", name, "state", message=message, hint=hint, code=Code.NOTHING_TO_KEEP)
     if service.command and service.url:
         hint = "keep `command` to have it started, `url` where it runs already"
         yield tree.problem(

@@ -29,17 +29,23 @@ class Settings:
         """Read them."""
         name = environ.get("PALLAS_SERVICE", "memory")
         return cls(
-            database=Path(environ.get("PERCOLATE_DATABASE") or _folder() / f"{name}.db"),
+            database=Path(environ.get("PERCOLATE_DATABASE") or _folder(name, environ) / f"{name}.db"),
             embeddings_url=environ.get("EMBEDDINGS_URL", "").rstrip("/"),
             embeddings_model=environ.get("EMBEDDINGS_MODEL", cls.embeddings_model),
             embeddings_key=environ.get("EMBEDDINGS_API_KEY", ""),
         )
 
 
-def _folder() -> Path:
-    """Return `.pallas` beside agents.yaml, or the folder of temporary files where that is read-only (a container)."""
+def _folder(name: str, environ: Mapping[str, str]) -> Path:
+    """Return the folder that outlives a restart, where agents.yaml gives one to the service.
+
+    Else the one it would be for processes, beside agents.yaml, or where that is read-only that of temporary files.
+    """
+    if state := environ.get("PALLAS_STATE"):
+        return Path(state)
+    folder = Path(".pallas") / "services" / name
     try:
-        Path(".pallas").mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.gettempdir())
-    return Path(".pallas") if os.access(".pallas", os.W_OK) else Path(tempfile.gettempdir())
+    return folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())

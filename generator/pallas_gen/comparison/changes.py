@@ -94,6 +94,8 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"gateway\.audit(\.key\.file)?", "operators", _demand),
     (r".+\.secrets\.[^.]+(\.file)?|.+\.tokens\.[^.]+\.file", "operators", _demand),
     (r"services\.[^.]+", "operators", _service),
+    # without it, what the service has kept is gone at the next restart
+    (r"services\.[^.]+\.state", "operators", _presence),
 )
 """Key, whom it concerns, and how: the first that fits. All other keys are cosmetic, for operators."""
 _RULES = [(re.compile(pattern), whom, judge) for pattern, whom, judge in _TABLE]

@@ -55,6 +55,21 @@ def member(*command: str) -> Member:
     )
 
 
+async def test_the_folder_of_a_service_that_keeps_something_is_there_for_its_user_only(tmp_path: Path) -> None:
+    service = replace(
+        shell("touch $PALLAS_STATE/it; stat -c %a $PALLAS_STATE"),
+        kind="service",
+        state=True,
+        cwd=tmp_path,
+        env={**os.environ, "PALLAS_STATE": ".pallas/services/it"},
+    )
+    for _ in range(2):  # it is there already, the second time
+        printed: list[str] = []
+        assert await (await spawn(service, printed.append)).wait() == 0
+        assert printed == ["700"]
+    assert (tmp_path / ".pallas/services/it/it").exists()
+
+
 def shell(script: str) -> Member:
     return member("/bin/sh", "-c", script)
 

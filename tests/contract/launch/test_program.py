@@ -49,6 +49,15 @@ def test_the_same_programs_in_both_placements(fleet: ResolvedFleet) -> None:
     assert [entry.state for entry in local] == [True, False, False, False, True]
 
 
+def test_a_service_that_keeps_something_has_a_folder_of_its_own() -> None:
+    text = TEXT.replace("args: [fast]", "state: true")
+    fleet = load.parse(source.parse(text, name="agents.yaml"))
+    local, container = (program.service(fleet, "model", placement) for placement in ("local", "container"))
+    assert (local.state, container.state) == (True, True)
+    assert local.env["PALLAS_STATE"] == ".pallas/services/model"
+    assert container.env["PALLAS_STATE"] == "/state"
+
+
 GATEWAY = """
 name: x
 access:

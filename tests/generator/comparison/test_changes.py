@@ -43,6 +43,7 @@ CASES = {
     ("PASSWORD: canary", "PASSWORD: canary-2"): "cosmetic operators agents.other.env.PASSWORD changed",
     ("url: canary", "url: canary-2"): "cosmetic operators agents.other.env.url changed",
     ("[--one, canary]", "[canary, --one]"): "cosmetic operators services.tides.args changed",
+    ("port: 8111,", "port: 8111, state: true,"): "additive operators services.tides.state new",
     ("port: 8111", "port: 8112"): "cosmetic operators services.tides.port changed",
     ("{requests: 100/minute}", "{requests: 100/minute, callers: [ann]}"): (
         "breaking callers gateway.tenants.team.callers.ann new"

@@ -31,13 +31,14 @@
 {{- fail (printf "ingress.enabled: %s is published at %s, and an Ingress cannot take the path away: use httpRoute, or `{name}` in the host name of public_url" $name $own.publicUrl) }}
 {{- end }}
 {{- end }}
-{{- range $name, $own := include "pallas.doors" . | fromJson }}
+{{- range $name, $own := merge (include "pallas.doors" . | fromJson) (.Values.services | default dict) }}
 {{- $it := mergeOverwrite (deepCopy $.Values.defaults) $own }}
 {{- if and (hasKey $own "stateless") (not $own.stateless) (or $it.autoscaling.enabled (gt (int $it.replicas) 1)) }}
 {{- if ($own.state | default dict).enabled }}{{ if eq $name "gateway" }}
 {{- fail "defaults: the gateway keeps its audit and confirmations in files of its own, and state that several share is not offered (no PostgreSQL): give replicas and autoscaling to agents (agents.NAME.autoscaling.enabled)" }}
 {{- end }}{{ end }}
-{{- fail (printf "defaults: %s remembers its callers, so there is one of it: give replicas and autoscaling to those that do not (agents.NAME.autoscaling.enabled)" $name) }}
+{{- $why := ternary "keeps files of its own" "remembers its callers" (hasKey ($.Values.services | default dict) $name) }}
+{{- fail (printf "defaults: %s %s, so there is one of it: give replicas and autoscaling to those that do not (agents.NAME.autoscaling.enabled)" $name $why) }}
 {{- end }}
 {{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}{{ fail "httpRoute.enabled needs httpRoute.parentRefs" }}{{ end }}

@@ -30,7 +30,7 @@ itself, and so its changes.
 {{- if and (ne .kind "registry") (not .it.foreign) (eq .root.Values.project.delivery "configMap") }}yes{{ end }}
 {{- end }}
 
-{{/* What must outlive a restart: who registered, conversations. */}}
+{{/* What must outlive a restart: who registered, conversations, files of a service. */}}
 {{- define "pallas.keeps" -}}
 {{- if (.it.state | default dict).enabled }}yes{{ end }}
 {{- end }}

@@ -196,11 +196,11 @@ def _one_replica(schema: dict[str, Any]) -> None:
 
 
 class State(Block):
-    """What a program must not lose over a restart: who registered, conversations, or an audit."""
+    """What a program must not lose over a restart: who registered, conversations, files of a service, or an audit."""
 
     enabled: bool = False
     """Keep it; written by `pallas-gen helm` for `registry.registration.store`, `keep_conversations`,
-    `gateway.audit` and `gateway.confirm`."""
+    `services.<name>.state`, `gateway.audit` and `gateway.confirm`."""
     persistent: bool = True
     """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
     existing_claim: str = ""
@@ -236,7 +236,7 @@ class Gateway(Keeping):
     """The gateway, where agents.yaml has one. `stateless: false` where one counts for tenants, or keeps a state."""
 
 
-class Companion(Workload):
+class Companion(Keeping):
     """One companion service."""
 
     files: list[str] = []

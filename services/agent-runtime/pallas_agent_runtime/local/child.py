@@ -68,6 +68,8 @@ async def execute(member: Member, output: int, fd: int | None) -> Started:
     Raises:
         OSError: it cannot be started.
     """
+    if member.kind == "service" and member.state:  # the other kinds make theirs themselves
+        (member.cwd / member.env[names.ENV_STATE]).mkdir(mode=0o700, parents=True, exist_ok=True)
     return await asyncio.create_subprocess_exec(
         *member.command,
         cwd=member.cwd,
