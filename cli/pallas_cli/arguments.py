@@ -24,7 +24,7 @@ MODULES: Mapping[str, str] = {
     "completion": "pallas_cli.completion",
 }
 """Verb -> the module that runs it."""
-EXAMPLES = ("hello", "pallas", "data-pool", "percolate")
+EXAMPLES = ("hello", "pallas", "data-pool", "percolate", "atlas")
 """Fleets of the kit that `pallas init --example` copies."""
 SHELLS = ("bash", "zsh", "fish")
 """Shells that `pallas completion` knows."""

@@ -97,8 +97,8 @@ ENV_GATEWAY_STATE = "PALLAS_GATEWAY_STATE"
 """Folder of what the gateway keeps over a restart, relative to agents.yaml or absolute. Written for `gateway.audit` and
 `gateway.confirm`."""
 ENV_STATE = "PALLAS_STATE"
-"""Folder of what a service keeps over a restart, for it alone, relative to agents.yaml or absolute. It is there when the
-service starts. Written for `services.NAME.state`."""
+"""Folder of what a service keeps over a restart, for it alone, relative to agents.yaml or absolute. It is there when
+the service starts. Written for `services.NAME.state`."""
 ENV_ADDRESS = "PALLAS_ADDRESS_"
 """Prefix of the variable with the `host:port` of a service that is neither MCP server nor model; see `address_key`."""
 ENV_SERVICE = "PALLAS_SERVICE"

@@ -61,6 +61,7 @@ NOT_RUN = {
     "examples/02-pallas/README.md": "the same",
     "examples/03-data-pool/README.md": "the same; the Inspector that npx starts in tests/e2e/test_conformance.py",
     "examples/04-percolate/README.md": "fixed ports, and `pip` would ask an index; on free ones in tests/e2e",
+    "examples/05-atlas/README.md": "fixed ports; on free ones in tests/e2e",
 }
 """Pages with blocks of `commands`, which are looked up and not run: why, and where something like them is run."""
 SHOWN = {"drawing": "boxes and arrows for people: neither commands nor a file"}

@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "examples/02-pallas/README.md",
         "examples/03-data-pool/README.md",
         "examples/04-percolate/README.md",
+        "examples/05-atlas/README.md",
     ),
     "Reference": (
         FLEET_FILE,

@@ -4,33 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from secrets import token_hex
 
 from pallas_contract import names
 
 _PACKAGE = Path(__file__).parents[1]
 _CANDIDATES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
-_FOLDERS = {"hello": "01-hello", "pallas": "02-pallas", "data-pool": "03-data-pool", "percolate": "04-percolate"}
+_FOLDERS = {
+    "hello": "01-hello",
+    "pallas": "02-pallas",
+    "data-pool": "03-data-pool",
+    "percolate": "04-percolate",
+    "atlas": "05-atlas",
+}
 _PATTERNS = (names.AGENTS_FILE, "fastagent.*.yaml", "requirements.*", "agents/*", "standins/*", "tests/**/*.py")
-_OWN = ("elsewhere/*", "hosts/*", "percolate/**/*", "documents/**/*", "pytest.ini")
+_OWN = ("elsewhere/*", "hosts/*", "percolate/**/*", "documents/**/*", "pytest.ini", "home_tools/**/*", "secrets/*")
 """What single examples have besides."""
-_SUFFIXES = frozenset({".py", ".md", ".yaml", ".txt", ".pdf", ".in", ".ini", ".lock"})
+_SUFFIXES = frozenset({".py", ".md", ".yaml", ".txt", ".pdf", ".in", ".ini", ".lock", ".key"})
 QUESTIONS: Mapping[str, tuple[str, str]] = {
     "hello": ("hello", "Good morning"),
     "pallas": ("harper", "Why does every agent get a container of its own?"),
     "data-pool": ("orchestrator", "acme"),
     "percolate": ("percolate_researcher", "Who proved what in 1980?"),
+    "atlas": ("family", "How is the weather?"),
 }
 """Example -> an agent of it and what to ask it."""
+TOKENS: Mapping[str, str] = {"atlas": "secrets/phone.txt"}
+"""Example -> the file with the token of who asks, where one has to be shown."""
+_SECRETS = "secrets"
 
 
 def files(example: str) -> dict[PurePosixPath, str]:
     """Return the text of every file of an example by its path in it; its README speaks of the repository.
 
+    Secrets are made anew: everybody knows those of the repository.
+
     Raises:
         FileNotFoundError: the installation is incomplete.
     """
     folder = _folder(_FOLDERS[example])
-    return {PurePosixPath(path.relative_to(folder).as_posix()): path.read_text("utf-8") for path in _paths(folder)}
+    paths = {PurePosixPath(path.relative_to(folder).as_posix()): path for path in _paths(folder)}
+    return {
+        name: f"{token_hex(32)}\n" if name.parts[0] == _SECRETS else path.read_text("utf-8")
+        for name, path in paths.items()
+    }
 
 
 def _folder(name: str) -> Path:

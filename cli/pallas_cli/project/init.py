@@ -27,7 +27,9 @@ def run(options: Namespace) -> int:
         Refused: a file of the project is there already; then nothing is written.
     """
     folder: Path = options.folder
+    token = ""
     if options.example:
+        token = examples.TOKENS.get(options.example, "")
         files: Mapping[PurePosixPath, str] = examples.files(options.example)
         agent, message = examples.QUESTIONS[options.example]
     else:
@@ -43,7 +45,7 @@ def run(options: Namespace) -> int:
     out.writelines(f"wrote {folder / path}\n" for path in sorted({*files, *beside} - set(retained)))
     out.writelines(f"left {folder / path} as it is\n" for path in retained)
     out.write("\nnext:\n")
-    out.writelines(f"  {line}\n" for line in _next(folder, agent, message, packages=_PACKAGES in files))
+    out.writelines(f"  {line}\n" for line in _next(folder, agent, message, packages=_PACKAGES in files, token=token))
     return 0
 
 
@@ -88,7 +90,7 @@ def refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:
         )
 
 
-def _next(folder: Path, agent: str, message: str, *, packages: bool) -> Iterable[str]:
+def _next(folder: Path, agent: str, message: str, *, packages: bool, token: str) -> Iterable[str]:
     """Yield the commands that show the project at work."""
     if folder.resolve() != Path.cwd():
         yield f"cd {folder}"
@@ -97,4 +99,5 @@ def _next(folder: Path, agent: str, message: str, *, packages: bool) -> Iterable
     if packages:
         yield f"pip install -r {_PACKAGES}"
     yield f"pallas up        # {_UP}"
-    yield f'pallas call {agent} "{message}"'
+    shown = f"PALLAS_TOKEN=$(cat {token}) " if token else ""
+    yield f'{shown}pallas call {agent} "{message}"'

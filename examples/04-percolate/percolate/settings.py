@@ -10,6 +10,7 @@ from pathlib import Path
 
 DOCUMENTS = Path("documents")
 """Folder of the tenants' folders, beside agents.yaml."""
+_MODEL = "text-embedding-3-small"
 LIBRARY = "library"
 """The tenant whose documents are for agents, and belong to nobody."""
 
@@ -21,7 +22,7 @@ class Settings:
     database: Path
     embeddings_url: str = ""
     """Base URL of an OpenAI-compatible API. Empty: the stand-in, which needs nobody."""
-    embeddings_model: str = "text-embedding-3-small"
+    embeddings_model: str = _MODEL
     embeddings_key: str = field(default="", repr=False)
 
     @classmethod
@@ -31,7 +32,7 @@ class Settings:
         return cls(
             database=Path(environ.get("PERCOLATE_DATABASE") or _folder(name, environ) / f"{name}.db"),
             embeddings_url=environ.get("EMBEDDINGS_URL", "").rstrip("/"),
-            embeddings_model=environ.get("EMBEDDINGS_MODEL", cls.embeddings_model),
+            embeddings_model=environ.get("EMBEDDINGS_MODEL") or _MODEL,
             embeddings_key=environ.get("EMBEDDINGS_API_KEY", ""),
         )
 

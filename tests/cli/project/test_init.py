@@ -78,6 +78,18 @@ def test_an_example_comes_with_its_documents_and_names_what_it_needs(
         assert (tmp_path / path.relative_to(example)).read_bytes() == path.read_bytes()
 
 
+def test_secrets_of_an_example_are_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["init", str(tmp_path), "--example", "atlas"]) == 0
+    example = ROOT / "examples" / "05-atlas"
+    made = {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
+    assert made.keys() == {path.name for path in (example / "secrets").iterdir()}
+    assert len({*made.values(), *(path.read_text() for path in (example / "secrets").iterdir())}) == 2 * len(made)
+    for path in (*example.glob("home_tools/**/*.py"), example / "home_tools" / "tools.yaml"):
+        assert (tmp_path / path.relative_to(example)).read_text() == path.read_text()
+    printed = capsys.readouterr().out
+    assert 'PALLAS_TOKEN=$(cat secrets/phone.txt) pallas call family "How is the weather?"\n' in printed
+
+
 def test_nothing_is_written_where_a_file_of_the_project_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "desk.py").write_text("mine")

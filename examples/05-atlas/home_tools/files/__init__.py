@@ -1,0 +1,1 @@
+"""Documents of people, as files below one folder."""

@@ -1,0 +1,1 @@
+"""Timers and reminders: kept in a file, fired once, told to who waits and to a webhook."""
