@@ -15,18 +15,23 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from pallas_service.http.shutdown import HttpServer
+from pallas_testing.model.prompt_server import PromptServer
+
+
+class _Server(PromptServer, HttpServer):
+    """The HTTP server that all services share."""
 
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of `app`, which is served until the end by the HTTP server that all services share."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = HttpServer(app)
+        server = _Server(app)
         serving = asyncio.create_task(server.serve([listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url) as client:
             yield client
-        server.should_exit = True
+        server.end()
         await serving
 
 
@@ -34,7 +39,7 @@ async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
 def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Yield the URL of the standard library's server with this handler, in a thread of its own."""
     with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -44,12 +49,12 @@ def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 @contextmanager
 def serving(app: ASGIApp, *, lifespan: Literal["on", "off"] = "on") -> Iterator[str]:
     """Yield the URL of `app`, which a plain uvicorn serves until the end in a thread of its own."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan=lifespan))
+    server = PromptServer(uvicorn.Config(app, log_config=None, ws="none", lifespan=lifespan))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            server.should_exit = True
+            server.end()
             thread.join()

@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from pallas_testing.model.prompt_server import PromptServer
 from pallas_testing.model.scripted import ScriptedModel
 from pallas_testing.model.server import Backend, Scripted, create_app
 
@@ -32,7 +33,7 @@ class _Quiet(AutoHTTPProtocol):  # type: ignore[misc, valid-type] # a class, cho
         self.logger = _log
 
 
-class Server(uvicorn.Server):
+class Server(PromptServer):
     """A server whose end ends answers that hang or are slow, too."""
 
     def __init__(self, backend: Backend) -> None:
@@ -59,13 +60,10 @@ class Server(uvicorn.Server):
             return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self.end)
         yield
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-    def _stop(self) -> None:
-        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing.set()
@@ -83,7 +81,7 @@ def serving_backend(backend: Backend, host: str = "127.0.0.1", port: int = 0) ->
         try:
             yield f"http://{host}:{listener.getsockname()[1]}"
         finally:
-            server.should_exit = True
+            server.end()
             thread.join()
 
 
