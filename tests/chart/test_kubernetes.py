@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import kubernetes_validate
 import pytest
+from kubernetes_validate import utils
 
 pytestmark = [pytest.mark.helm, pytest.mark.slow]
 
@@ -28,6 +30,14 @@ def shape(value: object) -> object:
 def distinct(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one object of each shape."""
     return list({shape(item): item for item in objects}.values())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """Have each file of schemas read once: the library reads all definitions of a version anew for each object."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(utils, "schema_contents", cache(utils.schema_contents))
+        yield
 
 
 @pytest.fixture(scope="module")
