@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -43,4 +46,22 @@ def installed_with(extra: str, wheel: Path, folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps"]
     run(*pip, "--force-reinstall", "--disable-pip-version-check", wheel)
     run(uv, "pip", "check", "-q", "--python", python)
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    share_bytecode(packages)
     return python.parent
+
+
+def share_bytecode(packages: Path) -> None:
+    """Give an environment what this one has compiled already, of files that are the same: uv links both to its cache.
+
+    Compiling fast-agent and what it imports takes longer than all else that the tests do in such an environment.
+    """
+    ours = Path(sysconfig.get_path("purelib"))
+    for compiled in ours.rglob("__pycache__/*.pyc"):
+        source = compiled.parent.parent / f"{compiled.name.partition('.')[0]}.py"
+        place = packages / source.relative_to(ours)
+        with suppress(FileNotFoundError, FileExistsError):
+            if source.samefile(place):
+                target = place.parent / "__pycache__" / compiled.name
+                target.parent.mkdir(exist_ok=True)
+                os.link(compiled, target)
