@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -25,6 +25,7 @@ from pallas_gen.commands.bundle import add_bundle
 from pallas_gen.commands.clients import add_clients
 from pallas_gen.commands.diff import add_diff
 from pallas_gen.commands.doctor import add_doctor
+from pallas_gen.commands.drawing.graph import add_graph
 from pallas_gen.commands.lock import add_lock
 from pallas_gen.commands.targets import add_commands
 from pallas_gen.console import (
@@ -67,6 +68,7 @@ add_commands(app, TARGETS)
 add_build(app)
 add_lock(app)
 add_diff(app)
+add_graph(app)
 add_doctor(app)
 add_clients(app)
 add_bundle(app)
@@ -183,20 +185,6 @@ def explain_network(path: FleetPath = None, *, option: FleetOption = None) -> No
 
     _, plan = read_plan(fleet_file(path, option), allow_plain_secrets=True)
     typer.echo(explain.explain(plan))
-
-
-@command(app, "graph", "pallas-gen graph desk --format mermaid")
-def draw_graph(
-    path: FleetPath = None,
-    *,
-    option: FleetOption = None,
-    form: Annotated[Literal["tree", "mermaid", "dot"], typer.Option("--format", help="What to draw for.")] = "tree",
-) -> None:
-    """Draw who calls whom in the fleet."""
-    from pallas_gen import graph
-
-    _, plan = read_plan(fleet_file(path, option), allow_plain_secrets=True)
-    typer.echo(graph.FORMATS[form](graph.of(plan)), nl=False)
 
 
 @command(app, "schema", "pallas-gen schema > agents.schema.json")

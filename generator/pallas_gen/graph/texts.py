@@ -1,35 +1,15 @@
-"""Who calls whom in a fleet, drawn: as a tree for a terminal, for Mermaid (READMEs, wikis) and for Graphviz. Pure."""
+"""The graph as a tree for a terminal, for Mermaid (READMEs, wikis) and for Graphviz."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from pallas_contract import names
-from pallas_gen.plan import Plan
+from pallas_contract.problems import printable
+from pallas_gen.graph.members import Graph
 
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Members by host name with their kind, in the plan's order without the registry, and who calls whom, sorted."""
-
-    name: str
-    kinds: Mapping[str, str]
-    edges: Mapping[tuple[str, str], bool]
-    """Caller and called -> whether the caller waits for it."""
-
-    def called_by(self, caller: str) -> list[str]:
-        return [called for one, called in self.edges if one == caller]
-
-
-def of(plan: Plan) -> Graph:
-    """Return the graph of what agents, services and the gateway call; the registry, which probes all, is left out."""
-    workloads = [workload for workload in plan.workloads if workload.host != names.REGISTRY]
-    waits_for = {workload.host: workload.waits_for for workload in workloads}
-    edges = {
-        (caller, called): called in waits_for[caller] for caller, called in sorted(plan.edges) if caller in waits_for
-    }
-    return Graph(plan.name, {workload.host: workload.kind for workload in workloads}, edges)
+COLOURS = {"ok": "#d7f0dd", "degraded": "#fbe8b6", "error": "#f8d0cc", "unauthenticated": "#dfe3f7"}
+"""Of a box by the state in it; any other is grey."""
+_GREY = "#e4e4e7"
 
 
 def tree(graph: Graph) -> str:
@@ -49,9 +29,10 @@ def tree(graph: Graph) -> str:
 
 def _branch(graph: Graph, member: str, drawn: set[str], *, begin: str, indent: str) -> Iterator[str]:
     children = graph.called_by(member)
-    again = member in drawn and children
+    again = member in drawn
+    how = _how(graph, member, brief=again)
     kind = "" if graph.kinds[member] == "agent" else f" ({graph.kinds[member]})"
-    yield f"{begin}{member}{kind}{' (as above)' if again else ''}"
+    yield f"{begin}{member}{kind}{how}{' (as above)' if again and children else ''}"
     drawn.add(member)
     if again:
         return
@@ -62,22 +43,51 @@ def _branch(graph: Graph, member: str, drawn: set[str], *, begin: str, indent: s
         yield from _branch(graph, child, drawn, begin=branch, indent=f"{indent}{'    ' if last else '│   '}")
 
 
+def _how(graph: Graph, member: str, *, brief: bool) -> str:
+    """Return the state after two spaces, with why it is so unless `brief`; empty where nobody was asked."""
+    if member not in graph.health:
+        return ""
+    health = graph.health[member]
+    message = " ".join(health.message.split())
+    return f"  {printable(health.status)}{f': {printable(message)}' if message and not brief else ''}"
+
+
 def mermaid(graph: Graph) -> str:
     """Return a flowchart; a dotted line is a call that the caller does not wait for at its start."""
     shapes = {"agent": '["{}"]', "service": '(["{}"])', "gateway": '{{{{"{}"}}}}'}
-    lines = [f"    {_identifier(member)}{shapes[kind].format(member)}" for member, kind in graph.kinds.items()]
+    lines = []
+    for member, kind in graph.kinds.items():
+        state = _word(graph, member)
+        text = f"{member}<br/>{state}" if state else member
+        lines.append(f"    {_identifier(member)}{shapes[kind].format(text)}")
     for (caller, called), hard in graph.edges.items():
         lines.append(f"    {_identifier(caller)} {'-->' if hard else '-.->'} {_identifier(called)}")
+    if graph.health:
+        for member in graph.kinds:
+            lines.append(f"    style {_identifier(member)} fill:{_fill(graph, member)},color:#1c1c1f")
     return "\n".join(["flowchart LR", *lines, ""])
 
 
 def dot(graph: Graph) -> str:
     """Return a digraph of Graphviz."""
     shapes = {"agent": "box", "service": "ellipse", "gateway": "hexagon"}
-    lines = [f'  "{member}" [shape={shapes[kind]}];' for member, kind in graph.kinds.items()]
+    lines = []
+    for member, kind in graph.kinds.items():
+        state = _word(graph, member)
+        filled = f', style=filled, fillcolor="{_fill(graph, member)}", label="{member}\\n{state}"' if state else ""
+        lines.append(f'  "{member}" [shape={shapes[kind]}{filled}];')
     for (caller, called), hard in graph.edges.items():
         lines.append(f'  "{caller}" -> "{called}"{"" if hard else " [style=dashed]"};')
     return "\n".join([f"digraph {_quoted(graph.name)} {{", "  rankdir=LR;", *lines, "}", ""])
+
+
+def _word(graph: Graph, member: str) -> str:
+    """Return the state as a word that is none of a drawing's own signs: it comes from whoever answers at a URL."""
+    return "".join(letter for letter in graph.state(member) if letter.isalnum())
+
+
+def _fill(graph: Graph, member: str) -> str:
+    return COLOURS.get(graph.state(member), _GREY)
 
 
 def _identifier(member: str) -> str:
@@ -88,7 +98,3 @@ def _identifier(member: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
-
-
-FORMATS: Mapping[str, Callable[[Graph], str]] = {"tree": tree, "mermaid": mermaid, "dot": dot}
-"""By the value of `--format`."""
