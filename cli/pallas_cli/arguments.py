@@ -160,6 +160,7 @@ def _url(text: str) -> str:
 def _add_up(verbs: Any) -> None:
     up = _add(verbs, "up", "run the fleet as processes, until Ctrl-C", example="pallas up --watch")
     up.add_argument("--watch", action="store_true", help="follow the files: what an edit concerns restarts alone")
+    up.add_argument("--console", action="store_true", help="also serve a page to talk to the agents, on this machine")
     up.add_argument(
         names.ALLOW_PLAIN_SECRETS, action="store_true", help="warn of secrets in plain text instead of refusing them"
     )

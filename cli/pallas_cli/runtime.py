@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
 
 from pallas_agent_runtime import cli
 from pallas_contract import names
@@ -22,4 +25,12 @@ def parser() -> ArgumentParser:
 def run(options: Namespace) -> int:
     """Run `pallas up`; returns the exit code."""
     flags = {"--watch": options.watch, names.ALLOW_PLAIN_SECRETS: options.allow_plain_secrets}
-    return cli.main(["--config", str(options.file), *(flag for flag, given in flags.items() if given)])
+    words = ["--config", str(options.file), *(flag for flag, given in flags.items() if given)]
+    return cli.main(words, beside=partial(_console, options.file) if options.console else None)
+
+
+def _console(file: Path) -> AbstractAsyncContextManager[str]:
+    """Return the page to talk to the fleet of `file`, served while it runs."""
+    from pallas_cli.talk import console  # noqa: PLC0415 - only where it is wanted, and its packages are there
+
+    return console.beside(file)

@@ -10,6 +10,7 @@ import pytest
 from pallas_agent_runtime.local import supervisor
 from pallas_agent_runtime.local.watching import follow
 from pallas_cli import main as command
+from pallas_cli.talk import console
 from pallas_contract import extras
 
 
@@ -20,7 +21,10 @@ def test_up_runs_the_fleet_of_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert command.main(["up", "-f", str(tmp_path)]) == 3
     assert command.main(["up", "-f", str(tmp_path), "--allow-plain-secrets"]) == 3
     path = tmp_path / "agents.yaml"
-    assert seen == [(path, {"allow_plain_secrets": False}), (path, {"allow_plain_secrets": True})]
+    assert seen == [
+        (path, {"allow_plain_secrets": False, "beside": None}),
+        (path, {"allow_plain_secrets": True, "beside": None}),
+    ]
 
 
 def test_with_watch_its_files_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +35,12 @@ def test_with_watch_its_files_are_followed(tmp_path: Path, monkeypatch: pytest.M
     assert [(following.func, following.keywords) for following in seen] == [
         (follow.following, {"allow_plain_secrets": True})
     ]
+
+
+def test_with_console_a_page_goes_on_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(extras, "missing", lambda *_: [])
+    monkeypatch.setattr(supervisor, "main", lambda path, **flags: seen.append(flags["beside"]) or 0)
+    monkeypatch.setattr(console, "beside", lambda file: f"the page of {file}")
+    assert command.main(["up", "--console", "-f", str(tmp_path)]) == 0
+    assert [beside() for beside in seen] == [f"the page of {tmp_path / 'agents.yaml'}"]

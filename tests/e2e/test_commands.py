@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.documentation import blocks
@@ -138,6 +139,11 @@ def test_a_first_day(project: Project) -> None:
     assert by_url.startswith("\n- count_words: 5 words\n")
     talk = project.pallas("chat", "clerk", stdin="one\ntwo\n")
     assert talk.stdout == 'Noted: "one"\nNoted: "two"\n', talk.stderr
+
+    project.until(lambda: "talk to it at http" in project.pallas("logs", "pallas").stdout)
+    page = project.pallas("logs", "pallas").stdout.partition("talk to it at ")[2].split()[0]
+    listed = json.loads(httpx.get(f"{page}/agents.json", timeout=PATIENCE).text)
+    assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("Desk", ["desk", "clerk"])
 
     project.edit("agents/desk.py", "{count} word", "counted {count} word")
     project.until(lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from pallas_cli.running import catalogue, kubernetes, owner, target
@@ -14,6 +15,7 @@ from pallas_cli.running.catalogue import Member, NoRegistry
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.fleet import source
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_contract.validate import load, masking
@@ -75,13 +77,26 @@ def _answering(registries: list[Registry]) -> Registry:
     return registries[-1]
 
 
+def here(file: Path) -> Registry:
+    """Return where the registry of a fleet file is on this machine.
+
+    Raises:
+        Refused: the file is wrong.
+    """
+    return _here(load.parse(source.read(file)), file)
+
+
+def _here(fleet: ResolvedFleet, file: Path) -> Registry:
+    url = addresses.registry_health_url(fleet, "local").removesuffix(names.READY_PATH)
+    return Registry(url, owner.Fleet(fleet.name, file))
+
+
 def _of_file(options: Namespace) -> list[Registry]:
     """Return where the world finds the registry of the fleet file, and where it is on this machine."""
     fleet = load.parse(source.read(options.file))
-    here = addresses.registry_health_url(fleet, "local").removesuffix(names.READY_PATH)
+    local = _here(fleet, options.file)
     public = addresses.public_url(fleet, names.REGISTRY, fleet.registry_port)
-    urls = [here] if urlsplit(public).hostname in names.LOCAL_HOSTS else [public, here]
-    return [Registry(url, owner.Fleet(fleet.name, options.file)) for url in urls]
+    return [local] if urlsplit(public).hostname in names.LOCAL_HOSTS else [Registry(public, local.fleet), local]
 
 
 def http_url(text: str, where: str, example: str) -> SplitResult:

@@ -1,4 +1,4 @@
-"""`pallas console`: the page on which people talk to the agents of a running fleet, on this machine only.
+"""`pallas console`, `pallas up --console`: the page on which people talk to the agents of a running fleet, here only.
 
 Browsers may not call agents from a page of another origin, so this one leads the calls on. It adds nothing to them: a
 token that an agent asks for is typed into the page.
@@ -12,6 +12,7 @@ import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -54,20 +55,45 @@ def run(options: Namespace) -> int:
         relay = Relay(registry, stack, options.namespace if not options.registry else None)
         relay.members()
         listener = stack.enter_context(socket.create_server((HOST, options.port)))
-        sys.stdout.write(f"http://{HOST}:{listener.getsockname()[1]}{pages.PATH}    Ctrl-C ends it\n")
+        sys.stdout.write(f"{_address(listener)}    Ctrl-C ends it\n")
         sys.stdout.flush()
         asyncio.run(_serve(relay, listener))
     return 0
 
 
+@asynccontextmanager
+async def beside(file: Path) -> AsyncIterator[str]:
+    """Serve the console of the fleet of `file` beside its supervisor, on a free port; yields the line that says where.
+
+    The port is taken once those of the fleet are held, so it is none of them.
+    """
+    with ExitStack() as stack:
+        relay = Relay(locate.here(file), stack)
+        listener = stack.enter_context(socket.create_server((HOST, 0)))
+        async with _serving(relay, listener):
+            yield f"talk to it at {_address(listener)}"
+
+
+def _address(listener: socket.socket) -> str:
+    return f"http://{HOST}:{listener.getsockname()[1]}{pages.PATH}"
+
+
 async def _serve(relay: Relay, listener: socket.socket) -> None:
     stop = Stop()
+    async with _serving(relay, listener):
+        await stop.asked.wait()
+
+
+@asynccontextmanager
+async def _serving(relay: Relay, listener: socket.socket) -> AsyncIterator[None]:
     async with client() as http:
         server = HttpServer(application(relay, http), proxy_headers=False)
         serving = asyncio.create_task(server.serve([listener]))
-        await stop.asked.wait()
-        server.should_exit = True
-        await serving
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await serving
 
 
 @asynccontextmanager

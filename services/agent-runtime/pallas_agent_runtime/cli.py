@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pallas_contract import __version__, extras, names
 from pallas_contract.problems import Problem, Refused
 from pallas_service.argument_parser import ArgumentParser
+
+if TYPE_CHECKING:
+    from pallas_agent_runtime.local.supervisor import Beside
 
 EXIT_WORLD = 1
 EXIT_INPUT = 2
@@ -22,11 +26,17 @@ _EXTRAS = {"agent": ("agent",), "local": ("agent", "registry")}
 """Extras by the one to ask for: a fleet of processes has a registry besides its agents."""
 
 
-def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = lambda: None, *, verbs: str = "") -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    settle: Callable[[], None] = lambda: None,
+    *,
+    verbs: str = "",
+    beside: Beside | None = None,
+) -> int:
     """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0.
 
     `settle` is called once the environment of an agent is complete, before its engine is imported. `verbs` are lines
-    that `--help` shows after the options.
+    that `--help` shows after the options. `beside` goes on while a whole fleet runs.
     """
     options = parser(verbs).parse_args(arguments)
     extra = "local" if options.agent is None else "agent"
@@ -39,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
             return _check(path, options)
         if options.agent is not None:
             return _agent(path, options, settle)
-        return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets)
+        return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets, beside=beside)
     except Refused as refused:
         _report(refused.problems, path, options)
         if options.agent is not None and not options.check:
@@ -52,16 +62,16 @@ def main(arguments: Sequence[str] | None = None, settle: Callable[[], None] = la
         return 0
 
 
-def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool) -> int:
+def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside | None) -> int:
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
     atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     if not watch:
-        return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets))
+        return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets, beside=beside))
     from pallas_agent_runtime.local.watching import follow  # noqa: PLC0415 - only where it is wanted
 
     following = partial(follow.following, allow_plain_secrets=allow_plain_secrets)
-    return int(supervisor.main(path, following, allow_plain_secrets=allow_plain_secrets))
+    return int(supervisor.main(path, following, allow_plain_secrets=allow_plain_secrets, beside=beside))
 
 
 def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) -> int:

@@ -130,6 +130,8 @@ class World:
     """Member -> why it is not well."""
     out: io.StringIO = field(default_factory=io.StringIO)
     terminal: bool = False
+    also: str = ""
+    """What is told after the table."""
     absences: list[tuple[float, dict[str, tuple[str, str]]]] = field(default_factory=list)
     """What the registry is told: (seconds, agent -> code and message), once per change."""
     supervisor: Supervisor = field(init=False)
@@ -159,6 +161,7 @@ class World:
         async def main() -> int:
             supervisor = self.supervise(*members, **options)
             supervisor.following = following
+            supervisor.also = self.also
             loop = asyncio.get_running_loop()
             for moment in (until, again):
                 if moment is not None:

@@ -120,6 +120,12 @@ def test_an_agent_that_refuses_its_input_is_not_started_again(world, member, lif
     assert "up, but without wrong" in world.said
 
 
+def test_what_goes_on_beside_is_told_after_the_table(world, member):
+    world.also = "talk to it at http://127.0.0.1:1/console"
+    world.run(member("top"), until=10)
+    assert world.said.index("all up; Ctrl-C stops all") < world.said.index("pallas : talk to it at http://127.0.0.1:1")
+
+
 def test_ends_when_no_agent_is_left(world, member, life):
     world.lives["wrong"] = [life(ready=None, ends=1, code=2)]
     code = world.run(member("registry", stage=0, kind="registry"), member("wrong"), until=120)

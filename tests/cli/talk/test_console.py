@@ -22,6 +22,7 @@ from pallas_cli.running import kubernetes
 from pallas_cli.running.locate import Registry
 from pallas_cli.talk import console
 from pallas_cli.talk.console import Relay
+from pallas_contract.launch import run_files
 from tests.cli.conftest import TOKEN, Stand
 from tests.gateway.door import Agent
 from tests.served import served
@@ -244,3 +245,19 @@ def test_it_says_where_it_is_and_ends_on_request(stand: Stand, project: Path) ->
         assert json.loads(answer.text)["agents"]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
+
+
+async def test_beside_a_supervisor_it_is_there_until_the_end(project: Path, stand: Stand) -> None:
+    stand.fleet = {"name": "demo", "placement": "local", "project": run_files.project_id(project / "agents.yaml")}
+    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient() as web:
+        url = line.removeprefix("talk to it at ")
+        assert "text/html" in (await web.get(url)).headers["content-type"]
+        listed = (await web.get(f"{url}/agents.json")).json()
+        assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("demo", ["desk"])
+        stand.fleet["name"] = "another"
+        refused = await web.get(f"{url}/agents.json")
+        assert refused.status_code == 503
+        assert "is that of another fleet" in refused.json()["error"]
+    async with httpx.AsyncClient() as web:
+        with pytest.raises(httpx.ConnectError):
+            await web.get(url)

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 import yaml
 from fast_agent.config import MCPServerSettings
+from fastmcp.mcp_config import MCPConfig, RemoteMCPServer, StdioMCPServer, infer_transport_type_from_url
 
 from pallas_gen.clients.entries import Entry
 from pallas_gen.clients.formats import CLIENTS, Token
@@ -49,6 +50,29 @@ VSCODE: dict[str, Any] = {
     },
 }
 """What VS Code's own schema of mcp.json admits of servers over HTTP (mcpConfiguration.ts, 2026)."""
+
+GOOSE: dict[str, Any] = {
+    "type": "object",
+    "required": ["enabled", "name", "description", "uri", "type"],
+    "properties": {
+        "enabled": {"type": "boolean"},
+        "type": {"enum": ["streamable_http"]},
+        "name": {"type": "string"},
+        "description": {"type": "string"},
+        "uri": {"type": "string"},
+        "timeout": {"type": ["integer", "null"], "minimum": 0},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "envs": {"type": "object", "additionalProperties": {"type": "string"}},
+        "env_keys": {"type": "array", "items": {"type": "string"}},
+        "available_tools": {"type": "array", "items": {"type": "string"}},
+        "bundled": {"type": ["boolean", "null"]},
+    },
+    "additionalProperties": False,
+}
+"""What Goose's own schema has of an extension over HTTP (`ExtensionEntry` of ui/desktop/openapi.json, 2026).
+
+It admits other keys too; here none that it does not know.
+"""
 
 
 def made(client: str, *entries: Entry) -> Any:
@@ -112,6 +136,28 @@ def test_goose_has_all_that_an_extension_over_http_needs() -> None:
         "env_keys": ["MY_TOKEN"],
         "headers": {"Authorization": "Bearer ${MY_TOKEN}"},
     }
+
+
+@pytest.mark.parametrize("entry", [OPEN, ASKING])
+def test_goose_admits_it(entry: Entry) -> None:
+    jsonschema.validate(made("goose", entry)["extensions"][entry.name], GOOSE)
+
+
+@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "inspector"])
+def test_somebody_elses_reader_of_mcpservers_takes_it(client: str) -> None:
+    """These clients publish no schema; fastmcp has a model of the format that they share."""
+    document = made(client, OPEN, ASKING)
+    read = MCPConfig.model_validate(document)
+    assert set(read.mcpServers) == {"scout", "tech-lead"}
+    for name, server in read.mcpServers.items():
+        if client == "claude-desktop":
+            assert isinstance(server, StdioMCPServer)
+        else:
+            assert isinstance(server, RemoteMCPServer)
+            assert server.url == document["mcpServers"][name]["url"]
+            assert infer_transport_type_from_url(server.url) == "http"
+        # it has `transport` for what Claude Code and the Inspector call `type`
+        assert set(server.model_extra or ()) <= {"type"}
 
 
 def test_fast_agent_reads_it() -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -79,9 +80,17 @@ _RUNS_ALREADY = (
 )
 Following = Callable[["Supervisor", Path, Mapping[str, str], Mapping[str, Port]], Coroutine[Any, Any, None]]
 """Follows the files of a running fleet, with its environment and its ports, until cancelled."""
+Beside = Callable[[], AbstractAsyncContextManager[str]]
+"""What goes on beside a running fleet, in its event loop; it yields the line that tells people of it."""
 
 
-def main(config: Path, following: Following | None = None, *, allow_plain_secrets: bool = False) -> int:
+def main(
+    config: Path,
+    following: Following | None = None,
+    *,
+    beside: Beside | None = None,
+    allow_plain_secrets: bool = False,
+) -> int:
     """Run the fleet of `config` until a signal ends it; returns the exit code.
 
     `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
@@ -96,7 +105,9 @@ def main(config: Path, following: Following | None = None, *, allow_plain_secret
             return INPUT
         _complain(warnings)
         publish = AbsenceFile(absences)
-        return _run(config.absolute(), environ, fleet_members, tree, publish=publish, following=following)
+        return _run(
+            config.absolute(), environ, fleet_members, tree, publish=publish, following=following, beside=beside
+        )
 
 
 def _run(
@@ -107,6 +118,7 @@ def _run(
     *,
     publish: AbsenceFile,
     following: Following | None,
+    beside: Beside | None,
 ) -> int:
     with ports.held(fleet_members, tree) as (held, busy):
         if busy:
@@ -129,7 +141,7 @@ def _run(
             )
             if following:
                 supervisor.following = partial(following, supervisor, config, environ, held)
-            return asyncio.run(_until_signalled(supervisor, warm_parent))
+            return asyncio.run(_until_signalled(supervisor, warm_parent, beside))
 
 
 def read(
@@ -188,14 +200,17 @@ def _complain(problems: Iterable[Problem]) -> None:
         sys.stderr.write(f"{problem}\n")
 
 
-async def _until_signalled(supervisor: Supervisor, warm_parent: WarmParent) -> int:
+async def _until_signalled(supervisor: Supervisor, warm_parent: WarmParent, beside: Beside | None) -> int:
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
         numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, supervisor.stop)
-    async with warm_parent:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(warm_parent)
+        if beside:
+            supervisor.also = await stack.enter_async_context(beside())
         return await supervisor.run()
 
 
@@ -228,6 +243,8 @@ class Supervisor:
         self.keepers = {member.name: self._keeper(member, port=ports[member.name]) for member in fleet_members}
         self.following: Callable[[], Coroutine[Any, Any, None]] | None = None
         """Changes the fleet while it runs; with it the fleet goes on also where no agent is left."""
+        self.also = ""
+        """What people are told after the table of members."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup
         self._publish = publish
@@ -323,6 +340,8 @@ class Supervisor:
             self._screen.report(OWN_NAME, text, "warning")
         else:
             self._screen.report(OWN_NAME, "all up; Ctrl-C stops all")
+        if self.also:
+            self._screen.report(OWN_NAME, self.also)
 
     async def _unwell(self) -> dict[str, str]:
         """Return what each member says that is up and not well."""
