@@ -33,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("add ", ["agent", "server", "service"]),
         ("add agent scout --ca", ["--card"]),
         ("up --w", ["--watch"]),
-        ("up --watch --", ["--allow-plain-secrets", "--file", "--help", "--quiet", "--verbose"]),
+        ("up --watch --", ["--allow-plain-secrets", "--console", "--file", "--help", "--quiet", "--verbose"]),
         ("init --example ", sorted(arguments.EXAMPLES)),
         ("init --example p", ["pallas", "percolate"]),
         ("status --format ", ["json", "text"]),
