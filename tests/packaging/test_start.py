@@ -54,6 +54,8 @@ DECLARATIONS = frozenset(
         "pallas_gen.commands.clients",
         "pallas_gen.commands.diff",
         "pallas_gen.commands.doctor",
+        "pallas_gen.commands.drawing",
+        "pallas_gen.commands.drawing.graph",
         "pallas_gen.commands.lock",
         "pallas_gen.commands.targets",
         "pallas_gen.console",

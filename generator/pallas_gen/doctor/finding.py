@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pallas_contract.codes import Code
-from pallas_contract.problems import Problem, printable
+from pallas_contract.problems import Problem, Where, printable
 
 Topic = Literal["machine", "project", "keys", "ports", "images", "hosts", "fleet"]
 State = Literal["ok", "note", "warning", "error"]
@@ -24,11 +24,14 @@ class Finding:
     message: str
     hint: str = ""
     code: Code | None = None
+    where: Where | None = None
+    """The place in a file, of a finding that has one."""
 
     @classmethod
     def of(cls, topic: Topic, problem: Problem) -> Finding:
         """Return a problem of another room as a finding."""
-        return cls(topic, problem.level, str(problem.where), problem.message, problem.hint, problem.code)
+        where = problem.where
+        return cls(topic, problem.level, str(where), problem.message, problem.hint, problem.code, where)
 
 
 def text(findings: Sequence[Finding], *, quiet: bool = False, verbose: bool = False) -> str:
@@ -66,5 +69,22 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 def document(findings: Sequence[Finding]) -> dict[str, object]:
     """Return the same for programs; keys that a finding has nothing for are left out."""
-    entries = [{key: value for key, value in asdict(finding).items() if value} for finding in findings]
+    entries = [
+        {key: value for key, value in asdict(finding).items() if value and key != "where"} for finding in findings
+    ]
     return {**_counts(findings), "findings": entries}
+
+
+def problems(findings: Iterable[Finding]) -> list[Problem]:
+    """Return what is an error or a warning as problems, for a log of an analysis; what is no place is a topic."""
+    return [
+        Problem(
+            finding.where or Where(finding.topic, field=finding.subject),
+            finding.message,
+            finding.hint,
+            "error" if finding.state == "error" else "warning",
+            code=finding.code,
+        )
+        for finding in findings
+        if finding.code and finding.state in ("error", "warning")
+    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.codes import Code
+from pallas_contract.problems import Problem, Where
 from pallas_gen.doctor import examine as examining
 from pallas_gen.doctor import machine
 from pallas_gen.doctor.finding import Finding
@@ -41,6 +42,29 @@ def test_a_document_and_quiet(findings: list[Finding], run) -> None:
     assert run("doctor", "-q") == (0, "", "")
     findings.append(Finding("machine", "warning", "kubectl", "is old", "take a newer one", Code.TOOL_TOO_OLD))
     assert "see docs/problems.md#" in run("doctor", "-v")[1]
+
+
+def test_a_log_of_an_analysis_has_what_stands_in_the_way(findings: list[Finding], run) -> None:
+    """A place in a file is one, and the name of a host is none."""
+    place = Where("agents.yaml", 3, 5, "agents.desk")
+    findings.append(Finding.of("project", Problem(place, "is wrong", "mend it", code=Code.UNKNOWN_KEY)))
+    findings.append(Finding("hosts", "warning", "search.example", "has no address", "look", Code.HOST_UNKNOWN))
+    findings.append(Finding("images", "note", "redis:8", "is not here", "pull it", Code.IMAGE_MISSING))
+    code, out, err = run("doctor", "--format", "sarif")
+    assert (code, err) == (2, "")
+    results = json.loads(out)["runs"][0]["results"]
+    places = {entry["ruleId"]: entry["locations"][0] for entry in results}
+    assert places == {
+        "PAL101": {
+            "logicalLocations": [{"fullyQualifiedName": "agents.desk"}],
+            "physicalLocation": {
+                "artifactLocation": {"uri": "agents.yaml"},
+                "region": {"startLine": 3, "startColumn": 5},
+            },
+        },
+        "PAL812": {"logicalLocations": [{"fullyQualifiedName": "hosts search.example"}]},
+    }
+    assert "where" not in json.loads(run("doctor", "--format", "json")[1])["findings"][1]
 
 
 def test_a_target_that_there_is_not_is_refused(findings: list[Finding], run) -> None:
