@@ -113,6 +113,10 @@ def test_the_claim_is_what_the_values_say(chart) -> None:
     assert (volume(given)["persistentVolumeClaim"], given.of("PersistentVolumeClaim")) == ({"claimName": "mine"}, {})
     pod = chart.render({"registry": {"state": {"persistent": False}}}, *GIVEN)
     assert (volume(pod)["emptyDir"], pod.of("PersistentVolumeClaim")) == ({"sizeLimit": "1Gi"}, {})
+    limits, before = (each.main("registry")["resources"]["limits"] for each in (pod, made))
+    # the kubelet counts that volume too, and would end the pod
+    assert limits == {**before, "ephemeral-storage": str(int(1.25 * (1 << 30)))}
+    assert before["ephemeral-storage"] == "256Mi"
 
 
 @pytest.mark.parametrize("overlay", [{"replicas": 2}, {"autoscaling": {"enabled": True}}])

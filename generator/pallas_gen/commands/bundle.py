@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pallas_gen.console import WORLD, FleetOption, FleetPath, command, fleet_file, note, report
+from pallas_gen.console import WORLD, FleetOption, FleetPath, FormOption, command, fleet_file, note, report, reporting
 
 Output = Annotated[
     Path | None,
@@ -26,21 +26,29 @@ def add_bundle(app: typer.Typer) -> None:
 
 
 def _bundle(
-    path: FleetPath = None, *, option: FleetOption = None, output: Output = None, verify: Verify = None
+    path: FleetPath = None,
+    *,
+    option: FleetOption = None,
+    output: Output = None,
+    verify: Verify = None,
+    form: FormOption = "text",
 ) -> None:
     """Put images, compose files, chart, SBOMs and checksums of the fleet into one place, and nothing from outside."""
     if verify is None:
         from pallas_gen.commands import bundle_fleet
 
+        if form != "text":
+            raise typer.BadParameter("is for --verify", param_hint="--format")
         bundle_fleet.write(fleet_file(path, option), output)
         return
     if path or option or output:
         raise typer.BadParameter("needs the bundle alone: no fleet file and no -o", param_hint="--verify")
     from pallas_gen.bundle import verify as verification
 
-    with verification.opened(verify) as store:
-        problems = list(verification.problems(store))
-    report(problems)
-    if problems:
-        raise typer.Exit(WORLD)
-    note(f"{verify}: every file is as it was packed, and every image that compose and chart name is in it")
+    with reporting(form, verify):
+        with verification.opened(verify) as store:
+            problems = list(verification.problems(store))
+        report(problems)
+        if problems:
+            raise typer.Exit(WORLD)
+        note(f"{verify}: every file is as it was packed, and every image that compose and chart name is in it")

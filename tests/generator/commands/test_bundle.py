@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pallas_gen.bundle import verify
@@ -19,5 +20,8 @@ def test_it_needs_the_bundle_alone_and_says_what_is_wrong_with_it(run, tmp_path:
         "",
         "MANIFEST.json: was added\n    copy the bundle again\n",
     )
+    code, out, err = run("bundle", "--verify", "b", "--format", "json")
+    assert (code, [entry["file"] for entry in json.loads(out)["problems"]], err) == (1, ["MANIFEST.json"], "")
+    assert run("bundle", "--format", "json")[0] == 2
     monkeypatch.setattr(verify, "problems", lambda store: iter(()))
     assert run("bundle", "--verify", "b")[0] == 0

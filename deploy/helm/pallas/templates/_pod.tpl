@@ -63,6 +63,25 @@ limits: {cpu: 500m, memory: 64Mi, ephemeral-storage: 16Mi}
 requests: {cpu: 10m, memory: 32Mi, ephemeral-storage: 1Mi}
 {{- end }}
 
+{{- /* What a pod keeps in itself counts against its limit of ephemeral storage: there is as much more of that. */}}
+{{- define "pallas.resources" -}}
+{{- $limit := dig "limits" "ephemeral-storage" "" .resources }}
+{{- if and $limit (dig "state" "enabled" false .) (not .state.persistent) }}
+{{- $bytes := add (include "pallas.bytes" $limit) (include "pallas.bytes" .state.size) }}
+{{- $limits := merge (dict "ephemeral-storage" ($bytes | toString)) .resources.limits }}
+{{- merge (dict "limits" $limits) .resources | toYaml }}
+{{- else }}
+{{- .resources | toYaml }}
+{{- end }}
+{{- end }}
+
+{{- /* A quantity of Kubernetes as bytes. */}}
+{{- define "pallas.bytes" -}}
+{{- $units := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 }}
+{{- $unit := regexFind "[A-Za-z]*$" . }}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (get $units $unit | default 1.0) | int64 }}
+{{- end }}
+
 {{- define "pallas.container" -}}
 {{- $it := .it }}
 {{- $env := $it.env | default dict }}
@@ -112,7 +131,7 @@ ports:
     containerPort: {{ include "pallas.listensOn" . }}
 {{- include "pallas.probes" . }}
 lifecycle: {preStop: {sleep: {seconds: {{ $it.preStopSeconds }}}}}
-resources: {{- $it.resources | toYaml | nindent 2 }}
+resources: {{- include "pallas.resources" $it | nindent 2 }}
 securityContext: {{- include "pallas.securityContext" . | nindent 2 }}
 volumeMounts: {{- include "pallas.mounts" . | nindent 2 }}
 {{- end }}
