@@ -48,6 +48,23 @@ def test_processes_find_agents_at_their_ports(project: Path) -> None:
     assert UI not in repr(found)
 
 
+VARIABLES = "gateway:\n  env: {OTEL_SERVICE_NAME: door}\n  secrets: {HEADERS: {file: headers.txt}}\n"
+
+
+def test_variables_are_those_of_the_file_and_of_secret_files(project: Path) -> None:
+    (project / "agents.yaml").write_text(FLEET.replace("gateway:\n", VARIABLES))
+    with pytest.raises(Refused, match=r"gateway\.secrets\.HEADERS: there is no file headers\.txt"):
+        read(project)
+    assert read(project, HEADERS="given").variables == {"OTEL_SERVICE_NAME": "door"}
+    (project / "headers.txt").write_text("authorization=secret-0123\n")
+    found = read(project)
+    assert found.variables == {"OTEL_SERVICE_NAME": "door", "HEADERS": "authorization=secret-0123"}
+    assert "secret-0123" not in repr(found)
+    (project / "secrets").mkdir()
+    (project / "secrets" / "HEADERS").write_text("mounted")
+    assert read(project).variables["HEADERS"] == "mounted"
+
+
 def test_tools_are_those_of_services_at_their_addresses(project: Path) -> None:
     path = project / "agents.yaml"
     tools = "  tenants: {acme: {callers: [ui]}}\n  tools: {lookup_entity: my_memory}\n"

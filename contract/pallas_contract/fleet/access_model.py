@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StringConstraints
 
 from pallas_contract.fleet.base import (
+    EnvKey,
     FilePath,
     Memory,
     Port,
@@ -225,5 +226,9 @@ class Gateway(Written):
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""
+    env: dict[EnvKey, str] = {}
+    """Plain environment variables; a `$` is literal."""
+    secrets: dict[EnvKey, SecretFile] = {}
+    """Environment variables whose value is read from a secret file at start, never written into generated files."""
     resources: Resources = Resources(memory="512Mi")
     """Limits of the container."""

@@ -182,6 +182,7 @@ def gateway(fleet: ResolvedFleet, settings: Gateway, placement: Placement) -> Pr
             names.ENV_ALLOWED_HOSTS: ",".join(addresses.gateway_hosts(fleet, settings)),
             **({names.ENV_GATEWAY_STATE: _GATEWAY_STATE[placement]} if state else {}),
             **_telemetry_env(fleet),
+            **settings.env,
         },
         secrets=secret_files.of_gateway(fleet),
         health_url=addresses.gateway_health_url(settings, placement),

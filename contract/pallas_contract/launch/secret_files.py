@@ -77,12 +77,12 @@ def of_registry(fleet: ResolvedFleet) -> tuple[Secret, ...]:
 
 
 def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
-    """Return the tokens that the gateway accepts and presents, an issuer's keys, and the key of the audit."""
+    """Return the gateway's variables, the tokens it accepts and presents, an issuer's keys, and the key of the audit."""
     if fleet.gateway is None or fleet.written.gateway is None:
         return ()
     own = fleet.written.gateway.access
     access = fleet.gateway.access
-    secrets = []
+    secrets = [*gateway_variables(fleet)]
     for caller, secret in access.tokens.items():
         owner = ("gateway", "access") if caller in own.tokens else ("access",)
         secrets.append(Secret(names.token_file(caller), secret.file, (*owner, "tokens", caller, "file")))
@@ -95,6 +95,12 @@ def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
         path = (*credentials.token_owner(fleet, agent, names.GATEWAY), "tokens", names.GATEWAY, "file")
         secrets.append(Secret(names.call_token(agent), secret.file, path))
     return _unique(secrets)
+
+
+def gateway_variables(fleet: ResolvedFleet) -> Iterator[Secret]:
+    """Yield the secrets of the gateway that become environment variables."""
+    if fleet.gateway:
+        yield from _variables(fleet.gateway.secrets, ("gateway",), {})
 
 
 def _variables(

@@ -240,6 +240,7 @@ def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     sections: list[tuple[tuple[str, ...], Mapping[str, str]]] = [(("defaults",), fleet.written.defaults.env)]
     sections += [(("agents", name), agent.env) for name, agent in fleet.written.agents.items()]
     sections += [(("services", name), service.env) for name, service in fleet.written.services.items()]
+    sections += [(("gateway",), fleet.gateway.env)] if fleet.gateway else []
     for path, env in sections:
         for key, value in env.items():
             if match := _VARIABLE.fullmatch(value):

@@ -47,6 +47,7 @@ _AGENT = {
     "volumes": "what an agent needs lies beside agents.yaml, or in an image of yours",
 }
 _REGISTRY = {"port": "write `registry_port: 24200` at the top of the file", "host": "write `host: NAME` at the top"}
+_GATEWAY = {"environment": _ENV, "ports": "write `port: 24190`"}
 _SERVICE = {"environment": _ENV, "ports": "write `port: 24211`"}
 
 
@@ -60,7 +61,7 @@ def unknown(path: Sequence[str | int]) -> str:
         return _AGENT.get(key, "")
     if where[0] == "services" and len(where) == 2:
         return _SERVICE.get(key, "")
-    return {"registry": _REGISTRY, "defaults": _AGENT}.get(str(where[0]), {}).get(key, "") if len(where) == 1 else ""
+    return {"registry": _REGISTRY, "defaults": _AGENT, "gateway": _GATEWAY}.get(str(where[0]), {}).get(key, "") if len(where) == 1 else ""
 
 
 def path_of(path: Sequence[str | int], value: Any) -> str:

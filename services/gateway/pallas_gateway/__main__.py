@@ -35,6 +35,8 @@ def _serve(environ: Mapping[str, str]) -> int:
 
     path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
     read = settings.read(path, environ, Path(names.SECRETS_DIR))
+    for name, value in read.variables.items():  # OpenTelemetry and the like look for theirs here
+        os.environ.setdefault(name, value)
     configure(environ.get(names.ENV_LOG_FORMAT) or "json", fleet=read.fleet.name, service="gateway")
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it says of every call that its session ends, and there is none
     for warning in read.warnings:

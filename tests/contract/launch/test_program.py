@@ -90,6 +90,17 @@ def test_the_gateway_is_a_program_with_the_tokens_of_its_agents_alone() -> None:
     assert (container.needs, container.state) == ((), False)
 
 
+def test_the_gateway_has_the_environment_that_the_file_gives_it() -> None:
+    own = "gateway: {env: {OTEL_SERVICE_NAME: door}, secrets: {HEADERS: {file: s/headers}}, port"
+    fleet = load.parse(source.parse(GATEWAY.replace("gateway: {port", own), name="agents.yaml"))
+    for placement in ("local", "container"):
+        made = programs(fleet, placement)[1]
+        assert made.env["OTEL_SERVICE_NAME"] == "door"
+        (headers,) = (secret for secret in made.secrets if secret.target == "HEADERS")
+        assert (headers.file, headers.place) == ("s/headers", ("gateway", "secrets", "HEADERS"))
+        assert "HEADERS" not in made.env
+
+
 THROUGH = """
 name: x
 access: {tokens: {top: {file: s/top}, ui: {file: s/ui}, gateway: {file: s/own}}}
