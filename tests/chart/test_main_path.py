@@ -244,3 +244,18 @@ def test_agents_whose_name_is_a_yaml_word_stay_text(compiled) -> None:
         "name: x\nagents:\n  'null': {module: agents.scout, port: 1}\n  'yes': {module: agents.scout, port: 2}\n"
     )
     assert {"null", "yes"} <= set(made.render().of("Deployment"))
+
+
+def test_the_registry_alone_gets_the_lock(compiled, plain) -> None:
+    made = compiled(agents__lock='{"of": "the fleet"}').render()
+    assert made.one("ConfigMap", "pallas-lock")["data"] == {"agents.lock": '{"of": "the fleet"}'}
+    assert "agents.lock" not in made.one("ConfigMap", "pallas-config")["data"]
+    readers = [name for name in made.pods if "pallas-lock" in str(made.pods[name])]
+    assert readers == ["registry"]
+    (project,) = (volume for volume in made.pod("registry")["volumes"] if volume["name"] == "project")
+    assert [source["configMap"]["name"] for source in project["projected"]["sources"]] == [
+        "pallas-config",
+        "pallas-lock",
+    ]
+    changed = [name for name, pod in made.pods.items() if pod != plain.pods[name]]
+    assert changed == ["registry"]

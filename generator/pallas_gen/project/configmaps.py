@@ -16,19 +16,30 @@ LIMIT = 512 * 1024
 """Bytes of code. A ConfigMap holds a MiB, and so does Helm's record of a release, which has the code in it three times,
 compressed."""
 
+WHOLE = 960 * 1024
+"""Bytes of what one ConfigMap holds without code: the keys take some of its MiB, and what the chart adds."""
+
 # Kubernetes allows these in the keys of a ConfigMap; `/` becomes `.`
 _FIT = re.compile(r"[A-Za-z0-9._/-]+")
 _NOT_CODE = ("__pycache__", "node_modules")
 _GENERATED = ("Dockerfile.fleet", "compose.override.yaml")
+_SPLIT = "make two fleets of it"
+_UNLOCK = "take it out of this folder: the registry then compares the fleet with nothing"
 _BAKE = "bake the code into an image: `pallas-gen image`, then `image: NAME` in the fleet file"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Texts by path: what the registry reads too, and what only agents and services need."""
+    """Texts by path: what all read, what only agents and services need, and what the registry alone does."""
 
     config: dict[str, str] = field(default_factory=dict)
     code: dict[str, str] = field(default_factory=dict)
+    lock: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def all(self) -> dict[str, str]:
+        """Return every text, in whatever ConfigMap it is."""
+        return self.config | self.code | self.lock
 
 
 def read(folder: Path, plan: Plan) -> Delivery:
@@ -37,14 +48,16 @@ def read(folder: Path, plan: Plan) -> Delivery:
     Raises:
         Refused: with every file that does not fit into a ConfigMap.
     """
-    config = {name: folder / name for name in (*plan.config, *plan.lock)}
+    config = {name: folder / name for name in plan.config}
+    lock = {name: folder / name for name in plan.lock}
     mounted = any(workload.needs_code for workload in plan.workloads if workload.kind == "agent")
     entries = (*(plan.entries if mounted else ()), *plan.foreign_entries)
     omitted = {*plan.config, *plan.lock, *plan.hidden}
     code = {path: folder / path for path in contents.expanded(folder, entries, omitted)}
     problems = [*_names(config, "rename it"), *_names(code, f"rename it, or {_BAKE}"), *_size(code)]
+    problems += [*_whole(config, _SPLIT), *_whole(lock, _UNLOCK)]
     texts: dict[str, str] = {}
-    for name, path in (config | code).items():
+    for name, path in (config | lock | code).items():
         try:
             texts[name] = path.read_text("utf-8")
         except UnicodeDecodeError:
@@ -53,7 +66,7 @@ def read(folder: Path, plan: Plan) -> Delivery:
             )
     if problems:
         raise Refused(problems)
-    return Delivery({name: texts[name] for name in config}, {name: texts[name] for name in code})
+    return Delivery(*({name: texts[name] for name in files} for files in (config, code, lock)))
 
 
 def key(path: str) -> str:
@@ -80,3 +93,12 @@ def _size(code: dict[str, Path]) -> Iterator[Problem]:
         largest = max(code, key=lambda name: code[name].stat().st_size)
         message = f"{total // 1024} KiB of files are too many for a ConfigMap (largest: {largest}); {LIMIT // 1024} fit"
         yield Problem(Where("."), message, _BAKE, code=Code.CONFIGMAP)
+
+
+def _whole(files: dict[str, Path], hint: str) -> Iterator[Problem]:
+    """Yield a problem where files that no image holds are more than a ConfigMap."""
+    total = sum(path.stat().st_size for path in files.values())
+    if total > WHOLE:
+        largest = max(files, key=lambda name: files[name].stat().st_size)
+        message = f"{-(-total // 1024)} KiB are too many for a ConfigMap; {WHOLE // 1024} fit"
+        yield Problem(Where(largest), message, hint, code=Code.CONFIGMAP)

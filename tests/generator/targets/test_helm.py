@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -232,6 +233,22 @@ def test_a_baked_fleet_delivers_no_code_however_large(plan, tmp_path: Path) -> N
     made = plan("image: acme/fleet:1\n" + ONE % "")
     (tmp_path / "big.md").write_bytes(b"x" * (configmaps.LIMIT + 1))
     assert configmaps.read(tmp_path, made).code == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("agents.yaml", "two fleets"), ("agents.lock", "compares the fleet with nothing")]
+)
+def test_what_no_image_can_hold_instead_is_refused_where_it_is_too_much(plan, make, name: str, hint: str) -> None:
+    path = make(ONE % "").with_name(name)
+    made = replace(plan(ONE % ""), lock=("agents.lock",) if name == "agents.lock" else ())
+    path.write_text("#" * configmaps.WHOLE)
+    assert configmaps.read(path.parent, made).all[name]
+    path.write_text("#" * (configmaps.WHOLE + 1))
+    with pytest.raises(Refused) as refused:
+        configmaps.read(path.parent, made)
+    (problem,) = refused.value.problems
+    assert (problem.where.file, problem.message) == (name, "961 KiB are too many for a ConfigMap; 960 fit")
+    assert hint in problem.hint
 
 
 def test_two_targets_in_one_folder_leave_each_others_files_alone(tmp_path: Path) -> None:

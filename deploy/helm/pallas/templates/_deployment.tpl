@@ -43,11 +43,11 @@ held by two.
 {{- $own := dict }}
 {{- if eq .kind "registry" }}
 {{- if or (not (hasKey .it "stateless")) .it.stateless }}
-{{- $_ := set $own "checksum/config" (list $values.project.config (include "pallas.replicas" .root) | toJson | sha256sum) }}
+{{- $_ := set $own "checksum/config" (concat (list $values.project.config (include "pallas.replicas" .root)) (ternary (list $values.project.lock) list (not (empty $values.project.lock))) | toJson | sha256sum) }}
 {{- end }}
 {{- else }}
 {{- with .it.fingerprint }}{{ $_ := set $own "checksum/files" . }}{{ end }}
-{{- $configs := omit ($values.project.config | default dict) (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) "agents.lock" }}
+{{- $configs := omit ($values.project.config | default dict) (.it.env.PALLAS_AGENTS_CONFIG | default "agents.yaml" | base) }}
 {{- $_ := set $own "checksum/config" ($configs | toJson | sha256sum) }}
 {{- $contents := list }}
 {{- range $target, $source := .it.secrets }}{{ $contents = append $contents (get $values.secrets $source) }}{{ end }}

@@ -55,7 +55,13 @@ spec:
 {{- define "pallas.volumes" -}}
 - name: tmp
   emptyDir: {sizeLimit: {{ .it.tmpSize }}}
-{{- if eq .kind "registry" }}
+{{- if and (eq .kind "registry") .root.Values.project.lock }}
+- name: project
+  projected:
+    sources:
+      - configMap: {name: pallas-config}
+      - configMap: {name: pallas-lock}
+{{- else if eq .kind "registry" }}
 - {name: project, configMap: {name: pallas-config}}
 {{- else if include "pallas.copies" . }}
 - {name: project, emptyDir: {sizeLimit: 8Mi}}

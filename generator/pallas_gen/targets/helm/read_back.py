@@ -18,7 +18,8 @@ def recorded(path: Path) -> dict[str, str]:
     """Return the texts of the project that the values at `path` deliver, by path; empty where they cannot be read."""
     try:
         values = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-        return {**values["project"]["config"], **values["project"]["code"]}
+        project = values["project"]
+        return {**project["config"], **project["code"], **project.get("lock", {})}
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         return {}
 

@@ -116,6 +116,8 @@ def values(plan: Plan, delivery: Delivery) -> Values:
     # the fleet file says it for all agents at once
     baked = not any(workload.needs_code for workload in by_kind["agent"])
     project: dict[str, Any] = {"config": delivery.config, "code": delivery.code}
+    if delivery.lock:
+        project["lock"] = delivery.lock
 
     prints = contents.fingerprints(plan, delivery.code)
 

@@ -52,7 +52,7 @@ def _stale(context: RenderContext) -> dict[str, str]:
 
     recorded = read_back.recorded(context.output / FILE)
     delivery = configmaps.read(context.loaded.folder, context.plan)
-    return contents.changes(recorded, delivery.config | delivery.code) if recorded else {}
+    return contents.changes(recorded, delivery.all) if recorded else {}
 
 
 def _written_with(output: Path) -> frozenset[str]:

@@ -46,7 +46,9 @@ class Project(Block):
     delivery: Literal["configMap", "image"] = "configMap"
     """How code reaches agents: from the ConfigMap below, or from the image, which then has it in /project."""
     config: dict[str, str] = {}
-    """The fleet file and fast-agent's configuration by name; what the registry reads."""
+    """The fleet file and fast-agent's configuration by name; every pod gets them."""
+    lock: dict[str, str] = {}
+    """agents.lock by name, where there is one; the registry alone gets it, from a ConfigMap of its own."""
     code: dict[str, str] = {}
     """Everything else by path: modules, agent cards and their data. A pod gets those in its own `files`."""
 
