@@ -26,6 +26,7 @@ from pallas_gen.dependencies import recipe
 from pallas_gen.dependencies.recipe import BuiltImage, Needs, Recipe
 from pallas_gen.dependencies.requirements import Files
 from pallas_gen.dependencies.server_locks import Locks
+from pallas_gen.front.door import Door, door
 
 GRACE_SECONDS = 40
 """Between SIGTERM and SIGKILL: longer than the 30 s an agent takes at most to finish its open calls."""
@@ -118,6 +119,8 @@ class Workload(Program):
     """None: one of the kit's images, or made from it."""
     room: int = 0
     """Bytes that it may fill of its state, where agents.yaml says that; else 0."""
+    door: Door | None = None
+    """Of the gateway what it asks of callers."""
     fingerprint: str = ""
     """Changes with what the program reads about itself from the fleet file, beyond command and environment."""
 
@@ -318,6 +321,7 @@ def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway, *, state: bool) -> d
         "room": gateway.audit.bytes if gateway.audit else 0,
         "egress": tuple(egress.keys(gateway.access)),
         "collector": _collector(fleet),
+        "door": door(fleet, gateway),
         "fingerprint": _gateway_fingerprint(fleet, gateway),
     }
 

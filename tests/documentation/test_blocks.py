@@ -28,6 +28,7 @@ RUN = {
     "conformance": "tests/testing/conformance/test_command.py",
     "daedalus-asked": "tests/e2e/daedalus.py",
     "break-something": "tests/e2e/test_compose.py",
+    "mcp-routes": "tests/chart/test_edge.py",
     "missing-extra": "tests/packaging/test_wheel.py",
 }
 """Scenarios whose blocks are run as they stand, by where."""

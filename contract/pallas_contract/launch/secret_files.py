@@ -77,7 +77,7 @@ def of_registry(fleet: ResolvedFleet) -> tuple[Secret, ...]:
 
 
 def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
-    """Return the gateway's variables, the tokens it accepts and presents, an issuer's keys, and the key of the audit."""
+    """Return the gateway's variables, tokens that it accepts and presents, an issuer's keys, the key of the audit."""
     if fleet.gateway is None or fleet.written.gateway is None:
         return ()
     own = fleet.written.gateway.access

@@ -61,7 +61,11 @@ def unknown(path: Sequence[str | int]) -> str:
         return _AGENT.get(key, "")
     if where[0] == "services" and len(where) == 2:
         return _SERVICE.get(key, "")
-    return {"registry": _REGISTRY, "defaults": _AGENT, "gateway": _GATEWAY}.get(str(where[0]), {}).get(key, "") if len(where) == 1 else ""
+    return (
+        {"registry": _REGISTRY, "defaults": _AGENT, "gateway": _GATEWAY}.get(str(where[0]), {}).get(key, "")
+        if len(where) == 1
+        else ""
+    )
 
 
 def path_of(path: Sequence[str | int], value: Any) -> str:

@@ -13,6 +13,7 @@
 {{- if and .Values.gateway (not .Values.gateway.fingerprint) }}
 {{- fail "gateway is in your values alone: add it to agents.yaml and run `pallas-gen helm`, which writes what it needs" }}
 {{- end }}
+{{- include "pallas.edge.refuse" . }}
 {{- range $name, $secret := .Values.secrets }}
 {{- if and (not $secret.content) (not $secret.existingSecret) }}
 {{- fail (printf "secrets.%s has neither content nor existingSecret: give it with --set-file secrets.%s.content=%s, or name a Secret in secrets.%s.existingSecret" $name $name ($secret.file | default "FILE") $name) }}

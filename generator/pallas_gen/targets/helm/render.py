@@ -19,12 +19,13 @@ from pallas_gen.plan import GRACE_SECONDS, Plan, Workload
 from pallas_gen.project import contents
 from pallas_gen.project.configmaps import Delivery
 from pallas_gen.targets.helm import FILE
+from pallas_gen.targets.helm.edge import rules
+from pallas_gen.targets.helm.edge.values import Gateway
 from pallas_gen.targets.helm.ip_blocks import ip_block
 from pallas_gen.targets.helm.values import Project, Secret, Values
 from pallas_gen.targets.helm.values_workload import (
     Agent,
     Companion,
-    Gateway,
     HealthPaths,
     Image,
     Images,
@@ -40,6 +41,8 @@ _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _TAKEN = frozenset({"pallas-deny", "pallas-test"})
 """Names of the chart's own network policies."""
+_EDGE = "pallas-edge-"
+"""With this the names of its routes for an agentgateway begin."""
 _OURS = ("app.kubernetes.io/", "helm.sh/")
 
 
@@ -68,7 +71,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
     for workload in plan.workloads:
         sections = {"agent": f"agents.{workload.name}", "service": f"services.{workload.name}"}
         section = sections.get(workload.kind, workload.kind)
-        if workload.host in _TAKEN or workload.host.startswith(names.PODS_PREFIX):
+        if workload.host in _TAKEN or workload.host.startswith((names.PODS_PREFIX, _EDGE)):
             yield Problem(
                 Where(plan.source, field=section),
                 f"the chart has a {workload.host} of its own",
@@ -142,7 +145,9 @@ def values(plan: Plan, delivery: Delivery) -> Values:
             workload.name: Companion(**program(workload), **_companion(workload)) for workload in by_kind["service"]
         }
     if by_kind["gateway"]:
-        blocks["gateway"] = Gateway(**program(by_kind["gateway"][0]))
+        gateway = by_kind["gateway"][0]
+        edge: dict[str, Any] = {"edge": rules.values(gateway.door)} if gateway.door else {}
+        blocks["gateway"] = Gateway(**program(gateway), **edge)
     if sources:
         blocks["secrets"] = {name: Secret(file=file) for file, name in sources.items()}
     return Values(**blocks)

@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pallas_gen.targets.helm.edge.values import Gateway
 from pallas_gen.targets.helm.ip_blocks import WORLD, ip_block
 from pallas_gen.targets.helm.values_workload import (
     Agent,
     Block,
     Companion,
-    Gateway,
     Images,
     Label,
     Name,

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pallas_gen.targets.helm import render as helm
+from pallas_gen.targets.helm.edge.values import Gateway
 from pallas_gen.targets.helm.values import Secret, Values
-from pallas_gen.targets.helm.values_workload import Agent, Companion, Gateway, HealthPaths, Pod, Registry
+from pallas_gen.targets.helm.values_workload import Agent, Companion, HealthPaths, Pod, Registry
 
 _HEAD = (
     "# What the chart takes, and its defaults; written by `make schema`. The part that is a fleet: `pallas-gen helm`.\n"

@@ -232,10 +232,6 @@ class Registry(Keeping):
     """The registry. `stateless: false` when agents may register: they do so with one registry, not with several."""
 
 
-class Gateway(Keeping):
-    """The gateway, where agents.yaml has one. `stateless: false` where one counts for tenants, or keeps a state."""
-
-
 class Companion(Keeping):
     """One companion service."""
 

@@ -1,0 +1,1 @@
+"""What the gateway asks of its callers, for what may stand in front of it."""
