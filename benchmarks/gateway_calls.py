@@ -1,6 +1,8 @@
-"""Calls of a tool through the gateway against a FastMCP proxy before the same server, and against the direct call.
+"""Calls of a tool through the gateway against other gateways before the same server, and against the direct call.
 
-Callers of the gateway show a token. CPU is that of the gateway alone, or of the proxy, without the server behind.
+The gateway has all that it checks and writes switched on: a token, a grant, a tenant's limits, the audit. The others
+check nothing: a FastMCP proxy, and ContextForge on SQLite without limits and plugins. CPU is that of the gateway alone,
+or of the other one, without the server behind.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from benchmarks.method import agents, servers
+from benchmarks.method import agents, peers, servers
 from benchmarks.method.mcp_load import call, latency
 from benchmarks.method.report import Figure, at_least, at_most, ratio
 from benchmarks.method.side_by_side import Effort, Sample, compare, spread
@@ -23,7 +25,11 @@ MIB = 1024**2
 _FLEET = """\
 name: bench
 access: {{tokens: {{load: {{file: load.txt}}, gateway: {{file: gateway.txt}}}}}}
-gateway: {{agents: [echo]}}
+gateway:
+  agents: [echo]
+  tenants: {{bench: {{callers: [load], requests: 999999/minute, concurrent: 1000}}}}
+  grants: [{{caller: load, agent: echo, tools: [get_health]}}]
+  audit: {{key: {{file: audit.txt}}}}
 agents: {{echo: {{card: hello.md, port: {port}}}}}
 """
 _PROXY = """
@@ -46,6 +52,10 @@ def measure(effort: Effort) -> Iterator[Figure]:
             other = partial(call, theirs.mcp, *HEALTH, effort.seconds, theirs.pid)
             found = compare(lambda: by_cpu(through()), lambda: by_cpu(other()), effort)
             yield ratio("tools/call per CPU-second: gateway / FastMCP proxy", found, at_least(20), "/s")
+            with peers.contextforge(folder, echo) as (third, tool):
+                large = partial(call, third.mcp, tool, *HEALTH[1:], effort.seconds, third.pid)
+                found = compare(lambda: by_cpu(through()), lambda: by_cpu(large()), effort)
+            yield ratio("tools/call per CPU-second: gateway / ContextForge", found, at_least(20), "/s")
             cost = spread(1000 / by_cpu(through()).value for _ in range(effort.rounds))
             yield Figure("CPU of the gateway per tools/call", cost, at_most(1.5), "ms")
             direct = partial(latency, echo.mcp, *HEALTH, effort.seconds)
@@ -70,6 +80,7 @@ def gateway(folder: Path, echo: agents.Server) -> Iterator[agents.Server]:
         "agents.yaml": _FLEET.format(port=echo.base.rpartition(":")[2]),
         "load.txt": TOKEN,
         "gateway.txt": "gateway-0123456789",
+        "audit.txt": "audit-0123456789abcdef",
     }
     for name, text in files.items():
         (place / name).write_text(text)

@@ -25,6 +25,7 @@ from . import collector, later, scenario
 from .registration import CAPABILITIES, TOKEN, outside, say
 from .release import READY, Release, call, load, namespace, until
 from .test_access import HARPER, UI, ask, closed
+from .test_cluster_options import CONNECT, REJECTED
 
 pytestmark = pytest.mark.cluster
 
@@ -38,13 +39,19 @@ registry:
     store: true
     reach: [10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16]
 telemetry: {{otlp_endpoint: "http://{collector.NAME}:{collector.PORT}"}}
+gateway:
+  agents: [harper]
+  access: {{tokens: {{harper: {{file: keys/harper}}}}}}
+  env: {{DOOR: "$HOME $$ {{{{ .Values }}}}"}}
+services:
+  home: {{module: home, port: 8103, through: gateway}}
 agents:
   harper:
     card: harper.md
     port: 8101
-    depends_on: [research]
+    depends_on: [research, home]
     keep_conversations: true
-    access: {{tokens: {{ui: {{file: keys/ui}}}}}}
+    access: {{tokens: {{ui: {{file: keys/ui}}, gateway: {{file: keys/gateway}}}}}}
   research:
     card: research.md
     port: 8102
@@ -53,6 +60,23 @@ agents:
       jwt: {{issuer: "{ISSUER}", audience: research, jwks_file: keys/jwks.json}}
 """
 CARD = "---\ntype: agent\nname: {name}\nmodel: passthrough\nservers: [{servers}]\n---\nYou are {name}.\n"
+HOME = """
+import os
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+server = MCPServer("home")
+
+
+@server.tool()
+def look(room: str) -> str:
+    return f"nobody in the {room}"
+
+
+host, _, port = os.environ["PALLAS_BIND"].rpartition(":")
+security = TransportSecuritySettings(allowed_hosts=os.environ["PALLAS_ALLOWED_HOSTS"].split(","))
+server.run("streamable-http", host=host, port=int(port), stateless_http=True, transport_security=security)
+"""
 CURRENT = 20
 """Seconds until the catalogue is that of the file; 10 are promised, and this machine may have other work."""
 LATER = "0.2.0"
@@ -90,9 +114,10 @@ VALUES: dict[str, Any] = {
         },
     ],
 }
+GATEWAY = "gateway-of-the-guarded-0123456789"
 KEY = ec.generate_private_key(ec.SECP256R1())
 HELLO = '***CALL_TOOL research__research {"message": "hello"}'
-SECRET_FILES = ("partners", "harper", "jwks.json")
+SECRET_FILES = ("partners", "harper", "gateway", "jwks.json")
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +141,11 @@ def write(folder: Path) -> Path:
     (folder / "keys").mkdir()
     public = jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key(), as_dict=True)
     keys = json.dumps({"keys": [{**public, "kid": "one", "use": "sig", "alg": "ES256"}]})
-    for name, text in {"ui": UI, "harper": HARPER, "partners": TOKEN, "jwks.json": keys}.items():
+    tokens = {"ui": UI, "harper": HARPER, "gateway": GATEWAY, "partners": TOKEN}
+    for name, text in {**tokens, "jwks.json": keys}.items():
         (folder / "keys" / name).write_text(text)
-    for name, servers in (("harper", "research"), ("research", "")):
+    (folder / "home.py").write_text(HOME)
+    for name, servers in (("harper", "research, home"), ("research", "")):
         (folder / f"{name}.md").write_text(CARD.format(name=name, servers=servers))
     (folder / "values.yaml").write_text(json.dumps(VALUES))
     (folder / "agents.yaml").write_text(FLEET)
@@ -183,9 +210,24 @@ async def test_who_shows_no_token_gets_in_nowhere_and_the_rest_works(up: Release
     assert "Phase:          Succeeded" in up.helm("test", "--timeout", "120s").stdout
 
 
+async def test_a_guarded_service_is_reached_through_the_gateway_and_in_no_other_way(up: Release) -> None:
+    """By who depends on it, with its token; past the gateway nobody comes, not even who may call it there."""
+    question = '***CALL_TOOL home__look {"room": "hall"}'
+    assert await ask(f"{up.url('harper')}/mcp", scenario.ERAS[0], question) == "nobody in the hall"
+    (home,) = up.addresses("home")
+    connect = CONNECT.format(address=home, port=8080)
+    ways_in = {member: up.python(member, connect) for member in ("harper", "research", "gateway", "registry")}
+    assert {member for member, answer in ways_in.items() if answer == "connected"} == {"gateway", "registry"}
+    assert {ways_in["harper"], ways_in["research"]} <= REJECTED
+    (door,) = up.addresses("gateway")
+    assert up.python("research", CONNECT.format(address=door, port=8080)) in REJECTED
+    await closed(f"{up.url('gateway')}/services/home/mcp")
+    assert up.python("gateway", "import os; print(os.environ['DOOR'])") == "$HOME $$ {{ .Values }}"
+
+
 def test_tokens_are_in_secrets_only(fleet: Release) -> None:
     told = json.dumps(fleet.objects("configmaps,deployments,pods,services,events"))
-    assert not [token for token in (UI, HARPER, TOKEN) if token in told]
+    assert not [token for token in (UI, HARPER, GATEWAY, TOKEN) if token in told]
 
 
 def test_another_tool_may_apply_claims_and_ways_to_the_collector(fleet: Release) -> None:
