@@ -95,7 +95,7 @@ ENV_REGISTRATIONS = "PALLAS_REGISTRATIONS"
 forgets them. Written for `registry.registration.store`."""
 ENV_GATEWAY_STATE = "PALLAS_GATEWAY_STATE"
 """Folder of what the gateway keeps over a restart, relative to agents.yaml or absolute. Written for `gateway.audit` and
-`gateway.confirm`."""
+`gateway.confirm` and `gateway.tasks`."""
 ENV_STATE = "PALLAS_STATE"
 """Folder of what a service keeps over a restart, for it alone, relative to agents.yaml or absolute. It is there when
 the service starts. Written for `services.NAME.state`."""

@@ -348,7 +348,7 @@ def is_in(path: str, entry: str) -> bool:
 
 def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
     # without what a fleet does not have, so that no gateway starts anew for it
-    absent = {key for key in ("routes", "grants", "confirm") if not getattr(gateway, key)}
+    absent = {key for key in ("routes", "grants", "confirm", "tasks") if not getattr(gateway, key)}
     settings = gateway.model_dump(mode="json", exclude={"resources", "env", "secrets", *absent})
     behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in fleet.behind_gateway}
     callers = {

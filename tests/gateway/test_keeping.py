@@ -20,6 +20,8 @@ gateway: {{agents: [scout]{more}}}
 agents: {{scout: {{card: a.md, port: 8101}}}}
 """
 AUDIT = ", audit: {key: {file: audit.txt}}"
+IN_MEMORY = ", tenants: {desk: {callers: [ui]}}, tasks: {durable: false}"
+DURABLE = ", tenants: {desk: {callers: [ui]}}, tasks: {durable: true}"
 CONFIRM = ", confirm: [{agent: scout, tools: [send_message], by: [ui]}]"
 
 
@@ -33,14 +35,23 @@ def keeping(folder: Path, more: str) -> Keeping:
 
 @pytest.mark.parametrize(
     ("more", "kept"),
-    [("", []), (AUDIT, ["audit"]), (CONFIRM, ["gateway.db"]), (AUDIT + CONFIRM, ["audit", "gateway.db"])],
+    [
+        ("", []),
+        (IN_MEMORY, []),
+        (DURABLE, ["gateway.db"]),
+        (DURABLE + CONFIRM, ["gateway.db"]),
+        (AUDIT, ["audit"]),
+        (CONFIRM, ["gateway.db"]),
+        (AUDIT + CONFIRM, ["audit", "gateway.db"]),
+    ],
 )
 async def test_it_keeps_what_is_asked_for_and_nothing_else(tmp_path: Path, more: str, kept: list[str]) -> None:
     state = keeping(tmp_path, more)
     jobs = state.start(Metrics([]))
     names = [path.name for path in sorted((tmp_path / ".pallas/gateway").glob("*")) if path.suffix in ("", ".db")]
     assert names == kept
-    assert (state.audit is not None, state.gatekeeper is not None) == ("audit" in kept, "gateway.db" in kept)
+    assert (state.audit is not None, state.gatekeeper is not None) == (AUDIT in more, CONFIRM in more)
+    assert (state.journal is not None) == (DURABLE in more)
     assert (state.problem, len(jobs)) == ("", int("audit" in kept))
     for job in jobs:
         job.close()

@@ -195,6 +195,14 @@ class Audit(Written):
         return int(self.size[:-2]) << (20 if self.size.endswith("Mi") else 30)
 
 
+class Tasks(Written):
+    """Graphs of tasks (docs/gateway.md, Graphs of tasks)."""
+
+    durable: bool = False
+    """Keep on disk what became of each task: a graph goes on without its caller, and after the gateway was killed with
+    what was not done yet. Its `task_id` is then its idempotency key."""
+
+
 class Gateway(Written):
     """One guarded door in front of agents (docs/gateway.md): each is reached through it at /agents/NAME/mcp."""
 
@@ -222,7 +230,9 @@ class Gateway(Written):
     confirm: list[Confirm] = []
     """Tools whose calls are confirmed by another caller before they run."""
     audit: Audit | None = None
-    """Record every call (docs/gateway.md). Without it and `confirm` no state is kept."""
+    """Record every call (docs/gateway.md). Without it, `confirm` and `tasks: {durable: true}` no state is kept."""
+    tasks: Tasks | None = None
+    """How graphs of tasks are run; in memory, where nothing is said."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""

@@ -90,6 +90,8 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"registry\.registration\.tokens\.[^.]+\.agents\..+", "callers", _always("breaking")),
     (r"registry\.registration\.max_agents", "callers", _limit),
     (r"name", "operators", _always("breaking")),
+    # an id is then good for one graph, and a graph goes on without its caller
+    (r"gateway\.tasks(\.durable)?", "callers", _always("breaking")),
     # it needs a secret file and a volume
     (r"gateway\.audit(\.key\.file)?", "operators", _demand),
     (r".+\.secrets\.[^.]+(\.file)?|.+\.tokens\.[^.]+\.file", "operators", _demand),

@@ -1,4 +1,4 @@
-"""All that the gateway keeps over a restart: the audit, and confirmations; nothing where nothing needs it."""
+"""All that the gateway keeps over a restart: audit, confirmations, durable graphs; nothing where nothing needs it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
 from pallas_gateway.metrics import Metrics
+from pallas_gateway.own.execution.durable.journal import Journal, SqliteJournal
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
 from pallas_gateway.state.database import FILE, Database
@@ -22,7 +23,7 @@ AUDIT = "audit"
 
 
 class Keeping:
-    """The audit and the confirmations of one gateway, of which it may have neither."""
+    """The audit, the confirmations and the journal of graphs of one gateway, of which it may have none."""
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
         """Open them.
@@ -34,12 +35,17 @@ class Keeping:
         self._database: Database | None = None
         self.gatekeeper: Gatekeeper | None = None
         self.api: Starlette | None = None
+        self.journal: Journal | None = None
         key = settings.audit_key
         if settings.gateway.audit:
             trail = Trail(settings.state / AUDIT, key, size=settings.gateway.audit.bytes)
             self.audit = Audit(trail, key, policy.version)
-        if settings.gateway.confirm:
+        durable = bool(settings.gateway.tasks and settings.gateway.tasks.durable)
+        if settings.gateway.confirm or durable:
             self._database = Database(settings.state / FILE)
+        if self._database and durable:
+            self.journal = SqliteJournal(self._database)
+        if self._database and settings.gateway.confirm:
             confirmations = Confirmations(self._database)
             noted = self.audit.confirmation if self.audit else nothing
             self.gatekeeper = Gatekeeper(confirmations, noted)

@@ -94,7 +94,13 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         if settings.gateway.tenants:
             admission = Admission(tenants, settings.gateway.timeout, watchers, checks)
             tools = OwnTools(
-                settings.fleet, settings.routes, client, admission, streams=plane.streams, services=services
+                settings.fleet,
+                settings.routes,
+                client,
+                admission,
+                streams=plane.streams,
+                services=services,
+                journal=keeping.journal,
             )
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
         page = console.agents(settings.fleet, settings.routes, policy.may_ask) if settings.gateway.console else None
@@ -117,7 +123,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         await stop.asked.wait()
         pages.ready = False
         if tools:
-            tools.subscriptions.close()
+            tools.end()
         await drain(metrics.idle, stop.insisted, _nothing)
         server.should_exit = True
         await serving

@@ -101,6 +101,17 @@ def test_the_gateway_has_the_environment_that_the_file_gives_it() -> None:
         assert "HEADERS" not in made.env
 
 
+@pytest.mark.parametrize(("tasks", "state"), [("{durable: true}", True), ("{durable: false}", False), ("{}", False)])
+def test_a_gateway_with_durable_graphs_has_a_place_for_them(tasks: str, state: bool) -> None:
+    gateway = f"{{agents: [a], tenants: {{t: {{}}}}, tasks: {tasks}}}"
+    text = f"name: x\ngateway: {gateway}\nagents: {{a: {{card: a.md, port: 8201}}}}"
+    fleet = load.parse(source.parse(text, name="agents.yaml"))
+    local, container = (programs(fleet, placement)[1] for placement in ("local", "container"))
+    assert (local.state, container.state) == (state, state)
+    assert local.env.get("PALLAS_GATEWAY_STATE") == (".pallas/gateway" if state else None)
+    assert container.env.get("PALLAS_GATEWAY_STATE") == ("/state" if state else None)
+
+
 THROUGH = """
 name: x
 access: {tokens: {top: {file: s/top}, ui: {file: s/ui}, gateway: {file: s/own}}}

@@ -73,6 +73,12 @@ async def test_a_full_disk_is_said_and_got_over(tmp_path: Path) -> None:
     database.close()
 
 
+def test_a_library_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    with pytest.raises(CannotStore, match=r"gateway\.db: needs SQLite 3\.37 or newer, and this Python has 3\."):
+        Database(tmp_path / "gateway.db")
+
+
 def test_files_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "gateway.db"
     Database(path).close()

@@ -131,6 +131,9 @@ def _tools(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pro
     if gateway.tools and not gateway.tenants:
         hint = "add `tenants: {NAME: {}}`: each call of these tools names one"
         yield tree.problem(_AT, "tools", message="needs `tenants`", hint=hint, code=Code.TOOLS_WITHOUT_TENANTS)
+    if gateway.tasks and not gateway.tenants:
+        hint = "add `tenants: {NAME: {}}`: graphs of tasks are run for one"
+        yield tree.problem(_AT, "tasks", message="needs `tenants`", hint=hint, code=Code.TOOLS_WITHOUT_TENANTS)
     servers = sorted(name for name, service in fleet.services.items() if service.provides == "mcp")
     for tool, name in gateway.tools.items():
         if name in servers:

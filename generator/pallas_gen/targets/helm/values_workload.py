@@ -200,7 +200,7 @@ class State(Block):
 
     enabled: bool = False
     """Keep it; written by `pallas-gen helm` for `registry.registration.store`, `keep_conversations`,
-    `services.<name>.state`, `gateway.audit` and `gateway.confirm`."""
+    `services.<name>.state`, `gateway.audit`, `gateway.confirm` and `gateway.tasks`."""
     persistent: bool = True
     """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
     existing_claim: str = ""

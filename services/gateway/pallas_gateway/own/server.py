@@ -20,6 +20,7 @@ from pallas_gateway.own.admission import Admission, Asked, Context
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
+from pallas_gateway.own.execution.durable.journal import Journal
 from pallas_gateway.own.execution.executions import Executions
 from pallas_gateway.own.execution.steps import Steps
 from pallas_gateway.own.peers.peer import Peer, Progress
@@ -39,7 +40,7 @@ class OwnTools:
     """Handlers of the gateway's own server.
 
     `routes` are the agents behind it by host name, `services` those that have a tool of it, by the tool's name,
-    `streams` the shares of what is only listened to.
+    `streams` the shares of what is only listened to. With `journal` graphs of tasks are durable.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class OwnTools:
         *,
         streams: Streams,
         services: Mapping[str, Peer] | None = None,
+        journal: Journal | None = None,
         trace_id: NewId = new_id,
     ) -> None:
         self._version = fleet.version
@@ -62,9 +64,8 @@ class OwnTools:
         self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
         agents = {host: Peer("agent", host, route) for host, route in routes.items()}
-        self._executions = Executions(
-            admission, Steps(client, tracing, admission.permission, agents=agents, agentlets=agentlets)
-        )
+        steps = Steps(client, tracing, admission.permission, agents=agents, agentlets=agentlets)
+        self._executions = Executions(admission, steps, journal)
         self._calls = Calls(
             client,
             admission,
@@ -82,9 +83,14 @@ class OwnTools:
         """Yield the ASGI application of `/mcp`."""
         plain = self._manager(streaming=False)
         streaming = self._manager(streaming=True)
-        async with plain.run(), streaming.run():
+        async with plain.run(), streaming.run(), self._executions.running():
             transports = StreamableHTTPASGIApp(plain), StreamableHTTPASGIApp(streaming)
             yield Entrance(*transports, self._executions.serve, bodies=bodies, tenants=tenants)
+
+    def end(self) -> None:
+        """End what is only listened to, and begin nothing more by itself."""
+        self.subscriptions.close()
+        self._executions.end()
 
     def _manager(self, *, streaming: bool) -> StreamableHTTPSessionManager:
         """Return a transport of both eras, without sessions, which answers in JSON, or with `streaming` in events."""

@@ -13,6 +13,8 @@ FILE = "gateway.db"
 """Its name in the folder of the state."""
 BUSY = 5.0
 """Seconds to wait for another process that looks into the file."""
+OLDEST = (3, 37)
+"""Version of SQLite that has strict tables."""
 _APPLICATION = 0x70_61_67_77
 """`PRAGMA application_id` ("pagw"): whose file it is."""
 _MIGRATIONS = (
@@ -26,6 +28,16 @@ _MIGRATIONS = (
     """,
     # what waits was asked for by arguments alone, and is asked for again
     "DELETE FROM confirmations; ALTER TABLE confirmations RENAME COLUMN arguments TO asked;",
+    """
+    CREATE TABLE graphs (
+        id TEXT PRIMARY KEY, tenant TEXT NOT NULL, digest TEXT NOT NULL, asked TEXT NOT NULL, state TEXT NOT NULL,
+        starts INTEGER NOT NULL, begun REAL NOT NULL, ended REAL NOT NULL, answer TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX graphs_of ON graphs (tenant, state);
+    CREATE TABLE steps (
+        graph TEXT NOT NULL, task TEXT NOT NULL, outcome TEXT NOT NULL, PRIMARY KEY (graph, task)
+    ) STRICT;
+    """,
 )
 """Statements that bring the file from each version (`user_version`) to the next."""
 
@@ -39,6 +51,9 @@ class Database:
         Raises:
             CannotStore: it cannot be used.
         """
+        if sqlite3.sqlite_version_info < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise CannotStore(f"{path}: needs SQLite {needed} or newer, and this Python has {sqlite3.sqlite_version}")
         self._path = path
         self.problem = ""
         """Why the last transaction failed; empty where it did not."""

@@ -35,6 +35,7 @@ CODES: dict[Reason, int] = {
     "unknown_function": METHOD_NOT_FOUND,
     "function_error": FUNCTION_ERROR,
     "unrecorded": INTERNAL_ERROR,
+    "not_stored": INTERNAL_ERROR,
     "not_granted": METHOD_NOT_FOUND,
     "path_not_granted": INVALID_PARAMS,
     "no_route": INVALID_PARAMS,

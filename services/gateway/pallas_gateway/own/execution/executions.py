@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -16,9 +18,12 @@ from starlette.types import Receive, Scope, Send
 from pallas_gateway.data_plane import message
 from pallas_gateway.own.admission import Admission, Asked
 from pallas_gateway.own.execution import envelope
+from pallas_gateway.own.execution.durable.graphs import DurableGraphs
+from pallas_gateway.own.execution.durable.journal import Journal
 from pallas_gateway.own.execution.envelope import Envelope, Malformed, Params
 from pallas_gateway.own.execution.graphs import Graphs
 from pallas_gateway.own.execution.progress_stream import ProgressStream
+from pallas_gateway.own.execution.run import Around
 from pallas_gateway.own.execution.steps import Steps, Work
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers.peer import Progress
@@ -40,12 +45,28 @@ def _is_execution(body: bytes) -> bool:
 
 
 class Executions:
-    """Requests for functions of agents, one alone or several in a graph."""
+    """Requests for functions of agents, one alone or several in a graph, which is durable with a `journal`."""
 
-    def __init__(self, admission: Admission, steps: Steps) -> None:
+    def __init__(self, admission: Admission, steps: Steps, journal: Journal | None = None) -> None:
         self._admission = admission
         self._steps = steps
-        self._graphs = Graphs(admission, steps)
+        around = Around(admission, steps)
+        self._durable = DurableGraphs(around, journal) if journal else None
+        self._graphs = self._durable or Graphs(around)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Go on with durable graphs, as long as this lasts."""
+        if self._durable is None:
+            yield
+            return
+        async with self._durable.running():
+            yield
+
+    def end(self) -> None:
+        """Begin nothing more of durable graphs."""
+        if self._durable is not None:
+            self._durable.end()
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, body: bytes) -> bool:
         """Answer one request as ASGI, and return whether it was one for this method.

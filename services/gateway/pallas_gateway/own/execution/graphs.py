@@ -1,48 +1,23 @@
-"""Graphs of tasks, in memory: everything is checked first, then all is run within the time of the caller's tenant."""
+"""Graphs of tasks in memory: each is run as long as its caller waits, and is forgotten then."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from itertools import count
 from typing import Any
 
-from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
-from pallas_gateway.own.admission import Admission, Asked
-from pallas_gateway.own.execution import envelope, graph
+from pallas_gateway.own.execution import run
 from pallas_gateway.own.execution.envelope import Envelope
-from pallas_gateway.own.execution.graph import GraphParams, Task
-from pallas_gateway.own.execution.scheduler import Outcome, Scheduler
-from pallas_gateway.own.execution.steps import Steps, Work
-from pallas_gateway.own.failures import Failed, invalid
-from pallas_gateway.own.peers import peer
+from pallas_gateway.own.execution.run import Around, Run
 from pallas_gateway.own.peers.peer import Progress
-from pallas_service.access.caller import caller
-from pallas_service.http.disconnect import HungUp, attended
-
-FIRST_PAUSE = 0.2
-"""Seconds before the first retry; each next one waits twice as long."""
-_AGAIN = frozenset({"unreachable", "interrupted", "timeout", "function_error", "concurrency"})
-"""Reasons of an error that may be none the next time."""
-
-_AWAY = frozenset({"unreachable", "interrupted", "timeout", "not_admitted", "failed"})
-"""Reasons of an error that is the agent's own, whatever the graph asks it for."""
-
-Sleep = Callable[[float], Awaitable[None]]
+from pallas_service.http.disconnect import attended
 
 
 class Graphs:
-    """Graphs of what `steps` does one by one."""
+    """Graphs that end with their caller's connection."""
 
-    def __init__(self, admission: Admission, steps: Steps, sleep: Sleep = asyncio.sleep) -> None:
-        self.admission = admission
-        self.steps = steps
-        self.sleep = sleep
+    def __init__(self, around: Around) -> None:
+        self._around = around
 
     async def answer(
         self, request: Request, message: dict[str, Any], head: Envelope, progress: Progress | None = None
@@ -52,150 +27,7 @@ class Graphs:
         Raises:
             MCPError: it cannot be run, and nothing was.
         """
-        params = envelope.checked(GraphParams, message)
-        try:
-            dependencies = graph.check(params)
-        except RecursionError:
-            raise invalid("tasks", "are too deep") from None
-        return await _Run(self, request, params, dependencies, progress=progress).answer(head)
-
-    async def counted[T](
-        self,
-        request: Request,
-        tenant: str,
-        function: str,
-        work: Callable[[], Awaitable[T]],
-        *,
-        agent: str = "",
-        arguments: object = None,
-    ) -> T:
-        """Return the result of `work`, which is one request of the tenant."""
-        host = self.steps.host(agent)
-        asked = Asked(envelope.METHOD, function, host, arguments=arguments)
-        return await self.admission.counted(request, asked, work, tenant=tenant)
-
-
-class _Run:
-    """One graph."""
-
-    def __init__(
-        self,
-        graphs: Graphs,
-        request: Request,
-        params: GraphParams,
-        dependencies: Mapping[str, set[str]],
-        *,
-        progress: Progress | None,
-    ) -> None:
-        self._graphs = graphs
-        self._request = request
-        self._params = params
-        self._tasks = {task.task_id: task for task in params.tasks}
-        self._progress = progress
-        self._tenant = params.meta.tenant_id or graphs.admission.tenant(caller(request))
-        self._ended = 0
-        self._room = peer.MOST
-        self._until = 0.0
-        optional = frozenset(task.task_id for task in params.tasks if task.on_error == "skip")
-        self._scheduler = Scheduler(dependencies, self._step, optional)
-
-    async def answer(self, head: Envelope) -> dict[str, Any]:
-        started = time.perf_counter()
-        await self._graphs.counted(self._request, self._tenant, "", self._check)
-        try:
-            async with asyncio.timeout(self._until - time.monotonic()) as deadline:
-                await attended(self._request, self._scheduler.run())
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            return self._failed(head, "", Failed("timeout", "Timeout: the graph was not done in time"))
-        outcomes = self._scheduler.outcomes
-        for task, outcome in outcomes.items():
-            if outcome.error is not None and self._tasks[task].on_error == "fail":
-                return self._failed(head, task, outcome.error)
-        answer = head.answer({"tasks": self._entries()}, round(1000 * (time.perf_counter() - started)))
-        complete = all(outcome.status == "success" for outcome in outcomes.values())
-        answer["meta"]["status"] = "success" if complete else "partial"
-        return answer
-
-    async def _check(self) -> None:
-        seconds = self._graphs.admission.seconds_of(caller(self._request), self._tenant)
-        self._until = time.monotonic() + seconds
-        for index, task in enumerate(self._params.tasks):
-            literal = not any(graph.references(task.input))
-            optional = task.on_error == "skip"
-            work = self._work(task, task.input, min(seconds, task.timeout or seconds) if optional else seconds)
-            try:
-                await self._graphs.steps.check(self._request, work, with_input=literal)
-            except Failed as failure:
-                if optional and failure.reason in _AWAY:
-                    continue  # the task fails alone, when it is run
-                failure.error.data |= {"task_id": task.task_id, "agent_id": task.agent_id}
-                raise
-            except HungUp:
-                raise
-            except MCPError as error:
-                raise invalid(f"tasks.{index}.{error.error.data['field']}", error.error.data["reason"]) from None
-
-    async def _step(self, name: str, results: Mapping[str, Any]) -> Outcome:
-        started = time.perf_counter()
-        outcome = await self._attempts(self._tasks[name], results)
-        self._ended += 1
-        if self._progress is not None:
-            await self._progress(self._ended, len(self._tasks), f"{name}: {outcome.status}")
-        return replace(outcome, milliseconds=round(1000 * (time.perf_counter() - started)))
-
-    async def _attempts(self, task: Task, results: Mapping[str, Any]) -> Outcome:
-        """Run a task until it has a result, or no retry is left: at least once, with one id."""
-        for attempt in count():
-            try:
-                return Outcome("success", await self._attempt(task, results))
-            except HungUp:
-                raise
-            except MCPError as error:
-                if attempt == task.retries or not (isinstance(error, Failed) and error.reason in _AGAIN):
-                    return Outcome("error", error=error)
-            await self._graphs.sleep(FIRST_PAUSE * 2**attempt)
-        raise AssertionError
-
-    async def _attempt(self, task: Task, results: Mapping[str, Any]) -> dict[str, Any]:
-        remaining = self._until - time.monotonic()
-        work = self._work(task, graph.filled(task.input, results), min(remaining, task.timeout or remaining))
-        result: dict[str, Any] = await self._graphs.counted(
-            self._request,
-            self._tenant,
-            task.function,
-            lambda: self._graphs.steps.execute(self._request, work),
-            agent=task.agent_id,
-            arguments=work.input,
-        )
-        self._room -= len(json.dumps(result))
-        if self._room < 0:  # all are in memory until the last one is there
-            raise Failed("failed", f"the results of a graph may have {peer.MOST} bytes together")
-        return result
-
-    def _work(self, task: Task, value: Mapping[str, Any], seconds: float) -> Work:
-        return Work(task.agent_id, task.function, value, graph.whole_id(self._params, task), seconds)
-
-    def _entries(self) -> dict[str, Any]:
-        """Return what became of each task, in the order of the request."""
-        cancelled = Outcome("cancelled")
-        return {task: self._entry(task, self._scheduler.outcomes.get(task, cancelled)) for task in self._tasks}
-
-    def _entry(self, task: str, outcome: Outcome) -> dict[str, Any]:
-        entry: dict[str, Any] = {"status": outcome.status}
-        if outcome.error is not None:
-            entry["error"] = Envelope({}, self._tasks[task].agent_id).refusal(outcome.error)["error"]
-        if outcome.status == "success":
-            entry["result"] = outcome.result
-        if outcome.status in ("success", "error"):
-            entry["execution_time_ms"] = outcome.milliseconds
-        return entry
-
-    def _failed(self, head: Envelope, task: str, error: MCPError) -> dict[str, Any]:
-        """Return the error of the graph: that of the task which ended it, with what became of the others."""
-        agent = self._tasks[task].agent_id if task else ""
-        answer = Envelope(head.head, agent).refusal(error)
-        named = {"task_id": task} if task else {}
-        answer["error"]["data"] = {**answer["error"]["data"], **named, "tasks": self._entries()}
-        return answer
+        params, dependencies = run.read(message)
+        graph = Run(self._around, request, params, dependencies, progress=progress)
+        await self._around.counted(request, self._around.tenant(request, params), "", graph.check)
+        return {**head.head, **await attended(request, graph.answer())}
