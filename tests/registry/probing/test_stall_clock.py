@@ -14,7 +14,8 @@ from pallas_registry.discovery import dns
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.probing.stall_clock import PERIOD, STALLS, TOLERANCE, StallClock
-from pallas_registry.registration.reach import Reach, UrlDiscovery
+from pallas_registry.registration.reach import UrlDiscovery
+from pallas_service.http.reach import Reach
 from tests.registry.fake_fleet import states
 from tests.registry.registration_client import admit, beat, opened, register
 

@@ -9,7 +9,8 @@ import pytest
 from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
-from pallas_registry.registration.reach import NOT_ALLOWED, Reach, UrlDiscovery
+from pallas_registry.registration.reach import NOT_ALLOWED, UrlDiscovery
+from pallas_service.http.reach import Reach
 
 REACH = Reach(["Agents.example.com", "10.20.0.0/16", "2001:db8::/32", "192.0.2.7"])
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pallas_registry.registration.leases import Registration
-from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import MemoryRegistrations
 from pallas_registry.registration.store import opened as file_of
+from pallas_service.http.reach import Reach
 from tests.registry.fake_fleet import states
 from tests.registry.registration_client import (
     REACH,

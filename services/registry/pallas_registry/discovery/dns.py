@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
 
 from pallas_contract import names
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
@@ -14,6 +14,7 @@ from pallas_registry.discovery import resolver
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, OnSighting, Sighting
 from pallas_registry.timing import Sleep
+from pallas_service.http.reach import forbidden
 
 TIMEOUT = 2.0
 """Seconds one look-up may take before it counts as failed."""
@@ -23,14 +24,8 @@ PAUSE = 0.25
 TOGETHER = resolver.LIMIT
 """Agents looked up together: among more, waiting for a turn would be taken for a resolver that does not answer."""
 
-_METADATA = tuple(map(ip_network, names.CLOUD_METADATA))
-_TRANSLATED = tuple(map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48")))
-"""Prefixes behind which the last 32 bits are an IPv4 address."""
-_BROADCAST = IPv4Address("255.255.255.255")
-
 NOT_ALLOWED = Reason("AddressNotAllowed", "resolves only to addresses that are never asked")
 
-Address = IPv4Address | IPv6Address
 EndpointOf = Callable[[str], Endpoint]
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
 """Raises NotFound or Unresolved."""
@@ -174,27 +169,3 @@ class DnsDiscovery:
             return bool(await self._resolve_once(host))
         except (NotFound, Unresolved):
             return False
-
-
-def carried(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 one leads to: mapped, compatible, NAT64 (RFC 6052, 8215), 6to4 or Teredo."""
-    if isinstance(address, IPv4Address):
-        return None
-    if address.ipv4_mapped or address.sixtofour:
-        return address.ipv4_mapped or address.sixtofour
-    if address.teredo:
-        return address.teredo[1]
-    if any(address in network for network in _TRANSLATED) and int(address) > 1:  # :: and ::1 are what they are
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return None
-
-
-def forbidden(address: Address) -> bool:
-    """Return True for addresses that are nobody's agent, but may be a cloud's metadata service: never asked.
-
-    Loopback is not among them: where a name of the file leads is its owner's business. Of agents that registered
-    themselves `registration.reach` asks more.
-    """
-    address = carried(address) or address
-    special = address.is_multicast or address.is_unspecified or address == _BROADCAST
-    return special or any(address in network for network in _METADATA)

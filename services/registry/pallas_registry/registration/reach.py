@@ -3,59 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_contract.probe.probe import Bound
-from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Address, Resolve, carried, forbidden
+from pallas_registry.discovery.dns import CONFIRMATIONS, PAUSE, TIMEOUT, Resolve
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 from pallas_registry.timing import Sleep
+from pallas_service.http.reach import Reach
 
 NOT_ALLOWED = Reason("AddressNotAllowed", "its addresses are not among those that registry.registration.reach allows")
-
-
-class Reach:
-    """The host names and networks of `registry.registration.reach`."""
-
-    def __init__(self, entries: Sequence[str]) -> None:
-        self._networks: list[IPv4Network | IPv6Network] = []
-        self._names: set[str] = set()
-        for entry in entries:
-            try:
-                self._networks.append(ip_network(entry))
-            except ValueError:
-                self._names.add(entry.lower())
-
-    def __bool__(self) -> bool:
-        return bool(self._networks or self._names)
-
-    def host(self, url: str) -> bool:
-        """Return True when the host of `url` may be asked; a name that is not listed may have addresses that are."""
-        host = (urlsplit(url).hostname or "").lower()
-        try:
-            return self.address(ip_address(host), "")
-        except ValueError:
-            return host in self._names or bool(self._networks)
-
-    def address(self, address: Address, host: str) -> bool:
-        """Return True when `address`, to which `host` resolved, may be connected to.
-
-        A name that is listed may point anywhere but back at the registry's own machine: whoever keeps its records must
-        not choose what the registry talks to there. Link-local and multicast addresses are nobody's agents.
-        """
-        if forbidden(address):
-            return False
-        # by address, and it is the address that is connected to: a name can point elsewhere a second later
-        behind = carried(address)
-        if any((behind or address) in network for network in self._networks):
-            return True
-        if behind and behind.is_global and any(address in network for network in self._networks):
-            return True  # a translator's own network; what it leads to inside of it is not meant by that
-        address = behind or address
-        return host.lower() in self._names and (not address.is_loopback or host.lower() == "localhost")
 
 
 class UrlDiscovery:

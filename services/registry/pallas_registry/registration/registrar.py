@@ -18,9 +18,9 @@ from pallas_registry.registration import errors, token_files
 from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Forgiven, Leases, Registration, expiry, none_forgiven
 from pallas_registry.registration.messages import Heartbeat, Register
-from pallas_registry.registration.reach import Reach
 from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.state.status import Condition
+from pallas_service.http.reach import Reach
 from pallas_service.sqlite_file import CannotStore
 
 TICK = 1.0
