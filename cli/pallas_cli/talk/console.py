@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -116,6 +117,8 @@ class Relay:
         self._registered: frozenset[str] = frozenset()
         self._ways: dict[str, ExitStack] = {}
         self._looking = asyncio.Lock()
+        self._renewing = threading.Lock()
+        """Held while the way to the registry is made anew: lists are read in threads."""
 
     @property
     def is_in_cluster(self) -> bool:
@@ -166,13 +169,18 @@ class Relay:
             del self._urls[name]
 
     def _listed(self) -> list[Member]:
+        registry = self._registry
         try:
-            return locate.members(self._registry)
+            return locate.members(registry)
         except NoRegistry:
             if not self._namespace:
                 raise
-        self._registry = Registry(self._forwarded(self._namespace, names.REGISTRY))
-        return locate.members(self._registry)
+        with self._renewing:
+            # a second one would take down the way that the first reader is using
+            if self._registry is registry:
+                self._registry = Registry(self._forwarded(self._namespace, names.REGISTRY))
+            registry = self._registry
+        return locate.members(registry)
 
     def _forwarded(self, namespace: str, member: str) -> str:
         """Return the URL of a new way to a member; the one before, which ends with its pod, is taken down."""

@@ -167,6 +167,10 @@ class Grant(_Who):
     """Arguments that are paths, and the folders or files one of which each must lie in (seed 004, Path Whitelists)."""
 
 
+class Approver(_Who):
+    """Who may confirm: a caller, by its static token or its `sub`, or all callers of a tenant."""
+
+
 class Confirm(Written):
     """Tools whose calls another principal confirms, one by one (seed 004, Permission Checks)."""
 
@@ -176,8 +180,9 @@ class Confirm(Written):
     """A service that the gateway calls."""
     tools: Annotated[list[ToolPattern], Field(min_length=1)]
     """Names of its tools; `*` stands for any characters."""
-    by: Annotated[list[Caller], Field(min_length=1)]
-    """Names of the callers that may confirm; none of them confirms its own calls."""
+    by: Annotated[list[Caller | Approver], Field(min_length=1)]
+    """Callers that may confirm: the name of a static token, or `caller`, `subject` or `tenant` as in `grants`. None of
+    them confirms its own calls."""
 
 
 class Audit(Written):

@@ -96,8 +96,15 @@ def parse(tree: Source) -> ResolvedFleet:
 
 
 def _without_echoes(problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems but those of a required key that an unknown one beside it was meant to be."""
+    """Return the problems but those of a required key that an unknown one beside it was meant to be.
+
+    Nor is a mapping no text where it is wrong as a mapping, the other branch of a union.
+    """
     meant = set()
+    inside = {problem.where.field.rpartition(".")[0] for problem in problems}
+    problems = [
+        problem for problem in problems if problem.message != "must be text" or problem.where.field not in inside
+    ]
     for problem in problems:
         if problem.code is Code.UNKNOWN_KEY and (nearest := suggested(problem.hint)):
             parent, _, _ = problem.where.field.rpartition(".")
@@ -184,7 +191,8 @@ def _plain(annotation: Any) -> Any:
     """Return the model or container behind `X | None` and the like."""
     if get_origin(annotation) in (Union, UnionType):
         options = [_plain(option) for option in get_args(annotation)]
-        return next((option for option in options if _is_model(option) or get_origin(option)), annotation)
+        known = sorted(options, key=lambda option: not _is_model(option))
+        return next((option for option in known if _is_model(option) or get_origin(option)), annotation)
     return annotation
 
 

@@ -12,12 +12,15 @@ from hosts import gateway, report
 
 
 def plan(symbol: str) -> list[dict[str, Any]]:
-    """Return the tasks of a report: figures wait for prices, and news for nobody."""
+    """Return the tasks of a report: figures wait for prices, and news for nobody.
+
+    Five further attempts take 6 s besides their own time: an agent that died is started anew meanwhile.
+    """
     about = {"symbol": symbol, "interval": "1d"}
     prices = {"$from": "prices", "path": "/ohlcv"}
     return [
-        task("prices", "binance_agent", "fetch_ohlcv", about, retries=2),
-        task("figures", "feature_extractor", "extract_features", about | {"ohlcv": prices}, retries=2),
+        task("prices", "binance_agent", "fetch_ohlcv", about, retries=5),
+        task("figures", "feature_extractor", "extract_features", about | {"ohlcv": prices}, retries=5),
         task("headlines", "news_fetcher", "fetch_recent_articles", {"symbol": symbol}, on_error="skip", timeout=60),
     ]
 

@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -18,7 +20,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from pallas_cli import main as command
-from pallas_cli.running import kubernetes
+from pallas_cli.running import kubernetes, locate
+from pallas_cli.running.catalogue import Member, NoRegistry
 from pallas_cli.running.locate import Registry
 from pallas_cli.talk import console
 from pallas_cli.talk.console import Relay
@@ -224,6 +227,30 @@ async def test_a_way_that_has_ended_is_made_anew(stand: Stand, monkeypatch: pyte
         relay.forget("desk", f"{behind.base_url}/mcp")
         assert (await web.post("/agents/desk/mcp", json=message)).status_code == 503
         assert urls == {"desk": [], "registry": []}
+
+
+def test_the_way_to_the_registry_is_made_anew_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[str] = []
+    together = threading.Barrier(2, timeout=60)
+
+    @contextmanager
+    def forwarded(namespace: str, member: str):  # type: ignore[no-untyped-def]
+        ways.append(member)
+        yield "http://new"
+        ways.append("ended")
+
+    def members(registry: Registry) -> list[Member]:
+        if registry.url == "http://old":
+            together.wait()
+            raise NoRegistry("away")
+        return []
+
+    monkeypatch.setattr(kubernetes, "forwarded", forwarded)
+    monkeypatch.setattr(locate, "members", members)
+    with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
+        relay = Relay(Registry("http://old"), stack, "demo")
+        assert [*threads.map(lambda _: relay.members(), range(2))] == [[], []]
+        assert ways == ["registry"]
 
 
 def test_no_registry_is_said_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,46 @@ def test_it_takes_no_more_room_than_it_has(tmp_path: Path) -> None:
     assert result.head.seq > 1400  # some records say what was removed
     files[0].unlink()
     assert [problem.code for problem in checked(tmp_path).problems] == ["PAL652"]
+
+
+async def test_the_disk_is_waited_for_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trail = Trail(tmp_path, KEY, size=FILES * (64 << 10))
+    waits: list[tuple[str, bool, int]] = []
+    for name in ("fdatasync", "fsync"):
+
+        def waited(file: int, name: str = name, call: object = getattr(os, name)) -> None:
+            here = threading.current_thread() is threading.main_thread()
+            waits.append((name, here, len(list(tmp_path.iterdir()))))
+            call(file)  # type: ignore[operator]
+
+        monkeypatch.setattr(trail_module.os, name, waited)
+    while len(list(tmp_path.iterdir())) < FILES + 2:
+        trail.append({"event": "decision", "text": "x" * 5000})
+    assert (waits, trail.is_behind) == ([], True)
+    await trail.sync()
+    # each file that was begun, the folder, and only then the two oldest are removed
+    assert waits == [("fdatasync", False, FILES + 2)] * (FILES + 2) + [("fsync", False, FILES + 2)]
+    assert (len(list(tmp_path.iterdir())), trail.is_behind) == (FILES, False)
+    assert checked(tmp_path).problems == []
+    trail.close()
+
+
+async def test_what_could_not_be_synced_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trail = Trail(tmp_path, KEY, size=FILES * (64 << 10))
+    while len(list(tmp_path.iterdir())) < FILES + 1:
+        trail.append({"event": "decision", "text": "x" * 5000})
+
+    def fail(file: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trail_module.os, "fdatasync", fail)
+        with pytest.raises(CannotStore):
+            await trail.sync()
+    assert len(list(tmp_path.iterdir())) == FILES + 1
+    await trail.sync()
+    assert len(list(tmp_path.iterdir())) == FILES
+    trail.close()
 
 
 def test_a_file_that_was_begun_and_never_written_to_is_gone_on_with(tmp_path: Path) -> None:

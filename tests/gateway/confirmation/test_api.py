@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,12 +15,15 @@ from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Asked, Confirmations
 from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
+from pallas_service.access.jwks import Keys
 from pallas_service.access.static_tokens import StaticTokens
-from pallas_service.access.verifier import Verifier
+from pallas_service.access.verifier import Trust, Verifier
 from tests.gateway.confirmation.test_confirmations import WANTED
+from tests.issuer import Issuer
 from tests.served import served
 
 TOKENS = {"phone": "phone-0123456789ab", "parent": "parent-0123456789a"}
+AUDIENCE = "https://doors.example"
 PHONE, PARENT = ({"authorization": f"Bearer {token}"} for token in TOKENS.values())
 
 
@@ -37,11 +41,18 @@ class Notes:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[tuple[httpx.AsyncClient, Confirmations, Notes]]:
+async def opened(
+    path: Path, issuer: Issuer | None = None
+) -> AsyncIterator[tuple[httpx.AsyncClient, Confirmations, Notes]]:
     database = Database(path / "gateway.db")
     store = Confirmations(database)
     notes = Notes()
-    gate = Gate(Verifier(StaticTokens(TOKENS)), "http://127.0.0.1")
+
+    async def fetch() -> bytes:
+        return json.dumps(issuer.jwks() if issuer else {}).encode()
+
+    trust = Trust(issuer.url, AUDIENCE, ("ES256",), Keys(fetch)) if issuer else None
+    gate = Gate(Verifier(StaticTokens(TOKENS), trust), "http://127.0.0.1")
     async with served(gate.around(Api(store, notes).app())) as web:
         web.timeout = httpx.Timeout(60)
         yield web, store, notes
@@ -59,6 +70,27 @@ async def test_who_may_confirm_sees_the_exact_arguments_and_decides(tmp_path: Pa
         assert notes.states == [("approved", {"by": "parent"})]
         assert (await web.post(f"/confirmations/{asked.id}", json=approve, headers=PARENT)).status_code == 404
         assert (await store.redeem(WANTED)).state == "consumed"
+
+
+async def test_a_caller_with_a_jwt_decides_under_its_sub(tmp_path: Path) -> None:
+    issuer = Issuer("https://id.example")
+    issuer.rotate()
+
+    def bearer(audience: str, subject: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {issuer.token(audience, subject)}"}
+
+    async with opened(tmp_path, issuer) as (web, store, notes):
+        wanted = replace(WANTED, by=frozenset({"subject anna", "parent"}))
+        url = f"/confirmations/{(await store.redeem(wanted)).id}"
+        approve = {"decision": "approve"}
+        # a `sub` that is called like the static caller is somebody else, and a token for elsewhere is nobody's
+        for headers, status in ((bearer(AUDIENCE, "parent"), 404), (bearer("https://other.example", "anna"), 401)):
+            assert (await web.post(url, json=approve, headers=headers)).status_code == status
+        anna = bearer(AUDIENCE, "anna")
+        assert len((await web.get("/confirmations", headers=anna)).json()["confirmations"]) == 1
+        assert (await web.post(url, json=approve, headers=anna)).status_code == 200
+        assert notes.states == [("approved", {"by": "subject anna"})]
+        assert (await store.redeem(wanted)).state == "consumed"
 
 
 async def test_the_caller_itself_and_strangers_see_and_decide_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from pallas_contract.fleet.access_model import Gateway
 from pallas_gateway.data_plane import permission
-from pallas_gateway.data_plane.message import Message
+from pallas_gateway.data_plane.message import Message, parse
 from pallas_gateway.policy.policy import Policy
 from pallas_service.access.caller import Caller
 from tests.gateway.door import ERAS, MODERN, OWN, PHONE, UI, Agent, Door, opened, text
@@ -194,3 +195,41 @@ async def test_what_must_be_confirmed_is_not_run() -> None:
     async with guarded(confirm=[{"agent": "scout", "tools": ["echo"], "by": ["phone"]}]) as door:
         message = call("echo", {"text": "tasks/home/a"})
         assert await reason(door, "/agents/scout/mcp", message) == "confirmation_required"
+
+
+ALL = [{"agent": "scout", "tools": ["*"], "by": ["phone"]}]
+
+
+@pytest.mark.parametrize(
+    ("tools", "method", "verdict"),
+    [
+        ("delete_*", "ping", "allowed"),
+        ("delete_*", "prompts/list", "allowed"),
+        ("delete_*", "tasks/result", "allowed"),
+        ("delete_*", "prompts/get", "allowed"),  # no tool, and not named
+        ("delete_*", "tools/call_batch", "refused"),  # what it calls nobody knows
+        ("delete_*", "agent.execute", "refused"),
+        ("delete_*", "tools/Call", "refused"),
+        ("*", "prompts/get", "confirm"),
+        ("*", "resources/read", "confirm"),
+        ("*", "completion/complete", "confirm"),
+        ("*", "initialize", "allowed"),
+    ],
+)
+def test_no_other_method_gets_around_a_confirmation(tools: str, method: str, verdict: str) -> None:
+    policy = Policy(
+        Gateway.model_validate(
+            {"agents": ["scout", "oracle"], "confirm": [{"agent": "scout", "tools": [tools], "by": ["phone"]}]}
+        )
+    )
+    ui = Caller("ui", "", "t")
+    assert permission.decide(policy, ui, "scout", Message(method)).verdict == verdict
+    assert permission.decide(policy, ui, "oracle", Message(method)).verdict == "allowed"
+
+
+async def test_prompts_and_resources_are_confirmed_where_everything_is() -> None:
+    async with guarded(grants=[], confirm=ALL) as door:
+        for method, params in (("prompts/get", {"name": "echo"}), ("resources/read", {"uri": "notes://a"})):
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            assert await reason(door, "/agents/scout/mcp", message) == "confirmation_required"
+            assert message["params"].items() <= parse(json.dumps(message).encode()).more.items()  # what is shown

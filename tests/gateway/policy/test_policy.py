@@ -165,6 +165,17 @@ def test_who_confirms_under_several_rules_is_in_all_of_them() -> None:
     assert policy(confirm=rules).decide(PHONE, "memory", "delete_note").by == {"parent"}
 
 
+def test_who_confirms_is_named_as_in_grants() -> None:
+    by = ["parent", {"caller": "phone"}, {"subject": "phone"}, {"tenant": "acme"}]
+    rules = policy(confirm=[{"service": "memory", "tools": ["wipe"], "by": by}], tenants=TENANTS)
+    everybody = {"parent", "phone", "subject phone", "desk", "subject anna"}
+    assert rules.decide(PARENT, "memory", "wipe").by == everybody - {"parent"}
+    assert rules.decide(PHONE, "memory", "wipe").by == everybody - {"phone"}
+    assert rules.decide(JWT, "memory", "wipe").by == everybody - {"subject phone"}  # its own calls, and no other's
+    assert [rules.may_confirm(caller) for caller in (PARENT, JWT, DESK, None)] == [True, True, True, False]
+    assert not rules.may_confirm(Caller("parent", "", "t", issuer="https://issuer"))
+
+
 def test_what_is_not_granted_cannot_be_confirmed() -> None:
     assert verdict(policy(grants=GRANTS, confirm=CONFIRM), PHONE, "memory", "wipe") == "not_granted"
 

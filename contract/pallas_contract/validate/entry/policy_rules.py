@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pallas_contract.codes import Code
 from pallas_contract.documents import health
-from pallas_contract.fleet.access_model import Confirm, Gateway, Grant, Route
+from pallas_contract.fleet.access_model import Approver, Confirm, Gateway, Grant, Route
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -57,7 +57,7 @@ class _Rules:
         self._tree = tree
         self._suggestions = Suggestions()
 
-    def caller(self, path: _Path, entry: Route | Grant) -> Iterator[Problem]:
+    def caller(self, path: _Path, entry: Route | Grant | Approver) -> Iterator[Problem]:
         written = [key for key in ("caller", "subject", "tenant") if getattr(entry, key) is not None]
         if len(written) != 1:
             yield self._tree.problem(
@@ -79,9 +79,12 @@ class _Rules:
 
     def approvers(self, path: _Path, entry: Confirm) -> Iterator[Problem]:
         tokens = sorted(self._gateway.access.tokens)
-        for index, name in enumerate(entry.by):
-            if name not in tokens:
-                yield self._unknown((*path, "by", index), "token for a caller", name, tokens)
+        for index, who in enumerate(entry.by):
+            place = (*path, "by", index)
+            if not isinstance(who, str):
+                yield from self.caller(place, who)
+            elif who not in tokens:
+                yield self._unknown(place, "token for a caller", who, tokens)
 
     def member(self, path: _Path, entry: Route | Grant | Confirm) -> Iterator[Problem]:
         service = None if isinstance(entry, Route) else entry.service
@@ -136,11 +139,11 @@ class _Rules:
             ]
             names = {*self._tools(entry), *entry.tools, *(tool for other in of_member for tool in other.tools)}
             for name in sorted(names, key=lambda name: ("*" in name, name)):
-                others = [set(other.by) for other in of_member if _is_about(other, name)]
+                others = [_approvers(self._gateway, other) for other in of_member if _is_about(other, name)]
                 left = set.intersection(*others) if others else set()
-                if left and _is_about(entry, name) and not left & set(entry.by):
+                if left and _is_about(entry, name) and not left & _approvers(self._gateway, entry):
                     message = f"nobody may confirm `{name}`: no caller is in `by` of all entries that are about it"
-                    hint = f"earlier ones leave {', '.join(sorted(left))}: name one of them here"
+                    hint = f"earlier ones leave {', '.join(sorted(name for _, name in left))}: name one of them here"
                     yield self._tree.problem(
                         _AT, "confirm", index, "by", message=message, hint=hint, code=Code.NO_APPROVER
                     )
@@ -205,7 +208,13 @@ def _edges(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pro
                 yield tree.problem(*path, message=message, hint=hint, code=Code.NOT_GRANTED)
 
 
-def _callers(gateway: Gateway, entry: Grant | Route) -> set[tuple[str, str]]:
+def _approvers(gateway: Gateway, entry: Confirm) -> set[tuple[str, str]]:
+    """Return those who may confirm by an entry, as it names them."""
+    known = {("caller", who) for who in entry.by if isinstance(who, str)}
+    return known.union(*(_callers(gateway, who) for who in entry.by if not isinstance(who, str)))
+
+
+def _callers(gateway: Gateway, entry: Grant | Route | Approver) -> set[tuple[str, str]]:
     """Return the callers that an entry is about, as far as they are there."""
     tenant = gateway.tenants.get(entry.tenant or "")
     callers = {("caller", name) for name in (entry.caller, *(tenant.callers if tenant else ()))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -45,6 +46,7 @@ class Audit:
         self._doubted = 0
         self._logged = trail.head
         self._syncing = asyncio.Lock()
+        self._behind = asyncio.Event()
         self._unwritten = ""
         self._unsynced = ""
         self._failures = Counter("pallas_gateway_audit_failures", "Records that could not be written.", registry=None)
@@ -121,16 +123,18 @@ class Audit:
 
     async def watch(self) -> None:
         """Have the records survive a power cut, and log the last of them; for ever, whatever a round raises."""
-        waited = 0.0
+        logged = time.monotonic()
         while True:
-            await asyncio.sleep(SYNC_SECONDS)
+            with suppress(TimeoutError):
+                # a file that is full is synced at once, and the oldest goes: the audit takes no more room than it has
+                await asyncio.wait_for(self._behind.wait(), SYNC_SECONDS)
+            self._behind.clear()
             try:
                 await self.sync()
             except Exception:
                 log.exception("the audit could not be synced, the next round follows")
-            waited += SYNC_SECONDS
-            if waited >= HEAD_SECONDS:
-                waited = 0.0
+            if time.monotonic() - logged >= HEAD_SECONDS:
+                logged = time.monotonic()
                 self._log_head()
 
     async def sync(self) -> None:
@@ -155,15 +159,17 @@ class Audit:
                 log.info("the audit reaches the disk again")
 
     def _append(self, fields: dict[str, Any]) -> int:
-        time = {"time": self._now().isoformat(timespec="milliseconds")}
+        at = {"time": self._now().isoformat(timespec="milliseconds")}
         try:
             if self._lost:
-                self._trail.append({**time, "event": "lost", "records": self._lost})
+                self._trail.append({**at, "event": "lost", "records": self._lost})
                 self._lost = 0
-            seq = self._trail.append(time | fields)
+            seq = self._trail.append(at | fields)
         except CannotStore as error:
             self._unwritten = self._failed(str(error))
             raise Unrecorded("the audit cannot be written") from None
+        if self._trail.is_behind:
+            self._behind.set()
         if self._unwritten:
             log.info("the audit is written again")
             self._unwritten = ""

@@ -8,6 +8,7 @@ import fcntl
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ class Trail:
     """The audit in one folder, of `size` bytes at most, used by this process alone.
 
     A record is written with one `write`, in the event loop: it takes some microseconds, and what is forwarded after it
-    has its record whatever becomes of this process. Power cuts are for `sync`.
+    has its record whatever becomes of this process. Power cuts, and the files that are too many, are for `sync`, which
+    waits for the disk in a thread.
     """
 
     def __init__(self, folder: Path, key: bytes, *, size: int) -> None:
@@ -43,6 +45,9 @@ class Trail:
         self._file = -1
         self._bytes = 0
         self._torn = False
+        self._former: list[int] = []
+        self._leaving: list[Path] = []
+        self._is_named = True
         self.cut = 0
         """Bytes of a record without an end that were removed at the start."""
         self.broken = ""
@@ -57,6 +62,8 @@ class Trail:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._continue()
+            os.fsync(self._lock)
+            self._is_named = True
         except OSError as error:
             os.close(self._lock)
             if error.errno == errno.EWOULDBLOCK:
@@ -82,19 +89,48 @@ class Trail:
         Raises:
             CannotStore: they may not.
         """
+        leaving, self._leaving = self._leaving, []
+        named, self._is_named = self._is_named, True
+        former, self._former = self._former, []
         try:
-            file = os.dup(self._file)  # meanwhile another file may be begun
-            try:
-                await asyncio.to_thread(os.fdatasync, file)
-            finally:
-                os.close(file)
+            # meanwhile another file may be begun
+            await asyncio.to_thread(self._sync, [*former, os.dup(self._file)], leaving, named=named)
         except OSError as error:
+            self._leaving = leaving + self._leaving
+            self._is_named = self._is_named and named
             raise self._cannot(error) from None
 
+    @property
+    def is_behind(self) -> bool:
+        """Return whether a file was begun since the last `sync`: the one before is to be synced, or one to go."""
+        return bool(self._former or self._leaving)
+
     def close(self) -> None:
-        """Let go of the files."""
-        os.close(self._file)
+        """Let go of the files, once those are removed that are too many."""
+        for file in (*self._former, self._file):
+            os.close(file)
+        with suppress(OSError):  # the next start finds them, and what is recorded of them
+            for path in self._leaving:
+                path.unlink()
         os.close(self._lock)
+
+    def _sync(self, files: list[int], leaving: list[Path], *, named: bool) -> None:
+        """Have `files` and their names survive a power cut, close them, and remove those that are `leaving`."""
+        trouble: OSError | None = None
+        for file in files:
+            try:
+                os.fdatasync(file)
+            except OSError as error:
+                trouble = trouble or error
+            finally:
+                os.close(file)
+        if not named:
+            os.fsync(self._lock)
+        if trouble:
+            raise trouble
+        # what says that they are gone is on disk by now
+        for path in leaving:
+            path.unlink(missing_ok=True)
 
     def _write(self, fields: Mapping[str, Any]) -> int:
         if self._torn:
@@ -137,14 +173,19 @@ class Trail:
             self._open(self._folder / audit_record.file_name(1))
 
     def _begin_file(self) -> None:
-        """Go on in a new file, and remove the oldest of those that are too many."""
-        os.fdatasync(self._file)
-        self._open(self._folder / audit_record.file_name(self.head.seq + 1))
-        for path in self._files()[:-FILES]:
-            following = self._files()[1]
+        """Go on in a new file; the one before is synced, and the oldest of those that are too many go, with `sync`."""
+        former = os.dup(self._file)
+        try:
+            self._open(self._folder / audit_record.file_name(self.head.seq + 1))
+        except OSError:
+            os.close(former)
+            raise
+        self._former.append(former)
+        files = [path for path in self._files() if path not in self._leaving]
+        for path, following in pairwise(files[: 1 - FILES]):
             # written before it is done: who finds the file gone finds the reason
             self._write({"event": "dropped", "until": (audit_record.first_of(following.name) or 1) - 1})
-            path.unlink()
+            self._leaving.append(path)
 
     def _files(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if audit_record.first_of(path.name) is not None)
@@ -154,7 +195,7 @@ class Trail:
         if self._file >= 0:
             os.close(self._file)
         self._file = file
-        os.fsync(self._lock)  # its name survives a power cut too
+        self._is_named = False  # on disk: whether its name survives a power cut too
         self._bytes = os.fstat(file).st_size
 
     def _is_removed(self) -> bool:

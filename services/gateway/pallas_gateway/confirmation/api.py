@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.confirmation.gatekeeper import Noted, nothing
+from pallas_gateway.policy import policy
 from pallas_service.access.caller import caller
 from pallas_service.sqlite_file import CannotStore
 
@@ -31,7 +32,7 @@ class _Written(JSONResponse):
 
 
 class Api:
-    """The API. Callers with a static token decide, under their names; `noted` is told of it before it is so."""
+    """The API. Callers decide under the names that the policy has for them; `noted` is told of it before it is so."""
 
     def __init__(self, confirmations: Confirmations, noted: Noted = nothing) -> None:
         self._confirmations = confirmations
@@ -89,9 +90,9 @@ class Api:
 
 
 def _approver(request: Request) -> str:
-    """Return the name of a caller with a static token; an issuer could give out any name."""
+    """Return what the caller is called as one who confirms; empty where nobody is verified."""
     verified = caller(request)
-    return verified.name if verified and verified.issuer is None else ""
+    return policy.approver(verified) if verified else ""
 
 
 async def _state(request: Request) -> Any:

@@ -62,7 +62,8 @@ class Checks:
             name=caller.name,
             tenant=call.tenant,
             agent=call.agent,
-            tool=call.name or "",
+            # the name of a tool has no space, so that what is none is never taken for one
+            tool=call.name or "" if call.method == "tools/call" else f"{call.method} {call.name or ''}",
             asked=asked,
             policy=decision.version,
             by=decision.by,

@@ -27,6 +27,8 @@ MOST_ID = 1 << 10
 _SHOWN = 80
 """Characters of a header's name that are shown."""
 _CALL = "tools/call"
+_CALLS = frozenset({_CALL, "completion/complete", "prompts/get", "resources/read", "resources/subscribe"})
+"""Methods that may have to be confirmed."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
 _SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
@@ -45,7 +47,8 @@ class Message:
     arguments: Any = field(default=None, repr=False)
     """Those of a tool or prompt, as they were written."""
     more: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What else the parameters of a tool's call say of what is to be done: answers by which it goes on, the model."""
+    """What else the parameters of a call say of what is to be done: answers by which it goes on, the model, and of what
+    is no tool all that it names."""
 
 
 class Malformed(Exception):
@@ -93,7 +96,7 @@ def parse(body: bytes) -> Message:
     if method == _CALL and arguments is not None and not isinstance(arguments, Mapping):
         # judged and confirmed as none, they would reach a server that reads them
         raise Malformed(INVALID_REQUEST, "Invalid request: arguments must be an object", request_id)
-    more = _more(params) if method == _CALL and isinstance(params, Mapping) else {}
+    more = _more(params, is_tool=method == _CALL) if isinstance(params, Mapping) and method in _CALLS else {}
     return Message(method, _name(method, params), request_id if method else None, arguments, more)
 
 
@@ -146,12 +149,13 @@ def _name(method: str, params: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _more(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a call beside its arguments.
+def _more(params: Mapping[str, Any], *, is_tool: bool) -> dict[str, Any]:
+    """Return the parameters of a call beside its arguments, and the name of a tool.
 
     Of `_meta` that is the model alone: the rest is about a message (progress, traces, ids) and differs in each.
     """
-    more = {key: value for key, value in params.items() if key not in ("name", "arguments", "_meta")}
+    known = ("name", "arguments", "_meta") if is_tool else ("arguments", "_meta")
+    more = {key: value for key, value in params.items() if key not in known}
     meta = params.get("_meta")
     model = meta.get(META_MODEL) if isinstance(meta, Mapping) else None
     return more if model is None else {**more, "_meta": {META_MODEL: model}}

@@ -12,6 +12,10 @@ _SESSION = frozenset({"", "initialize", "logging/setLevel", "ping", "server/disc
 """Methods that MCP needs whatever is called; an answer to a question has none."""
 _PREFIXES = ("notifications/", "tasks/")
 """Further ones: notifications, and the tasks that calls have become."""
+OFFERED = frozenset(
+    {"completion/complete", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"}
+)
+"""What a member can offer besides tools (MCP, both eras)."""
 
 
 def decide(policy: Policy, caller: Caller | None, host: str, message: Message) -> Decision:
@@ -22,10 +26,15 @@ def decide(policy: Policy, caller: Caller | None, host: str, message: Message) -
     if not policy.knows(caller, host):
         return Decision("refused", policy.version, "unknown_agent")
     method = message.method
-    if method in _SESSION or method.startswith(_PREFIXES) or method.endswith("/list") or policy.may_all(caller, host):
+    if method in _SESSION or method.startswith(_PREFIXES) or method.endswith("/list"):
         return Decision("allowed", policy.version)
-    text = f"this caller may call tools of `{host}` only"
-    return Decision("refused", policy.version, "not_granted", text, "method")
+    if not policy.may_all(caller, host):
+        text = f"this caller may call tools of `{host}` only"
+        return Decision("refused", policy.version, "not_granted", text, "method")
+    if policy.confirms(host) and method not in OFFERED:
+        text = f"calls of `{host}` must be confirmed, and nobody knows what it calls by another method than MCP's"
+        return Decision("refused", policy.version, "not_granted", text, "method")
+    return policy.decide_offered(caller, host)
 
 
 def status(request_id: str | int | None) -> int:

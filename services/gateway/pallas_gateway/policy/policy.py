@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pallas_contract import names
 from pallas_contract.documents import health
-from pallas_contract.fleet.access_model import Confirm, Gateway, Grant, Route
+from pallas_contract.fleet.access_model import Approver, Confirm, Gateway, Grant, Route
 from pallas_gateway.policy import paths
 from pallas_gateway.policy.tools import ALL, Tools
 from pallas_service.access.caller import Caller
@@ -30,13 +30,14 @@ _SHOWN = 80
 PolicyReason = Literal["unknown_agent", "not_granted", "path_not_granted"]
 Principal = tuple[Literal["caller", "subject"], str]
 """A verified caller; an issuer may give out any `sub`, that of a static caller too."""
+_Confirms = Sequence[tuple[Tools, frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A verdict on one call, of the policy `version`; `reason` and `text` are those of a refusal.
 
-    `field` is the argument that it is about, `by` the callers that may confirm.
+    `field` is the argument that it is about, `by` those who may confirm, as `approver` names them.
     """
 
     verdict: Literal["allowed", "refused", "confirm"]
@@ -70,11 +71,8 @@ class Policy:
             rule = _rule(grant)
             for principal in _principals(gateway, grant):
                 self._rules[principal][_host(grant)].append(rule)
-        self._confirms: defaultdict[str, list[tuple[Tools, frozenset[str]]]] = defaultdict(list)
-        for confirm in gateway.confirm:
-            # in lower case: a server may take a tool's name in any
-            tools = Tools([name.lower() for name in confirm.tools])
-            self._confirms[_host(confirm)].append((tools, frozenset(confirm.by)))
+        self._confirms = _confirms(gateway)
+        self._approvers = frozenset(name for rules in self._confirms.values() for _, by in rules for name in by)
         self._routes: dict[Principal, str] = {}
         for route in sorted(gateway.routes, key=lambda route: route.tenant is None):
             self._routes |= dict.fromkeys(_principals(gateway, route), names.slug(route.agent))
@@ -130,12 +128,26 @@ class Policy:
         if self._guarded and (refusal := self._refusal(caller, host, tool, arguments)):
             return refusal
         aliases = self._aliases(host, tool)
-        approvers = [by for tools, by in confirms if any(name.lower() in tools for name in aliases)]
-        if approvers:
-            # every rule asks for one of its own, and no caller confirms its own call
-            by = frozenset.intersection(*approvers) - {caller.name if caller and caller.issuer is None else ""}
-            return Decision("confirm", self.version, by=by)
-        return Decision("allowed", self.version)
+        return self._confirmed(caller, [by for tools, by in confirms if any(name.lower() in tools for name in aliases)])
+
+    def confirms(self, host: str) -> bool:
+        """Return whether something of the agent or service `host` must be confirmed."""
+        return host in self._confirms
+
+    def may_confirm(self, caller: Caller | None) -> bool:
+        """Return whether there are calls that a caller may confirm."""
+        return caller is not None and approver(caller) in self._approvers
+
+    def decide_offered(self, caller: Caller | None, host: str) -> Decision:
+        """Return the verdict on what is no tool, to a caller that may use all of `host`: `*` is about that too."""
+        return self._confirmed(caller, [by for tools, by in self._confirms.get(host, ()) if tools.are_all])
+
+    def _confirmed(self, caller: Caller | None, approvers: Sequence[frozenset[str]]) -> Decision:
+        if not approvers:
+            return Decision("allowed", self.version)
+        # every rule asks for one of its own, and no caller confirms its own call
+        by = frozenset.intersection(*approvers) - {approver(caller) if caller else ""}
+        return Decision("confirm", self.version, by=by)
 
     def _aliases(self, host: str, tool: str) -> Collection[str]:
         own = self._own_tools.get(host)
@@ -184,11 +196,36 @@ def _host(rule: Grant | Confirm) -> str:
     return names.slug(rule.agent or rule.service or "")
 
 
+def approver(caller: Caller) -> str:
+    """Return what a verified caller is called as one who confirms; the name of a static one has no space."""
+    return _approver(_principal(caller))
+
+
+def _approver(principal: Principal) -> str:
+    kind, name = principal
+    return name if kind == "caller" else f"{kind} {name}"
+
+
+def _approvers(gateway: Gateway, confirm: Confirm) -> Iterator[str]:
+    for who in confirm.by:
+        yield from [who] if isinstance(who, str) else map(_approver, _principals(gateway, who))
+
+
+def _confirms(gateway: Gateway) -> Mapping[str, _Confirms]:
+    """Return what must be confirmed, and by whom, by host name."""
+    rules: defaultdict[str, list[tuple[Tools, frozenset[str]]]] = defaultdict(list)
+    for confirm in gateway.confirm:
+        # in lower case: a server may take a tool's name in any
+        tools = Tools([name.lower() for name in confirm.tools])
+        rules[_host(confirm)].append((tools, frozenset(_approvers(gateway, confirm))))
+    return dict(rules)
+
+
 def _principal(caller: Caller) -> Principal:
     return ("caller" if caller.issuer is None else "subject", caller.name)
 
 
-def _principals(gateway: Gateway, rule: Grant | Route) -> Iterator[Principal]:
+def _principals(gateway: Gateway, rule: Grant | Route | Approver) -> Iterator[Principal]:
     if rule.caller is not None:
         yield "caller", rule.caller
     if rule.subject is not None:

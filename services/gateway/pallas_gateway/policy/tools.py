@@ -14,6 +14,11 @@ class Tools:
         self._names = frozenset(name for name in written if ALL not in name)
         self._patterns = [name.split(ALL) for name in written if ALL in name]
 
+    @property
+    def are_all(self) -> bool:
+        """Return whether `*` is among them, which is about more than tools."""
+        return ["", ""] in self._patterns
+
     def __contains__(self, tool: str) -> bool:
         return tool in self._names or any(_matches(pieces, tool) for pieces in self._patterns)
 
