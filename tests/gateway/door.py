@@ -24,13 +24,16 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway import console
 from pallas_gateway.app import App, Pages
 from pallas_gateway.audit.recorder import Audit
-from pallas_gateway.confirmation.gatekeeper import Gatekeeper
+from pallas_gateway.confirmation.api import Api
+from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.checks import Checks
 from pallas_gateway.data_plane.plane import Bounds, DataPlane, Route
 from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.health import Reachability
+from pallas_gateway.keeping import noting
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
 from pallas_gateway.own.execution.durable.journal import Journal
@@ -39,6 +42,8 @@ from pallas_gateway.own.server import OwnTools
 from pallas_gateway.own.subscriptions import Subscriptions
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.tenants import Tenants
+from pallas_gateway.watching.board import Board
+from pallas_gateway.watching.feed import Feed
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
@@ -176,13 +181,20 @@ async def opened(
     policy: Policy | None = None,
     gatekeeper: Gatekeeper | None = None,
     journal: Journal | None = None,
+    store: Confirmations | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
     With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
     has tools of its own, and those of `tools` (tool -> who of `behind` has it); `streams` are the shares of who listens
-    there. `audit` records what is passed on, `policy` is what callers may call. With `journal` graphs are durable.
+    there. `audit` records what is passed on, `policy` is what callers may call, `store` has their confirmations. With
+    `journal` graphs are durable.
     """
+    policy = policy or Policy.open()
+    routed = policy.is_routed
+    board = Board()
+    noted_by = noting(nothing, board)
+    gatekeeper = Gatekeeper(store, noted_by) if store else gatekeeper
     noted = Noted()
     metrics = Metrics(behind)
     reachability = Reachability(lambda: audit.problem if audit else "")
@@ -192,11 +204,17 @@ async def opened(
             url = app if isinstance(app, str) else f"{(await stack.enter_async_context(served(app))).base_url}/mcp"
             routes[name] = Route(url, own)
         client = await stack.enter_async_context(upstream.session())
-        watchers: list[Watcher] = [metrics, reachability, noted, *([audit] if audit else [])]
-        checks = Checks(policy or Policy.open(), audit, gatekeeper)
+        watchers: list[Watcher] = [metrics, reachability, noted, board, *([audit] if audit else [])]
+        checks = Checks(policy, audit, gatekeeper, board)
         bounds = Bounds(limit, timeout)
         plane = DataPlane(routes, client, bounds, tenants=tenants, checks=checks, watchers=watchers)
-        pages = Pages(metrics, reachability, {"name": "gateway"}, audit=audit)
+        pages = Pages(
+            metrics,
+            reachability,
+            {"name": "gateway"},
+            audit=audit,
+            may_see=lambda caller: not tokens or policy.is_operator(caller),
+        )
         gate = Gate(Verifier(StaticTokens(tokens)), "http://127.0.0.1") if tokens else None
         tools_app: ASGIApp | None = None
         own_tools = None
@@ -214,11 +232,13 @@ async def opened(
                 trace_id=lambda: "ab" * 16,
             )
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
-        page = console.agents(fleet, routes, (policy or Policy.open()).may_ask) if fleet else None
-        routed = policy is not None
-        app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed)
+        feed = Feed(board, policy, tenants or Tenants(), plane.streams, confirmations=store, pause=0.01)
+        page = console.agents(fleet, routes, policy.may_ask, feed) if fleet else None
+        api = Api(store, noted_by).app() if store else None
+        app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed, confirmations=api)
         web = await stack.enter_async_context(served(app))
         yield Door(web, noted, pages, metrics, reachability, plane, own_tools)
+        feed.close()
 
 
 def text(result: Any) -> str:

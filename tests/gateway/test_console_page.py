@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import mcp_types as t
 import pytest
 
+from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
-from tests.gateway.door import UI, Agent, opened
+from pallas_contract.probe.session import META
+from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.policy.policy import Policy
+from pallas_gateway.state.database import Database
+from tests.gateway.door import MODERN, PHONE, UI, Agent, opened
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
+playwright.expect.set_options(timeout=60_000)  # milliseconds: for a machine that does other work
 CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium")]
 
@@ -68,11 +76,16 @@ def desk() -> Desk:
 
 
 @asynccontextmanager
-async def shown(desk: Desk, *, tokens: dict[str, str] | None = None, **context: Any) -> AsyncIterator[Any]:
-    """Yield the console in a fresh browser; a request elsewhere fails the test, as does an error that is no refusal."""
+async def shown(
+    desk: Desk, *, tokens: dict[str, str] | None = None, guarded: Mapping[str, Any] = {}, **context: Any
+) -> AsyncIterator[Any]:
+    """Yield the console in a fresh browser; a request elsewhere fails the test, as does an error that is no refusal.
+
+    `guarded` is more of the gateway under it.
+    """
     async with AsyncExitStack() as stack:
         behind = {"desk": await stack.enter_async_context(desk.app()), "scout": "http://127.0.0.1:1/mcp"}
-        door = await stack.enter_async_context(opened(behind, tokens=tokens, fleet=FLEET))
+        door = await stack.enter_async_context(opened(behind, tokens=tokens, fleet=FLEET, **guarded))
         driver = await stack.enter_async_context(playwright.async_playwright())
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await (await browser.new_context(viewport={"width": 1100, "height": 800}, **context)).new_page()
@@ -203,3 +216,89 @@ async def test_everybody_can_use_it(desk: Desk, scheme: str, width: int) -> None
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
         found = await axe.Axe().run(page)
         assert [violation["id"] for violation in found.response["violations"]] == []
+
+
+ABOUT = {
+    f"{META}protocolVersion": MODERN,
+    f"{META}clientCapabilities": {},
+    f"{META}clientInfo": {"name": "test", "version": "1"},
+}
+GUARDED = Gateway.model_validate(
+    {
+        "agents": ["desk", "scout"],
+        "grants": [
+            {"caller": "phone", "agent": "desk", "tools": ["*"]},
+            {"caller": "ui", "agent": "desk", "tools": ["*"]},
+        ],
+        "confirm": [{"agent": "desk", "tools": ["send_message"], "by": ["ui"]}],
+        "operators": ["ui"],
+    }
+)
+
+
+async def call(home: str, message: str, agent: str = "desk") -> dict[str, Any]:
+    """Return the answer to a call of `phone`; `message` is JSON as it is written."""
+    params = f'{{"name":"send_message","arguments":{message},"_meta":{json.dumps(ABOUT)}}}'
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'
+    headers = {
+        "authorization": f"Bearer {PHONE}",
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": MODERN,
+        "mcp-method": "tools/call",
+        "mcp-name": "send_message",
+    }
+    async with httpx.AsyncClient(headers=headers, timeout=120, trust_env=False) as web:
+        answer: dict[str, Any] = (await web.post(f"{home}/agents/{agent}/mcp", content=body)).json()
+        return answer
+
+
+async def test_calls_are_watched_and_confirmed_by_keyboard(desk: Desk, tmp_path: Path) -> None:
+    expect = playwright.expect
+    with closing(Database(tmp_path / "gateway.db")) as database:
+        guarded = {"policy": Policy(GUARDED, FLEET.agents), "store": Confirmations(database)}
+        async with shown(desk, tokens={"ui": UI, "phone": PHONE}, guarded=guarded) as page:
+            home = await page.evaluate("location.origin")
+            asked = await call(home, f'{{"message": "wait", "amount": 12345678901234567890, "note": "{NASTY}\\u202e"}}')
+            assert asked["error"]["data"]["reason"] == "confirmation_required"
+            await call(home, f'{{"message": "{"x" * 5000}"}}')
+            assert (await call(home, "{}", "scout"))["error"]["data"]["reason"] == "unknown_agent"
+            await page.goto(f"{home}/console#/calls")
+            await page.locator("#token").fill(UI)
+            await page.locator("#token").press("Enter")
+            first, second = page.locator(".card").first, page.locator(".card").last
+            await expect(page.locator(".card")).to_have_count(2)
+            await expect(page).to_have_title("(2) demo: console")
+            # digit by digit, and what would hide itself as what it is
+            await expect(first.locator("pre")).to_contain_text('"amount": 12345678901234567890')
+            await expect(first.locator("pre")).to_contain_text(f'"note": "{NASTY}\\u202e"')
+            await expect(second.locator(".approve")).to_be_disabled()
+            await expect(page.locator("#refused li").first).to_contain_text("unknown_agent")
+            await shoot(page, "calls-light-1100")
+            await page.emulate_media(color_scheme="dark")
+            await page.set_viewport_size({"width": 360, "height": 740})
+            await shoot(page, "calls-dark-360")
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+            found = await axe.Axe().run(page)
+            assert [violation["id"] for violation in found.response["violations"]] == []
+            await first.locator(".approve").focus()
+            await page.keyboard.press("Enter")
+            await expect(first.locator(".outcome")).to_contain_text("approved")
+            await expect(second).to_be_focused()
+            await page.keyboard.press("Enter")  # pressed twice, it decides nothing
+            await page.keyboard.press("Tab")
+            await expect(second.get_by_role("button", name="Show all")).to_be_focused()
+            await page.keyboard.press("Enter")
+            await expect(second.locator("pre")).to_contain_text("x" * 5000)
+            await second.locator(".refuse").focus()
+            await page.keyboard.press("Space")
+            await expect(second.locator(".outcome")).to_have_text("refused")
+            await expect(page.locator("#waiting-title")).to_be_focused()
+            await expect(page.locator("#confirmed li")).to_have_count(2)
+            running = asyncio.create_task(
+                call(home, f'{{"message": "wait", "amount": 12345678901234567890, "note": "{NASTY}\\u202e"}}')
+            )
+            await expect(page.locator("#under-way li")).to_contain_text("desk send_message for phone")
+            await expect(page.locator("#confirmed li").first).to_contain_text("approved and called by ui")
+            running.cancel()
+            await expect(page.locator("#no-call")).to_be_visible()
+            await shoot(page, "calls-after")

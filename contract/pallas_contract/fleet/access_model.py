@@ -135,7 +135,7 @@ class Tenant(Written):
         return int(self.requests.partition("/")[0])
 
 
-class _Who(Written):
+class Who(Written):
     """A verified caller of the gateway: one of the three."""
 
     caller: Caller | None = None
@@ -146,14 +146,14 @@ class _Who(Written):
     """A tenant: all its callers."""
 
 
-class Route(_Who):
+class Route(Who):
     """Where a caller is led that names no agent (seed 004, Routing Layer); its own route goes before its tenant's."""
 
     agent: Text
     """One of the gateway's `agents`."""
 
 
-class Grant(_Who):
+class Grant(Who):
     """What a caller may call (seed 004, Permission Checks). With one grant in the file nothing else may be called."""
 
     agent: Text | None = None
@@ -167,10 +167,6 @@ class Grant(_Who):
     """Arguments that are paths, and the folders or files one of which each must lie in (seed 004, Path Whitelists)."""
 
 
-class Approver(_Who):
-    """Who may confirm: a caller, by its static token or its `sub`, or all callers of a tenant."""
-
-
 class Confirm(Written):
     """Tools whose calls another principal confirms, one by one (seed 004, Permission Checks)."""
 
@@ -180,7 +176,7 @@ class Confirm(Written):
     """A service that the gateway calls."""
     tools: Annotated[list[ToolPattern], Field(min_length=1)]
     """Names of its tools; `*` stands for any characters."""
-    by: Annotated[list[Caller | Approver], Field(min_length=1)]
+    by: Annotated[list[Caller | Who], Field(min_length=1)]
     """Callers that may confirm: the name of a static token, or `caller`, `subject` or `tenant` as in `grants`. None of
     them confirms its own calls."""
 
@@ -234,6 +230,9 @@ class Gateway(Written):
     granted."""
     confirm: list[Confirm] = []
     """Tools whose calls are confirmed by another caller before they run."""
+    operators: list[Caller | Who] = []
+    """Callers that may see what all callers do, on the page of calls, in /healthz and in /metrics; named as in `by` of
+    `confirm`. Others see their own, or their tenant's."""
     audit: Audit | None = None
     """Record every call (docs/gateway.md). Without it, `confirm` and `tasks: {durable: true}` no state is kept."""
     tasks: Tasks | None = None

@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_gateway.watching import feed
 from pallas_service.access.caller import Caller, caller
 from pallas_service.console import pages
 from pallas_service.console.pages import Agent
@@ -17,8 +19,11 @@ from pallas_service.console.pages import Agent
 MayAsk = Callable[[Caller | None, str], bool]
 
 
-def agents(fleet: ResolvedFleet, behind: Collection[str], may_ask: MayAsk) -> ASGIApp:
-    """Return the application that lists those of `behind`, names as in the path, that its caller may ask."""
+def agents(fleet: ResolvedFleet, behind: Collection[str], may_ask: MayAsk, events: ASGIApp | None = None) -> ASGIApp:
+    """Return the application that lists those of `behind`, names as in the path, that its caller may ask.
+
+    `events` are those about calls.
+    """
     known = [
         Agent(host, agent.title or name, agent.description, f"/agents/{host}{names.MCP_PATH}")
         for name, agent in fleet.agents.items()
@@ -29,4 +34,6 @@ def agents(fleet: ResolvedFleet, behind: Collection[str], may_ask: MayAsk) -> AS
         who = caller(request)
         return [agent for agent in known if may_ask(who, agent.name)]
 
-    return Starlette(routes=[pages.listed(fleet.name, of)])
+    if events is None:
+        return Starlette(routes=[pages.listed(fleet.name, of)])
+    return Starlette(routes=[pages.listed(fleet.name, of, calls=feed.PATH), Route(feed.PATH, events)])

@@ -38,9 +38,12 @@ class Reachability:
         """Return agent -> how it failed, sorted."""
         return dict(sorted(self._lost.items()))
 
-    def current(self) -> Health:
-        """Return `degraded` while an agent did not answer or keys are missing: the gateway itself serves on."""
+    def current(self, *, names: bool = True) -> Health:
+        """Return `degraded` while an agent did not answer or keys are missing: the gateway itself serves on.
+
+        Without `names` it says how many agents that are, and not which.
+        """
         lost = self.lost
-        words = [f"last calls failed: {', '.join(lost)}"] if lost else []
+        words = [f"last calls failed: {', '.join(lost) if names else f'of {len(lost)} members'}"] if lost else []
         words += [self._problem()] if self._problem() else []
         return Health("degraded" if words else "ok", self._now(), "; ".join(words))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 
 from pallas_contract import __version__
 from pallas_gateway.data_plane.record import END, Call, Record
@@ -14,6 +14,8 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Those of the OpenTelemetry convention for `mcp.server.operation.duration`."""
 OTHER = "_OTHER"
 _TOOL = ("mcp_tool_name", "mcp_tenant_id")
+_NAMES = frozenset({"agent", "mcp_tenant_id"})
+"""Labels that are for operators."""
 METHODS = frozenset(
     {"initialize", "ping", "server/discover", "tools/call", "tools/list", "prompts/get", "prompts/list"}
     | {"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe"}
@@ -70,15 +72,34 @@ class Metrics:
             if record.outcome not in ("answered", "hung_up"):
                 self._errors.labels(call.name, call.tenant).inc()
 
-    def render(self) -> bytes:
-        """Return the exposition in Prometheus' text format."""
-        return generate_latest(self.registry)
+    def render(self, *, names: bool = True) -> bytes:
+        """Return the exposition in Prometheus' text format; without `names` of agents and tenants as sums over them."""
+        return generate_latest(self.registry if names else _Nameless(self.registry))
 
     def _count(self, call: Call, change: int) -> None:
         if not call.listens:
             self._open += change
             self._in_flight.set(self._open)
             (self.idle.clear if self._open else self.idle.set)()
+
+
+class _Nameless:
+    """The metrics of a registry, those added up that differ in a name alone."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+            for sample in metric.samples:
+                labels = tuple((key, value) for key, value in sample.labels.items() if key not in _NAMES)
+                if not sample.name.endswith("_created"):
+                    sums[sample.name, labels] = sums.get((sample.name, labels), 0) + sample.value
+            summed = Metric(metric.name, metric.documentation, metric.type)
+            for (name, labels), value in sums.items():
+                summed.add_sample(name, dict(labels), value)
+            yield summed
 
 
 def _method(call: Call) -> str:

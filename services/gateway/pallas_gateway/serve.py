@@ -28,6 +28,7 @@ from pallas_gateway.own.server import OwnTools
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
 from pallas_gateway.tenants import Tenants
+from pallas_gateway.watching.feed import Feed
 from pallas_service import telemetry
 from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
@@ -70,6 +71,7 @@ def guard(settings: Settings) -> Arrangement:
 
 
 async def _serve(settings: Settings, listeners: list[socket.socket], policy: Policy, keeping: Keeping) -> None:
+    board = keeping.board
     stop = Stop()
     arrangement = guard(settings)
     services = {tool: Peer("service", host, route) for tool, (host, route) in settings.tools.items()}
@@ -77,14 +79,20 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
     metrics = Metrics([*members, *(service.host for service in services.values()), names.GATEWAY])
     reachability = Reachability(lambda: "; ".join(filter(None, (arrangement.problem, keeping.problem))))
     identity = {"name": names.GATEWAY, "version": settings.fleet.version}
-    pages = Pages(metrics, reachability, identity, audit=keeping.audit)
-    checks = Checks(policy, keeping.audit, keeping.gatekeeper)
+    pages = Pages(
+        metrics,
+        reachability,
+        identity,
+        audit=keeping.audit,
+        may_see=lambda caller: arrangement.gate is None or policy.is_operator(caller),
+    )
+    checks = Checks(policy, keeping.audit, keeping.gatekeeper, board)
     tenants = Tenants(settings.gateway.tenants)
     watchers: list[Watcher] = [metrics, reachability, CallLog()]
     async with AsyncExitStack() as stack:
         stack.push_async_callback(keeping.stop)
         jobs = [*arrangement.background(), *keeping.start(metrics)]
-        watchers += [keeping.audit] if keeping.audit else []
+        watchers += [watcher for watcher in (keeping.audit, board) if watcher]
         client = await stack.enter_async_context(upstream.session())
         await stack.enter_async_context(background(*jobs))
         streams = max(1, most_connections() // 4)  # of one caller or tenant, so that others come in
@@ -103,7 +111,8 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
                 journal=keeping.journal,
             )
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
-        page = console.agents(settings.fleet, settings.routes, policy.may_ask) if settings.gateway.console else None
+        feed = Feed(board, policy, tenants, plane.streams, confirmations=keeping.confirmations) if board else None
+        page = console.agents(settings.fleet, settings.routes, policy.may_ask, feed) if feed else None
         app = App(
             plane,
             pages,
@@ -124,6 +133,8 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         pages.ready = False
         if tools:
             tools.end()
+        if feed:
+            feed.close()
         await drain(metrics.idle, stop.insisted, _nothing)
         server.should_exit = True
         await serving

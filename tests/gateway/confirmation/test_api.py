@@ -67,7 +67,8 @@ async def test_who_may_confirm_sees_the_exact_arguments_and_decides(tmp_path: Pa
         approve = {"decision": "approve"}
         reply = await web.post(f"/confirmations/{asked.id}", json=approve, headers=PARENT)
         assert (reply.status_code, reply.json()) == (200, {"id": asked.id, "state": "approved"})
-        assert notes.states == [("approved", {"by": "parent"})]
+        about = {"caller": "phone", "tenant": "acme", "agent": "home-tools", "name": "delete_task"}
+        assert notes.states == [("approved", {"by": "parent", **about})]
         assert (await web.post(f"/confirmations/{asked.id}", json=approve, headers=PARENT)).status_code == 404
         assert (await store.redeem(WANTED)).state == "consumed"
 
@@ -89,7 +90,7 @@ async def test_a_caller_with_a_jwt_decides_under_its_sub(tmp_path: Path) -> None
         anna = bearer(AUDIENCE, "anna")
         assert len((await web.get("/confirmations", headers=anna)).json()["confirmations"]) == 1
         assert (await web.post(url, json=approve, headers=anna)).status_code == 200
-        assert notes.states == [("approved", {"by": "subject anna"})]
+        assert [(state, about["by"]) for state, about in notes.states] == [("approved", "subject anna")]
         assert (await store.redeem(wanted)).state == "consumed"
 
 

@@ -22,7 +22,10 @@ def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
     ("data", "expected"),
     [
         (body("tools/call", {"name": "send"}), Message("tools/call", "send", 1)),
-        (body("prompts/get", {"name": "history"}, "a"), Message("prompts/get", "history", "a", more={"name": "history"})),
+        (
+            body("prompts/get", {"name": "history"}, "a"),
+            Message("prompts/get", "history", "a", more={"name": "history"}),
+        ),
         (body("resources/read", {"uri": "x://y"}), Message("resources/read", "x://y", 1, more={"uri": "x://y"})),
         (body("tasks/get", {"taskId": "t-1"}), Message("tasks/get", "t-1", 1)),
         (body("tools/list", {"name": "send"}), Message("tools/list", None, 1)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pallas_contract.codes import Code
 from pallas_contract.documents import health
-from pallas_contract.fleet.access_model import Approver, Confirm, Gateway, Grant, Route
+from pallas_contract.fleet.access_model import Confirm, Gateway, Grant, Route, Who
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem
@@ -37,12 +37,13 @@ def problems(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[P
         for index, entry in enumerate(entries):
             path: _Path = (_AT, section, index)
             if isinstance(entry, Confirm):
-                yield from rules.approvers(path, entry)
+                yield from rules.those((*path, "by"), entry.by)
             else:
                 yield from rules.caller(path, entry)
             yield from rules.member(path, entry)
             if not isinstance(entry, Route):
                 yield from rules.tools(path, entry)
+    yield from rules.those((_AT, "operators"), gateway.operators)
     yield from rules.no_approver()
     yield from _routes(gateway, tree)
     yield from _edges(fleet, gateway, tree)
@@ -57,7 +58,7 @@ class _Rules:
         self._tree = tree
         self._suggestions = Suggestions()
 
-    def caller(self, path: _Path, entry: Route | Grant | Approver) -> Iterator[Problem]:
+    def caller(self, path: _Path, entry: Route | Grant | Who) -> Iterator[Problem]:
         written = [key for key in ("caller", "subject", "tenant") if getattr(entry, key) is not None]
         if len(written) != 1:
             yield self._tree.problem(
@@ -77,10 +78,10 @@ class _Rules:
             hint = "add `jwt` to `access`, or name a `caller`"
             yield self._tree.problem(*path, "subject", message=message, hint=hint, code=Code.POLICY_CALLER)
 
-    def approvers(self, path: _Path, entry: Confirm) -> Iterator[Problem]:
+    def those(self, path: _Path, written: Sequence[str | Who]) -> Iterator[Problem]:
         tokens = sorted(self._gateway.access.tokens)
-        for index, who in enumerate(entry.by):
-            place = (*path, "by", index)
+        for index, who in enumerate(written):
+            place = (*path, index)
             if not isinstance(who, str):
                 yield from self.caller(place, who)
             elif who not in tokens:
@@ -214,7 +215,7 @@ def _approvers(gateway: Gateway, entry: Confirm) -> set[tuple[str, str]]:
     return known.union(*(_callers(gateway, who) for who in entry.by if not isinstance(who, str)))
 
 
-def _callers(gateway: Gateway, entry: Grant | Route | Approver) -> set[tuple[str, str]]:
+def _callers(gateway: Gateway, entry: Grant | Route | Who) -> set[tuple[str, str]]:
     """Return the callers that an entry is about, as far as they are there."""
     tenant = gateway.tenants.get(entry.tenant or "")
     callers = {("caller", name) for name in (entry.caller, *(tenant.callers if tenant else ()))}

@@ -29,6 +29,7 @@ _TYPES = {
     "console.html": "text/html; charset=utf-8",
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
+    "watch.js": "text/javascript; charset=utf-8",
     "calls.js": "text/javascript; charset=utf-8",
 }
 
@@ -57,11 +58,14 @@ def routes() -> list[Route]:
     return [route(PATH, "console.html"), *(route(f"{PATH}/{name}", name) for name in _TYPES if name != "console.html")]
 
 
-def listed(fleet: str, agents: Callable[[Request], Awaitable[Sequence[Agent]]]) -> Route:
-    """Return the route of the agents of a fleet: `agents` is asked each time for those that a request may call."""
+def listed(fleet: str, agents: Callable[[Request], Awaitable[Sequence[Agent]]], calls: str = "") -> Route:
+    """Return the route of the agents of a fleet: `agents` is asked each time for those that a request may call.
+
+    `calls` is the path of the events about calls, where this server has some.
+    """
 
     async def serve(request: Request) -> Response:
         rows = [asdict(agent) for agent in await agents(request)]
-        return JSONResponse({"fleet": fleet, "agents": rows}, headers={"cache-control": "no-store"})
+        return JSONResponse({"fleet": fleet, "agents": rows, "calls": calls}, headers={"cache-control": "no-store"})
 
     return Route(AGENTS_PATH, serve)

@@ -82,9 +82,12 @@ class Api:
 
     async def _decided(self, id_: str, approver: str, state: Any) -> bool:
         """Decide, once it is recorded that `approver` does, and return whether there was something to decide."""
-        if await self._confirmations.find(id_, approver) is None:
+        entry = await self._confirmations.find(id_, approver)
+        if entry is None:
             return False
-        if not await self._noted(id_, state, {"by": approver}):
+        about = {"caller": entry["caller"], "tenant": entry["tenant"], "agent": entry["agent"], "name": entry["tool"]}
+        about = {key: value for key, value in about.items() if value}
+        if not await self._noted(id_, state, {"by": approver, **about}):
             raise CannotStore("the audit cannot be written")
         return await self._confirmations.decide(id_, approver, state)
 
@@ -92,7 +95,7 @@ class Api:
 def _approver(request: Request) -> str:
     """Return what the caller is called as one who confirms; empty where nobody is verified."""
     verified = caller(request)
-    return policy.approver(verified) if verified else ""
+    return policy.principal_name(verified) if verified else ""
 
 
 async def _state(request: Request) -> Any:

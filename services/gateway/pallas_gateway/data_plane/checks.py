@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pallas_gateway.confirmation.confirmations import Asked, Wanted
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, Unconfirmed
 from pallas_gateway.data_plane.errors import Reason
-from pallas_gateway.data_plane.record import Call, Ledger, Unrecorded
-from pallas_gateway.policy.policy import Decision, Policy
+from pallas_gateway.data_plane.record import Board, Call, Ledger, Unrecorded
+from pallas_gateway.policy.policy import Decision, Policy, principal_name
 from pallas_service.access.caller import Caller
 
 
@@ -29,6 +29,7 @@ class Checks:
     policy: Policy = field(default_factory=Policy.open)
     ledger: Ledger | None = None
     gatekeeper: Gatekeeper | None = None
+    board: Board | None = None
 
     def digest(self, arguments: object) -> str:
         """Return the digest of arguments for the audit, empty where there is none of either."""
@@ -40,12 +41,13 @@ class Checks:
         Raises:
             Stopped: it cannot be recorded.
         """
-        if self.ledger is None:
-            return call
         try:
-            return replace(call, decision=self.ledger.allowed(call))
+            recorded = replace(call, decision=self.ledger.allowed(call)) if self.ledger else call
         except Unrecorded as error:
             raise Stopped("unrecorded", str(error)) from None
+        if self.board:
+            self.board.passed_on(recorded)
+        return recorded
 
     async def confirmed(self, caller: Caller | None, call: Call, decision: Decision, asked: Asked) -> None:
         """Consume the confirmation of a call, where `decision` asks for one; `call` has agent, tool and tenant.
@@ -59,7 +61,7 @@ class Checks:
             raise Stopped("confirmation_required", "another caller must confirm this call, which cannot be done here")
         wanted = Wanted(
             caller=caller.identity,
-            name=caller.name,
+            name=principal_name(caller),
             tenant=call.tenant,
             agent=call.agent,
             # the name of a tool has no space, so that what is none is never taken for one

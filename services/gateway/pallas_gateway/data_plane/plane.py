@@ -25,7 +25,7 @@ from pallas_gateway.data_plane.answer import Answer, Refused
 from pallas_gateway.data_plane.checks import Checks, Stopped
 from pallas_gateway.data_plane.errors import Reason
 from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
-from pallas_gateway.policy.policy import Decision
+from pallas_gateway.policy.policy import Decision, principal_name
 from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Exceeded, Tenants, is_counted
 from pallas_service.access.caller import Caller, caller
@@ -149,6 +149,7 @@ class _Exchange:
             _METHODS.get(scope["method"], ""),
             tenant=self._allowance.name if self._allowance else "",
             http_method=scope["method"],
+            principal=principal_name(self._caller) if self._caller else "",
         )
 
     async def run(self) -> Outcome:

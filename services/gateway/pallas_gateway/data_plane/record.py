@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pallas_gateway.data_plane.errors import Reason
@@ -39,6 +40,10 @@ class Call:
     """Digest of its arguments, where there is an audit."""
     decision: int = 0
     """Number of the record that it may be passed on; 0 where there is none."""
+    principal: str = ""
+    """Its verified caller, told apart from one of the same name that has a JWT."""
+    number: int = field(default_factory=itertools.count(1).__next__, repr=False, compare=False)
+    """Its own in this process, whatever becomes known of it."""
 
     @property
     def listens(self) -> bool:
@@ -77,6 +82,13 @@ class Ledger(Protocol):
         Raises:
             Unrecorded: that cannot be done.
         """
+
+
+class Board(Protocol):
+    """Calls that are under way, for people who watch."""
+
+    def passed_on(self, call: Call) -> None:
+        """Note a call that is passed on from now on; called in the event loop, so quick."""
 
 
 class Watcher(Protocol):

@@ -21,6 +21,7 @@ from pallas_gateway.data_plane.plane import TIMEOUT
 from pallas_gateway.data_plane.record import Call, Outcome, Record, Watcher
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.permission import Permission
+from pallas_gateway.policy.policy import principal_name
 from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Allowance, Exceeded, Tenants
 from pallas_service.access.caller import Caller, caller
@@ -114,6 +115,7 @@ class Admission:
             tenant=allowance.name if allowance else "",
             trace=asked.trace,
             own=True,
+            principal=principal_name(verified) if verified else "",
             arguments=self._checks.digest(asked.arguments),
         )
         started = time.perf_counter()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pallas_contract import names
 from pallas_contract.documents import health
-from pallas_contract.fleet.access_model import Approver, Confirm, Gateway, Grant, Route
+from pallas_contract.fleet.access_model import Confirm, Gateway, Grant, Route, Who
 from pallas_gateway.policy import paths
 from pallas_gateway.policy.tools import ALL, Tools
 from pallas_service.access.caller import Caller
@@ -37,7 +37,7 @@ _Confirms = Sequence[tuple[Tools, frozenset[str]]]
 class Decision:
     """A verdict on one call, of the policy `version`; `reason` and `text` are those of a refusal.
 
-    `field` is the argument that it is about, `by` those who may confirm, as `approver` names them.
+    `field` is the argument that it is about, `by` those who may confirm, as `principal_name` has them.
     """
 
     verdict: Literal["allowed", "refused", "confirm"]
@@ -73,6 +73,7 @@ class Policy:
                 self._rules[principal][_host(grant)].append(rule)
         self._confirms = _confirms(gateway)
         self._approvers = frozenset(name for rules in self._confirms.values() for _, by in rules for name in by)
+        self._operators = frozenset(_names(gateway, gateway.operators))
         self._routes: dict[Principal, str] = {}
         for route in sorted(gateway.routes, key=lambda route: route.tenant is None):
             self._routes |= dict.fromkeys(_principals(gateway, route), names.slug(route.agent))
@@ -134,9 +135,13 @@ class Policy:
         """Return whether something of the agent or service `host` must be confirmed."""
         return host in self._confirms
 
+    def is_operator(self, caller: Caller | None) -> bool:
+        """Return whether a caller may see what all callers do."""
+        return caller is not None and principal_name(caller) in self._operators
+
     def may_confirm(self, caller: Caller | None) -> bool:
         """Return whether there are calls that a caller may confirm."""
-        return caller is not None and approver(caller) in self._approvers
+        return caller is not None and principal_name(caller) in self._approvers
 
     def decide_offered(self, caller: Caller | None, host: str) -> Decision:
         """Return the verdict on what is no tool, to a caller that may use all of `host`: `*` is about that too."""
@@ -146,7 +151,7 @@ class Policy:
         if not approvers:
             return Decision("allowed", self.version)
         # every rule asks for one of its own, and no caller confirms its own call
-        by = frozenset.intersection(*approvers) - {approver(caller) if caller else ""}
+        by = frozenset.intersection(*approvers) - {principal_name(caller) if caller else ""}
         return Decision("confirm", self.version, by=by)
 
     def _aliases(self, host: str, tool: str) -> Collection[str]:
@@ -196,19 +201,19 @@ def _host(rule: Grant | Confirm) -> str:
     return names.slug(rule.agent or rule.service or "")
 
 
-def approver(caller: Caller) -> str:
-    """Return what a verified caller is called as one who confirms; the name of a static one has no space."""
-    return _approver(_principal(caller))
+def principal_name(caller: Caller) -> str:
+    """Return what a verified caller is called beside others; the name of a static one has no space."""
+    return _named(_principal(caller))
 
 
-def _approver(principal: Principal) -> str:
+def _named(principal: Principal) -> str:
     kind, name = principal
     return name if kind == "caller" else f"{kind} {name}"
 
 
-def _approvers(gateway: Gateway, confirm: Confirm) -> Iterator[str]:
-    for who in confirm.by:
-        yield from [who] if isinstance(who, str) else map(_approver, _principals(gateway, who))
+def _names(gateway: Gateway, written: Iterable[str | Who]) -> Iterator[str]:
+    for who in written:
+        yield from [who] if isinstance(who, str) else map(_named, _principals(gateway, who))
 
 
 def _confirms(gateway: Gateway) -> Mapping[str, _Confirms]:
@@ -217,7 +222,7 @@ def _confirms(gateway: Gateway) -> Mapping[str, _Confirms]:
     for confirm in gateway.confirm:
         # in lower case: a server may take a tool's name in any
         tools = Tools([name.lower() for name in confirm.tools])
-        rules[_host(confirm)].append((tools, frozenset(_approvers(gateway, confirm))))
+        rules[_host(confirm)].append((tools, frozenset(_names(gateway, confirm.by))))
     return dict(rules)
 
 
@@ -225,7 +230,7 @@ def _principal(caller: Caller) -> Principal:
     return ("caller" if caller.issuer is None else "subject", caller.name)
 
 
-def _principals(gateway: Gateway, rule: Grant | Route | Approver) -> Iterator[Principal]:
+def _principals(gateway: Gateway, rule: Grant | Route | Who) -> Iterator[Principal]:
     if rule.caller is not None:
         yield "caller", rule.caller
     if rule.subject is not None:

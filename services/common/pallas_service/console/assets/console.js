@@ -1,8 +1,10 @@
 // The console: an MCP client of 2026-07-28 in a page. It keeps the token and the sessions in memory and nowhere else.
 import { Calls } from "./calls.js";
+import { Watch } from "./watch.js";
 
 const VERSION = "2026-07-28";
 const PREFIX = "io.modelcontextprotocol/";
+const CALLS = "#/calls";
 const HEALTH_EVERY = 15_000;
 const MOST_IMAGE_BYTES = 4 * 1024 * 1024;
 const $ = (id) => document.getElementById(id);
@@ -11,6 +13,8 @@ let token = "";
 let agents = [];
 let chosen = null;
 let under_way = null;
+let watch = null;
+let fleet = "";
 let serial = 0;
 const conversations = new Map();
 
@@ -105,20 +109,42 @@ function list() {
   $("agents").replaceChildren(
     ...agents.map((agent) => {
       const button = element("button", { type: "button", textContent: agent.title, title: agent.description });
-      button.setAttribute("aria-current", String(agent === chosen));
+      button.setAttribute("aria-current", String(agent === chosen && !watching()));
       button.addEventListener("click", () => choose(agent));
       return element("li", {}, button);
     }),
   );
 }
 
+function watching() {
+  return !$("watch").hidden;
+}
+
+function turn_to(calls) {
+  $("watch").hidden = !calls;
+  $("log").hidden = calls;
+  $("ask").hidden = calls || !chosen;
+  $("again").hidden = calls;
+  $("calls").setAttribute("aria-current", String(calls));
+  list();
+  if (!calls) watch?.close();
+}
+
+function calls() {
+  show("", "");
+  turn_to(true);
+  $("title").textContent = "Calls";
+  $("description").textContent = "What goes through the gateway now, as far as your token may see it.";
+  $("title").focus();
+  watch.open();
+}
+
 function choose(agent) {
   chosen = agent;
-  list();
+  turn_to(false);
   $("title").textContent = agent.title;
   $("description").textContent = agent.description;
   $("log").replaceChildren(...conversation().turns);
-  $("ask").hidden = false;
   draw_input();
   show("", "");
   health();
@@ -154,6 +180,7 @@ async function health() {
   agent.closed = state === "error"; // until it is known to be otherwise
   if (agent !== chosen) return;
   draw_input();
+  if (watching()) return;
   if (state === "ok") show("", "");
   else show(state, `${agent.title} is ${state}${text ? `: ${text}` : ""}${state === "error" ? ". It cannot be asked now." : ""}`);
 }
@@ -260,6 +287,10 @@ function door(error) {
   $("door").showModal();
 }
 
+function name_page(waiting) {
+  document.title = `${waiting ? `(${waiting}) ` : ""}${fleet}: console`;
+}
+
 function named() {
   try {
     return decodeURIComponent(location.hash.slice(1));
@@ -280,9 +311,16 @@ async function load() {
   }
   show("", "");
   agents = document_.agents;
-  $("fleet").textContent = document_.fleet;
-  document.title = `${document_.fleet}: console`;
+  fleet = document_.fleet;
+  $("fleet").textContent = fleet;
+  name_page(0);
   list();
+  if (document_.calls) {
+    const refused = (status) => door(new Refused(status));
+    watch ??= new Watch(document_.calls, { headers, refused, element, waiting: name_page });
+    $("calls").hidden = false;
+    if (location.hash === CALLS) return calls();
+  }
   const first = agents.find((agent) => agent.name === named()) ?? (agents.length === 1 ? agents[0] : null);
   if (first) choose(first);
 }
@@ -291,6 +329,7 @@ $("ask").addEventListener("submit", ask);
 $("message").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
 });
+$("calls").addEventListener("click", calls);
 $("cancel").addEventListener("click", () => under_way?.abort());
 $("again").addEventListener("click", () => {
   if (!chosen || under_way) return;
@@ -300,10 +339,11 @@ $("again").addEventListener("click", () => {
 $("show").addEventListener("submit", () => {
   token = $("token").value.trim();
   $("token").value = "";
-  if (chosen) health();
+  if (watching()) watch.open();
+  else if (chosen) health();
   else load();
 });
 setInterval(() => {
-  if (chosen && !under_way && document.visibilityState === "visible") health();
+  if (chosen && !watching() && !under_way && document.visibilityState === "visible") health();
 }, HEALTH_EVERY);
 load();
