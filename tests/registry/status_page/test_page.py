@@ -149,7 +149,7 @@ def test_a_link_to_the_console_that_readers_can_open(
     written = Gateway.model_validate({"agents": ["harper"], **gateway}) if gateway else None
     fleet = replace(world.loaded.fleet, gateway=written, public_url=public)
     world.loaded = replace(world.loaded, fleet=fleet)
-    assert re.findall(r'href="([^"]*console[^"]*)"', world.html()) == ([link] if link else [])
+    assert re.findall(r'href="([^"]*console[^"]*)"', world.html()) == ([link, f"{link}#/calls"] if link else [])
 
 
 def test_the_worst_first(world: World) -> None:

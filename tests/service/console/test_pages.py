@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from pallas_service.console import pages
 
-FILES = ("", "/console.css", "/console.js", "/calls.js")
+FILES = ("", "/console.css", "/console.js", "/calls.js", "/watch.js")
 AGENT = pages.Agent("night-owl", "Night Owl", "Sees in the dark", "/agents/night-owl/mcp")
 
 
@@ -41,7 +41,7 @@ def test_everything_that_the_page_names_is_there(web: TestClient) -> None:
     named = re.findall(r'(?:src|href)="(/[^"]*)"', web.get(pages.PATH).text)
     imported = re.findall(r'from "\./([^"]*)"', web.get("/console/console.js").text)
     paths = [*named, *(f"/console/{name}" for name in imported)]
-    assert len(paths) == 3
+    assert len(paths) == 4
     assert {web.get(path).status_code for path in paths} == {200}
 
 
@@ -50,7 +50,7 @@ def test_the_page_is_small(web: TestClient) -> None:
 
 
 def test_agents_are_those_of_who_asks(web: TestClient) -> None:
-    assert web.get(pages.AGENTS_PATH).json() == {"fleet": "desk", "agents": []}
+    assert web.get(pages.AGENTS_PATH).json() == {"fleet": "desk", "agents": [], "calls": ""}
     answer = web.get(pages.AGENTS_PATH, headers={"x-caller": "ui"})
     assert answer.json()["agents"] == [
         {"name": "night-owl", "title": "Night Owl", "description": "Sees in the dark", "mcp": "/agents/night-owl/mcp"}
