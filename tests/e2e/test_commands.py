@@ -143,7 +143,7 @@ def test_a_first_day(project: Project) -> None:
     project.until(lambda: "talk to it at http" in project.pallas("logs", "pallas").stdout)
     page = project.pallas("logs", "pallas").stdout.partition("talk to it at ")[2].split()[0]
     listed = json.loads(httpx.get(f"{page}/agents.json", timeout=PATIENCE).text)
-    assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("Desk", ["desk", "clerk"])
+    assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("desk", ["desk", "clerk"])
 
     project.edit("agents/desk.py", "{count} word", "counted {count} word")
     project.until(lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))
