@@ -46,6 +46,10 @@ only have to be compared (`token_file`)."""
 AUDIT_KEY = "audit.key"
 """The key of the gateway's audit, in the same folder."""
 
+STORE_URL = "store.url"
+COUNTERS_URL = "counters.url"
+"""The addresses of the gateway's databases, in the same folder."""
+
 STATE_DIR = "/state"
 """Where a container that keeps something over a restart has its volume, the one place it can write to besides /tmp."""
 

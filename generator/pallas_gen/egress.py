@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pallas_contract import names
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.fleet import providers
-from pallas_contract.fleet.access_model import Access
+from pallas_contract.fleet.access_model import Access, Gateway
 from pallas_contract.fleet.fastagent import VARIABLE, Config
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
 
@@ -106,6 +106,13 @@ def keys(access: Access) -> Iterator[str]:
     jwt = access.jwt
     if jwt is not None and jwt.jwks_url is not None:
         yield f"the keys of its callers' tokens ({_origin(jwt.jwks_url)})"
+
+
+def stores(gateway: Gateway) -> Iterator[str]:
+    """Yield the reason that lies in each database of the gateway outside of the fleet; its address is a secret."""
+    for key, store in (("store", gateway.store), ("counters", gateway.counters)):
+        if store and not store.service:
+            yield f"`gateway.{key}`"
 
 
 def _host(url: str) -> str:

@@ -237,7 +237,7 @@ def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: P
     if program.kind == "registry":
         return Workload(**values | _registry_grants(fleet))
     if fleet.gateway and program.kind == "gateway":
-        return Workload(**values | _gateway_grants(fleet, fleet.gateway, state=program.state))
+        return Workload(**values | _gateway_grants(fleet, fleet.gateway))
     values["secrets"] = (*(Secret(file, file) for file in project.secret_files), *values["secrets"])
     agent = fleet.agents[program.name]
     definitions = project.definitions.get(agent.name, Definitions())
@@ -307,19 +307,21 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
     }
 
 
-def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway, *, state: bool) -> dict[str, Any]:
+def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
+    called = {*gateway.agents, *gateway.tools.values(), *fleet.through, *gateway.services_of_stores}
     return {
         # it is in the kit's agent image, whose SDK and client it needs (decision 0022)
         "image": fleet.image.agent,
-        "calls": tuple(sorted(map(names.slug, {*gateway.agents, *gateway.tools.values(), *fleet.through}))),
+        "calls": tuple(sorted(map(names.slug, called))),
         "through": tuple(sorted(map(names.slug, fleet.through))),
         "published": (addresses.bind_address(gateway.publish), gateway.port) if gateway.publish else None,
         "public_url": _public_url(fleet, names.GATEWAY, gateway.publish),
         "resources": gateway.resources,
+        "replicas": gateway.replicas,
         # each replica would count for itself what a tenant may do, and only one can have the files
-        "stateless": not (gateway.tenants or state),
-        "room": gateway.audit.bytes if gateway.audit else 0,
-        "egress": tuple(egress.keys(gateway.access)),
+        "stateless": not (gateway.tenants and not gateway.counters) and not gateway.has_files,
+        "room": gateway.audit.bytes if gateway.audit and not gateway.store else 0,
+        "egress": (*egress.keys(gateway.access), *egress.stores(gateway)),
         "collector": _collector(fleet),
         "door": door(fleet, gateway),
         "fingerprint": _gateway_fingerprint(fleet, gateway),
@@ -348,8 +350,8 @@ def is_in(path: str, entry: str) -> bool:
 
 def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
     # without what a fleet does not have, so that no gateway starts anew for it
-    absent = {key for key in ("routes", "grants", "confirm", "tasks") if not getattr(gateway, key)}
-    settings = gateway.model_dump(mode="json", exclude={"resources", "env", "secrets", *absent})
+    absent = {key for key in ("routes", "grants", "confirm", "tasks", "store", "counters") if not getattr(gateway, key)}
+    settings = gateway.model_dump(mode="json", exclude={"resources", "replicas", "env", "secrets", *absent})
     behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in fleet.behind_gateway}
     callers = {
         name: sorted(agent.name for agent in fleet.agents.values() if name in agent.depends_on)

@@ -134,7 +134,26 @@ def test_one_that_records_has_a_volume_and_is_alone(compiled) -> None:
     assert made.one("Deployment", "gateway")["spec"]["strategy"] == {"type": "Recreate"}
     assert "/gateway/replicas" in recording.refused({"gateway": {"replicas": 2}})
     done = recording.run({"defaults": {"autoscaling": {"enabled": True}}, "agents": {}}, *tokens)
-    assert "state that several share is not offered" in done.stderr
+    assert "add `store`, a PostgreSQL that several share, to `gateway` in agents.yaml" in done.stderr
+
+
+def test_replicas_with_stores_have_no_volume_and_are_updated_one_by_one(compiled) -> None:
+    keys = "replicas: 3, audit: {key: {file: audit.txt}}, tenants: {acme: {callers: [phone]}}"
+    stores = "store: {url: {file: postgres.txt}}, counters: {url: {file: valkey.txt}}"
+    several = compiled(GUARDED.replace("[front]}", f"[front], {keys}, {stores}}}"))
+    tokens = (*TOKENS, *(f"--set=secrets.{name}-txt.content=z" for name in ("audit", "postgres", "valkey")))
+    made = several.render(None, *tokens)
+    spec = made.one("Deployment", "gateway")["spec"]
+    assert (spec["replicas"], spec["strategy"]["type"]) == (3, "RollingUpdate")
+    assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert "state" not in {volume["name"] for volume in made.pod("gateway")["volumes"]}
+    assert made.one("PodDisruptionBudget", "gateway")["spec"]["maxUnavailable"] == 1
+    assert not [item for item in made.objects if item["kind"] == "PersistentVolumeClaim"]
+    assert ("gateway", "internet") in Network(made).edges(443)
+    observed = read_back.workloads(made.objects, several.plan)
+    assert list(verify.differences(several.plan, observed, "chart")) == []
+    scaled = several.render({"gateway": {"autoscaling": {"enabled": True}}}, *tokens)
+    assert scaled.one("HorizontalPodAutoscaler", "gateway")
 
 
 def test_one_that_the_fleet_file_does_not_have_is_refused(graph) -> None:

@@ -83,7 +83,7 @@ def problems(command: Sequence[str]) -> Iterator[str]:
         yield f"no program {name} is here, nor does OTHERS name it"
 
 
-OTHERS = frozenset({"docker", "gh", "gunzip", "gzip", "helm", "kubectl", "npx", "openssl", "pip", "pipx"})
+OTHERS = frozenset({"docker", "gh", "gunzip", "gzip", "helm", "kubectl", "npx", "openssl", "pip", "pipx", "psql"})
 """Programs that need not be on a machine with the quick tests."""
 
 

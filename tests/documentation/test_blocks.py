@@ -73,6 +73,7 @@ NOT_ASKED = {
     "gunzip": "the same",
     "npx": "comes with Node; tests/e2e/test_conformance.py runs the Inspector",
     "pipx": "not among the tools of development; what it makes of a wheel is tried in tests/packaging/test_wheel.py",
+    "psql": "not among the tools of development; tests/gateway/audit/test_shared_trail.py reads the same way",
     "tar": "each system has another one",
 }
 """Programs whose options nobody looks up here, and why."""

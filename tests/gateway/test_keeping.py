@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from pallas_contract.fleet.access_model import Tenant
 from pallas_gateway import settings
 from pallas_gateway.keeping import Keeping
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.policy.policy import Policy
+from pallas_service.http.shutdown import background
 from pallas_service.sqlite_file import CannotStore
 from tests.gateway.door import OWN, PHONE, UI
+from tests.ports import free_port
 
 FLEET = """\
 name: doors
@@ -62,3 +66,25 @@ def test_a_place_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     (tmp_path / ".pallas").write_text("")
     with pytest.raises(CannotStore, match="not a directory"):
         keeping(tmp_path, CONFIRM)
+
+
+async def test_stores_that_are_away_hold_up_no_start_and_are_said(tmp_path: Path) -> None:
+    """Nothing listens at these ports: rows fail closed, limits are each replica's, and both are said."""
+    for name, scheme in (("postgres.url", "postgresql"), ("valkey.url", "valkey")):
+        (tmp_path / name).write_text(f"{scheme}://127.0.0.1:{free_port()}/0")
+    shared = ", replicas: 3, store: {url: {file: postgres.url}}, counters: {url: {file: valkey.url}}"
+    state = keeping(tmp_path, f"{AUDIT}{CONFIRM}{shared}, tenants: {{acme: {{callers: [ui]}}}}")
+    metrics = Metrics([])
+    async with background(*state.start(metrics)):
+        assert state.counters
+        async with state.counters.used("acme", Tenant()):  # let through
+            pass
+        async with asyncio.timeout(60):
+            while "each replica counts" not in state.problem or "the store cannot be used" not in state.problem:
+                await asyncio.sleep(0.02)
+        assert "127.0.0.1" not in state.problem
+        shown = metrics.render().decode()
+        assert 'pallas_gateway_shared_state_up{state="store"} 0.0' in shown
+        assert 'pallas_gateway_shared_state_up{state="counters"} 0.0' in shown
+    await state.stop()
+    assert not (tmp_path / ".pallas").exists()

@@ -168,3 +168,51 @@ def test_an_audit_has_its_key_and_its_folder(project: Path) -> None:
     assert "audit-0123456789abcdef" not in repr(found)
     contained = read(project, PALLAS_PLACEMENT="container", PALLAS_GATEWAY_STATE="/state")
     assert contained.state == Path("/state")
+
+
+SHARED = """\
+  store: {url: {file: postgres.url}%s}
+  counters: {url: {file: valkey.url}}
+"""
+DATABASE = 'services: {database: {image: "postgres:17", provides: other, port: 5433}}\n'
+
+
+def stores(
+    project: Path, service: str = "", url: str = "postgresql://doors:hunter2@db.example.com/doors?sslmode=require"
+) -> None:
+    more = SHARED % (f", service: {service}" if service else "")
+    (project / "agents.yaml").write_text(FLEET.replace("gateway:\n  agents", f"gateway:\n{more}  agents") + DATABASE)
+    (project / "postgres.url").write_text(f"{url}\n")
+    (project / "valkey.url").write_text("valkey://:hunter2@counts.example.com:6379/1")
+
+
+def test_what_replicas_share_is_where_the_secret_files_say(project: Path) -> None:
+    stores(project)
+    found = read(project)
+    assert found.store == "postgresql://doors:hunter2@db.example.com/doors?sslmode=require"
+    assert found.counters == "valkey://:hunter2@counts.example.com:6379/1"
+    assert "hunter2" not in repr(found)
+
+
+def test_a_service_that_is_a_store_is_found_where_it_runs(project: Path) -> None:
+    stores(project, "database")
+    assert read(project).store == "postgresql://doors:hunter2@127.0.0.1:5433/doors?sslmode=require"
+    (project / "secrets").mkdir()
+    for name in ("PALLAS_CALL_SCOUT_ONE_TOKEN", "access.phone", "access.ui"):
+        (project / "secrets" / name).write_text(f"{name}-0123456789")
+    (project / "secrets/store.url").write_text("postgresql://doors@localhost/mounted")
+    found = read(project, PALLAS_PLACEMENT="container", PALLAS_BIND="0.0.0.0:8080")
+    assert found.store == "postgresql://doors@database:5433/mounted"
+
+
+@pytest.mark.parametrize(
+    "url", ["", "db.example.com", "valkey://db.example.com", "postgresql:///x", "postgresql://h:x/y"]
+)
+def test_what_is_no_address_of_a_store_is_refused_without_being_shown(project: Path, url: str) -> None:
+    stores(project, url=url)
+    with pytest.raises(Refused) as refused:
+        read(project)
+    (problem,) = refused.value.problems
+    assert str(problem).splitlines()[0].endswith("postgres.url has no address of such a database in it [PAL444]")
+    assert "gateway.store.url.file" in str(problem)
+    assert not url or url not in str(problem)

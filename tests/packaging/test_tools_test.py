@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 
-TOOLS = ("machine", "images", "cluster", "chromium", "prometheus", "policy", "conformance", "docs", "valkey", "versions")
+TOOLS = (
+    "machine",
+    "images",
+    "cluster",
+    "chromium",
+    "prometheus",
+    "policy",
+    "conformance",
+    "docs",
+    "valkey",
+    "versions",
+)
 PYTEST = """\
 #!/bin/sh
 # Stands in for .venv/bin/python: a round of pytest writes its report, anything else is run.

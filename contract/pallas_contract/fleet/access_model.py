@@ -204,6 +204,17 @@ class Tasks(Written):
     what was not done yet. Its `task_id` is then its idempotency key."""
 
 
+class Store(Written):
+    """A database that all replicas of the gateway have together."""
+
+    url: SecretFile
+    """Its address, in a secret file since a password is in it: `postgresql://user:password@host:5432/name` of the
+    store, `valkey://:password@host:6379/0` of the counters; `?sslmode=verify-full`, and `valkeys://`, for TLS."""
+    service: Text | None = None
+    """The service of this fleet that it is, with `provides: other`: its host and port stand for those in the address.
+    Without it the database is outside of the fleet, and the gateway may reach the world for it."""
+
+
 class Gateway(Written):
     """One guarded door in front of agents (docs/gateway.md): each is reached through it at /agents/NAME/mcp."""
 
@@ -237,6 +248,13 @@ class Gateway(Written):
     """Record every call (docs/gateway.md). Without it, `confirm` and `tasks: {durable: true}` no state is kept."""
     tasks: Tasks | None = None
     """How graphs of tasks are run; in memory, where nothing is said."""
+    replicas: Annotated[int, Field(ge=1, le=100)] = 1
+    """How many of it there are (docs/gateway.md, Replicas). More than one need a `store` for `audit` and `confirm`, and
+    `counters` for `tenants`."""
+    store: Store | None = None
+    """PostgreSQL for confirmations and audit. Default: files in the gateway's own folder."""
+    counters: Store | None = None
+    """Valkey, or what speaks its protocol, for the limits of tenants. Default: each gateway counts for itself."""
     access: Access = Access()
     """Who may pass: added to the fleet's `access`. The token under the name `gateway` there is the one that it presents
     itself to the agents, and lets nobody in here."""
@@ -246,3 +264,23 @@ class Gateway(Written):
     """Environment variables whose value is read from a secret file at start, never written into generated files."""
     resources: Resources = Resources(memory="512Mi")
     """Limits of the container."""
+
+    @property
+    def keeps(self) -> bool:
+        """Return whether it keeps what several can share in a `store`."""
+        return self.audit is not None or bool(self.confirm)
+
+    @property
+    def is_durable(self) -> bool:
+        """Return whether it keeps graphs of tasks, which it has for itself."""
+        return self.tasks is not None and self.tasks.durable
+
+    @property
+    def has_files(self) -> bool:
+        """Return whether it keeps something in a folder of its own."""
+        return self.is_durable or (self.keeps and self.store is None)
+
+    @property
+    def services_of_stores(self) -> list[str]:
+        """Return the services that are its databases."""
+        return [store.service for store in (self.store, self.counters) if store and store.service]

@@ -171,7 +171,7 @@ def registry(fleet: ResolvedFleet, placement: Placement) -> Program:
 
 def gateway(fleet: ResolvedFleet, settings: Gateway, placement: Placement) -> Program:
     """Return the gateway's program. It waits for no agent: whoever calls one that is not up is told so."""
-    state = settings.audit is not None or bool(settings.confirm or (settings.tasks and settings.tasks.durable))
+    state = settings.has_files
     return Program(
         name=names.GATEWAY,
         kind="gateway",

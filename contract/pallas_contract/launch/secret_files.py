@@ -77,7 +77,7 @@ def of_registry(fleet: ResolvedFleet) -> tuple[Secret, ...]:
 
 
 def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
-    """Return the gateway's variables, tokens that it accepts and presents, an issuer's keys, the key of the audit."""
+    """Return the gateway's variables, tokens that it takes and shows, keys of issuer and audit, and URLs of stores."""
     if fleet.gateway is None or fleet.written.gateway is None:
         return ()
     own = fleet.written.gateway.access
@@ -91,6 +91,10 @@ def of_gateway(fleet: ResolvedFleet) -> tuple[Secret, ...]:
         secrets.append(Secret(names.KEYS_FILE, access.jwt.jwks_file, (*owner, "jwt", "jwks_file")))
     if fleet.gateway.audit:
         secrets.append(Secret(names.AUDIT_KEY, fleet.gateway.audit.key.file, ("gateway", "audit", "key", "file")))
+    stores = ("store", names.STORE_URL, fleet.gateway.store), ("counters", names.COUNTERS_URL, fleet.gateway.counters)
+    for key, target, store in stores:
+        if store:
+            secrets.append(Secret(target, store.url.file, ("gateway", key, "url", "file")))
     for agent, secret in credentials.presented_by_gateway(fleet).items():
         path = (*credentials.token_owner(fleet, agent, names.GATEWAY), "tokens", names.GATEWAY, "file")
         secrets.append(Secret(names.call_token(agent), secret.file, path))

@@ -158,13 +158,18 @@ def telemetry(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
 
 
 def publishing(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Yield a warning per agent whose publication does nothing or reaches nobody."""
-    for name, agent in fleet.agents.items():
-        if agent.replicas > 1 and agent.publish:
-            message = f"one host port cannot be shared by {agent.replicas} containers: it is not published by compose"
-            path = ("agents", name, "replicas")
+    """Yield a warning per agent, and for the gateway, whose publication does nothing or reaches nobody."""
+    published: list[tuple[tuple[str, ...], int]] = [
+        (("agents", name), agent.replicas) for name, agent in fleet.agents.items() if agent.publish
+    ]
+    if fleet.gateway and fleet.gateway.publish:
+        published.append((("gateway",), fleet.gateway.replicas))
+    for path, count in published:
+        if count > 1:
+            message = f"one host port cannot be shared by {count} containers: it is not published by compose"
             yield tree.problem(
                 *path,
+                "replicas",
                 message=message,
                 hint="set `publish: false` to agree",
                 level="warning",

@@ -87,7 +87,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         may_see=lambda caller: arrangement.gate is None or policy.is_operator(caller),
     )
     checks = Checks(policy, keeping.audit, keeping.gatekeeper, board)
-    tenants = Tenants(settings.gateway.tenants)
+    tenants = Tenants(settings.gateway.tenants, shared=keeping.counters)
     watchers: list[Watcher] = [metrics, reachability, CallLog()]
     async with AsyncExitStack() as stack:
         stack.push_async_callback(keeping.stop)

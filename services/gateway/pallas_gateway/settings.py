@@ -16,6 +16,7 @@ from pallas_contract.launch import addresses, credentials, program, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import load
 from pallas_gateway.data_plane.plane import Route
+from pallas_gateway.state import store_urls
 from pallas_service import secret_text
 from pallas_service.access import token_files
 
@@ -47,6 +48,10 @@ class Settings:
     """Empty where there is no audit."""
     state: Path = Path()
     """Folder of what it keeps over a restart."""
+    store: str = field(default="", repr=False)
+    """URL of PostgreSQL; empty: files in that folder."""
+    counters: str = field(default="", repr=False)
+    """URL of Valkey; empty: each gateway counts for itself."""
     listen_on: tuple[str, ...] = ()
     """Names of this host to listen on instead of `host`; empty: listen on `host`."""
     max_body: int = MAX_BODY
@@ -93,6 +98,8 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         audit_key=_audit_key(fleet.gateway, tree, project=project, secrets=secrets),
         state=project / env.get(names.ENV_GATEWAY_STATE, ""),
+        store=store_urls.read(fleet, "store", tree, placement=placement, project=project, secrets=secrets),
+        counters=store_urls.read(fleet, "counters", tree, placement=placement, project=project, secrets=secrets),
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
         max_body=max_body,
         variables={**fleet.gateway.env, **_secrets(fleet, tree, environ, project=project, secrets=secrets)},

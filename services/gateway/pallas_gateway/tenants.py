@@ -1,6 +1,7 @@
 """Tenants of the gateway: who belongs to one, and what its callers may use together (seed 002, Rate Limiting).
 
-The counts are this process's own and in memory. A caller that is in no tenant has no limits.
+The counts are this process's own and in memory, and beside them those of all replicas, where there are any. A caller
+that is in no tenant has no limits.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Literal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Literal, Protocol
 
 from pallas_contract.fleet.access_model import Tenant
 from pallas_service.access.caller import Caller
@@ -38,7 +39,7 @@ class Allowance:
     def __init__(self, name: str, tenant: Tenant, clock: Clock = time.monotonic) -> None:
         self.name = name
         self.timeout = tenant.timeout
-        self._tenant = tenant
+        self.tenant = tenant
         self._clock = clock
         self._begun: deque[float] = deque()
         self._open = 0
@@ -53,12 +54,11 @@ class Allowance:
         now = self._clock()
         while self._begun and self._begun[0] <= now - WINDOW:
             self._begun.popleft()
-        if self._open >= self._tenant.concurrent:
-            text = f"tenant `{self.name}` has {self._open} requests under way, and may not have more"
-            raise Exceeded("concurrency", text, 1)
-        if len(self._begun) >= self._tenant.per_minute:
-            text = f"tenant `{self.name}` may make {self._tenant.per_minute} requests a minute"
-            raise Exceeded("rate", text, max(1, math.ceil(self._begun[0] + WINDOW - now)))
+        if self._open >= self.tenant.concurrent:
+            raise too_many_at_once(self.name, self._open)
+        if len(self._begun) >= self.tenant.per_minute:
+            wait = max(1, math.ceil(self._begun[0] + WINDOW - now))
+            raise too_many_in_a_minute(self.name, self.tenant, wait)
         self._begun.append(now)
         self._open += 1
         try:
@@ -66,11 +66,46 @@ class Allowance:
         finally:
             self._open -= 1
 
+    def uncounted(self) -> None:
+        """Take back the newest of the requests that were counted: others have refused it."""
+        if self._begun:
+            self._begun.pop()
+
+
+class Shared(Protocol):
+    """What all replicas count together."""
+
+    def used(self, name: str, tenant: Tenant) -> AbstractAsyncContextManager[None]:
+        """Count one request of a tenant, which is under way until the context ends; nothing while nobody counts.
+
+        Raises:
+            Exceeded: it would be one too many; it is not counted.
+        """
+
+
+def too_many_at_once(name: str, count: int) -> Exceeded:
+    """Return the refusal of a request beside `count` others of its tenant."""
+    return Exceeded("concurrency", f"tenant `{name}` has {count} requests under way, and may not have more", 1)
+
+
+def too_many_in_a_minute(name: str, tenant: Tenant, retry_after: int) -> Exceeded:
+    """Return the refusal of a request beyond those of the last minute."""
+    return Exceeded("rate", f"tenant `{name}` may make {tenant.per_minute} requests a minute", retry_after)
+
 
 class Tenants:
-    """The tenants of a fleet file, by their verified callers."""
+    """The tenants of a fleet file, by their verified callers; `shared` counts for all replicas, where there are more.
 
-    def __init__(self, tenants: Mapping[str, Tenant] | None = None, clock: Clock = time.monotonic) -> None:
+    Each of them counts for itself too: where the shared counts are away, these are there.
+    """
+
+    def __init__(
+        self,
+        tenants: Mapping[str, Tenant] | None = None,
+        clock: Clock = time.monotonic,
+        shared: Shared | None = None,
+    ) -> None:
+        self._shared = shared
         self._by_caller: dict[str, Allowance] = {}
         self._by_subject: dict[str, Allowance] = {}
         self._by_name: dict[str, Allowance] = {}
@@ -78,6 +113,25 @@ class Tenants:
             allowance = self._by_name[name] = Allowance(name, tenant, clock)
             self._by_caller |= dict.fromkeys(tenant.callers, allowance)
             self._by_subject |= dict.fromkeys(tenant.subjects, allowance)
+
+    @asynccontextmanager
+    async def using(self, allowance: Allowance) -> AsyncIterator[None]:
+        """Count one request, which is under way until the context ends.
+
+        Raises:
+            Exceeded: it would be one too many; it is not counted.
+        """
+        with allowance.used():
+            if self._shared is None:
+                yield
+                return
+            async with AsyncExitStack() as stack:
+                try:
+                    await stack.enter_async_context(self._shared.used(allowance.name, allowance.tenant))
+                except Exceeded:
+                    allowance.uncounted()
+                    raise
+                yield
 
     def named(self, tenant: str) -> Allowance | None:
         """Return the allowance of a tenant that a client names itself: for where nobody is verified."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from pallas_gateway.confirmation import confirmations as module
-from pallas_gateway.confirmation.confirmations import Asked, Confirmations, Forward, TooMany, Wanted
+from pallas_gateway.confirmation.confirmations import Asked, Confirmations, Forward, Store, TooMany, Wanted
+from pallas_gateway.confirmation.shared import SharedConfirmations
 from pallas_gateway.state.database import Database
+from pallas_gateway.state.postgres import Postgres
+from tests.gateway.state.stores import LIMIT, Server, postgres, postgres_url
 
 WANTED = Wanted(
     caller='["phone"]',
@@ -32,14 +35,25 @@ def now() -> list[float]:
     return [1000.0]
 
 
-@pytest.fixture
-def store(tmp_path: Path, now: list[float]) -> Iterator[Confirmations]:
-    database = Database(tmp_path / "gateway.db")
-    yield Confirmations(database, lambda: now[0])
-    database.close()
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgres() as running:
+        yield running
 
 
-async def test_a_call_waits_for_another_principal_and_runs_once(store: Confirmations) -> None:
+@pytest.fixture(params=["one file", "PostgreSQL"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, now: list[float]) -> AsyncIterator[Store]:
+    if request.param == "one file":
+        database = Database(tmp_path / "gateway.db")
+        yield Confirmations(database, lambda: now[0])
+        database.close()
+    else:
+        shared = Postgres(postgres_url(request.getfixturevalue("server")), request.node.name, seconds=LIMIT)
+        yield SharedConfirmations(shared, lambda: now[0])
+        await shared.close()
+
+
+async def test_a_call_waits_for_another_principal_and_runs_once(store: Store) -> None:
     asked = await store.redeem(WANTED)
     assert (asked.state, asked.seconds) == ("pending", 600)
     assert await store.redeem(WANTED) == asked  # asking again is no permission, and no second question
@@ -79,7 +93,7 @@ async def test_a_call_waits_for_another_principal_and_runs_once(store: Confirmat
         {"policy": "policy-2"},
     ],
 )
-async def test_no_other_call_consumes_it(store: Confirmations, change: dict[str, object]) -> None:
+async def test_no_other_call_consumes_it(store: Store, change: dict[str, object]) -> None:
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "parent", "approved")
     assert (await store.redeem(replace(WANTED, **change))).state == "pending"  # type: ignore[arg-type]
@@ -87,7 +101,7 @@ async def test_no_other_call_consumes_it(store: Confirmations, change: dict[str,
     assert (await store.redeem(in_another_order)).state == "consumed"
 
 
-async def test_a_refusal_holds_until_it_expires(store: Confirmations, now: list[float]) -> None:
+async def test_a_refusal_holds_until_it_expires(store: Store, now: list[float]) -> None:
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "desk", "refused")
     assert (await store.redeem(WANTED)).state == "refused"
@@ -96,7 +110,7 @@ async def test_a_refusal_holds_until_it_expires(store: Confirmations, now: list[
 
 
 @pytest.mark.parametrize("approved", [False, True])
-async def test_what_has_expired_is_worth_nothing(store: Confirmations, now: list[float], approved: bool) -> None:
+async def test_what_has_expired_is_worth_nothing(store: Store, now: list[float], approved: bool) -> None:
     asked = await store.redeem(WANTED)
     if approved:
         assert await store.decide(asked.id, "parent", "approved")
@@ -107,7 +121,7 @@ async def test_what_has_expired_is_worth_nothing(store: Confirmations, now: list
     assert (answer.state, answer.id == asked.id) == ("pending", False)
 
 
-async def test_a_thousand_redemptions_at_once_are_one_execution(store: Confirmations) -> None:
+async def test_a_thousand_redemptions_at_once_are_one_execution(store: Store) -> None:
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "parent", "approved")
     answers = await asyncio.gather(*(store.redeem(WANTED) for _ in range(1000)))
@@ -125,7 +139,20 @@ async def test_two_gateways_on_one_file_do_not_consume_it_twice(tmp_path: Path) 
         database.close()
 
 
-async def test_a_caller_cannot_fill_the_store(store: Confirmations, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replicas_on_one_store_execute_a_confirmed_call_once(server: Server) -> None:
+    """A thousand redemptions at once of one confirmation, over three replicas (seed 004)."""
+    stores = [Postgres(postgres_url(server), "three replicas", seconds=LIMIT) for _ in range(3)]
+    replicas = [SharedConfirmations(store) for store in stores]
+    asked = await replicas[0].redeem(WANTED)
+    assert await replicas[1].decide(asked.id, "parent", "approved")
+    answers = await asyncio.gather(*(replicas[index % 3].redeem(WANTED) for index in range(1000)))
+    assert Counter(answer.state for answer in answers) == {"consumed": 1, "pending": 999}
+    assert len({answer.id for answer in answers}) == 2  # who came later asks one question, all together
+    for store in stores:
+        await store.close()
+
+
+async def test_a_caller_cannot_fill_the_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     for number in range(3):
         await store.redeem(replace(WANTED, asked=Asked({"id": number})))
@@ -156,7 +183,7 @@ def nested(levels: int) -> dict[str, Any]:
     return {"id": value} if levels else {}
 
 
-async def test_arguments_that_nobody_can_read_are_not_asked_for(store: Confirmations) -> None:
+async def test_arguments_that_nobody_can_read_are_not_asked_for(store: Store) -> None:
     assert (await store.redeem(replace(WANTED, asked=Asked(nested(module.DEPTH - 1))))).state == "pending"
     for levels in (module.DEPTH, 5000, 100_000):
         with pytest.raises(TooMany, match="32 levels"):
@@ -165,7 +192,7 @@ async def test_arguments_that_nobody_can_read_are_not_asked_for(store: Confirmat
             await store.redeem(replace(WANTED, asked=Asked({}, nested(levels))))
 
 
-async def test_a_list_has_no_long_arguments(store: Confirmations) -> None:
+async def test_a_list_has_no_long_arguments(store: Store) -> None:
     long = {"text": "x" * module.MOST_LISTED}
     asked = await store.redeem(replace(WANTED, asked=Asked(long)))
     (listed,) = await store.pending("parent")
@@ -181,7 +208,7 @@ async def test_a_list_has_no_long_arguments(store: Confirmations) -> None:
     assert await store.find(asked.id, "parent") is None
 
 
-async def test_callers_together_cannot_fill_the_store(store: Confirmations, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_callers_together_cannot_fill_the_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OF_TENANT", 2)
     monkeypatch.setattr(module, "MOST_IN_ALL", 3)
     asked = [await store.redeem(replace(WANTED, caller=caller)) for caller in ("a", "b")]
@@ -195,7 +222,7 @@ async def test_callers_together_cannot_fill_the_store(store: Confirmations, monk
     assert (await store.redeem(replace(WANTED, caller="d", tenant="other"))).state == "pending"
 
 
-async def test_a_refusal_counts_until_it_expires(store: Confirmations, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_counts_until_it_expires(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 1)
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "parent", "refused")
@@ -203,7 +230,7 @@ async def test_a_refusal_counts_until_it_expires(store: Confirmations, monkeypat
         await store.redeem(replace(WANTED, asked=Asked({})))
 
 
-async def test_what_was_asked_for_in_the_future_is_worth_nothing(store: Confirmations, now: list[float]) -> None:
+async def test_what_was_asked_for_in_the_future_is_worth_nothing(store: Store, now: list[float]) -> None:
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "parent", "approved")
     now[0] -= 60
@@ -222,7 +249,7 @@ def test_a_clock_that_is_set_back_does_not_stop() -> None:
     assert times == [1000, 1010, 1030, 1060, 4110]
 
 
-async def test_who_decides_reads_all_that_is_asked(store: Confirmations) -> None:
+async def test_who_decides_reads_all_that_is_asked(store: Store) -> None:
     answers = {"inputResponses": {"sure": {"action": "accept"}}}
     await store.redeem(replace(WANTED, asked=Asked({}, answers)))
     (listed,) = await store.pending("parent")

@@ -100,6 +100,40 @@ services:
     assert gateway["command"] == ["-P", "-m", "pallas_gateway"]
 
 
+def test_replicas_of_the_gateway_have_no_volume_no_port_and_a_way_to_their_stores(plan) -> None:
+    fleet = """
+name: x
+access: {tokens: {ui: {file: ui.txt}, phone: {file: phone.txt}, gateway: {file: own.txt}}}
+gateway:
+  agents: [front]
+  replicas: 3
+  tenants: {acme: {callers: [ui]}}
+  confirm: [{agent: front, tools: [send_message], by: [phone]}]
+  store: {url: {file: postgres.url}, service: database}
+  counters: {url: {file: valkey.url}%s}
+agents:
+  front: {card: a.md, port: 8101, publish: false}
+services:
+  database: {image: "postgres:17", provides: other, port: 5432}
+  counts: {image: "valkey:8", provides: other, port: 6379}
+"""
+    files = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n"}
+    secrets = dict.fromkeys(("ui__txt", "phone__txt", "own__txt", "postgres__url", "valkey__url"), "x")
+    inside, outside = (document(plan(fleet % where, **files, **secrets)) for where in (", service: counts", ""))
+    gateway = inside["services"]["gateway"]
+    assert gateway["deploy"]["replicas"] == 3
+    assert "ports" not in gateway
+    assert "volumes" not in gateway or all(mount["type"] == "bind" for mount in gateway["volumes"])
+    assert {"call.gateway.database", "call.gateway.counts"} < set(gateway["networks"])
+    mounted = {secret["target"] for secret in gateway["secrets"]}
+    assert {"store.url", "counters.url"} < mounted
+    led = [
+        [name for name in made["services"]["gateway"]["networks"] if not made["networks"][name].get("internal")]
+        for made in (inside, outside)
+    ]
+    assert led == [[], ["gateway.gateway"]]  # only for a database outside there is a way into the world
+
+
 def test_what_is_through_the_gateway_shares_a_network_with_it_and_with_no_caller(plan) -> None:
     """The gateway and `front` call each other: of two networks, Docker's DNS would choose one by name."""
     fleet = """

@@ -200,7 +200,8 @@ class State(Block):
 
     enabled: bool = False
     """Keep it; written by `pallas-gen helm` for `registry.registration.store`, `keep_conversations`,
-    `services.<name>.state`, `gateway.audit`, `gateway.confirm` and `gateway.tasks`."""
+    `services.<name>.state` and `gateway.tasks`, and for `gateway.audit` and `gateway.confirm` without a
+    `gateway.store`."""
     persistent: bool = True
     """In a PersistentVolumeClaim, which outlives the pod; false: in the pod, which outlives only its containers."""
     existing_claim: str = ""

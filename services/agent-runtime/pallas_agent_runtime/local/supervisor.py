@@ -188,11 +188,13 @@ def installed(module: str) -> bool:
 
 
 def replicas(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
-    """Yield a warning per agent with several replicas: on one machine they have one port, so one process."""
-    for name, agent in fleet.agents.items():
-        if agent.replicas > 1:
-            message = f"{agent.replicas} replicas share one port: as processes one of them runs"
-            yield tree.problem("agents", name, "replicas", message=message, level="warning", code=Code.ONE_REPLICA)
+    """Yield a warning per agent, and for the gateway, with several replicas: with one port there is one process."""
+    counts: dict[tuple[str, ...], int] = {("agents", name): agent.replicas for name, agent in fleet.agents.items()}
+    counts |= {("gateway",): fleet.gateway.replicas} if fleet.gateway else {}
+    for path, count in counts.items():
+        if count > 1:
+            message = f"{count} replicas share one port: as processes one of them runs"
+            yield tree.problem(*path, "replicas", message=message, level="warning", code=Code.ONE_REPLICA)
 
 
 def _complain(problems: Iterable[Problem]) -> None:

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from pallas_contract.documents import audit_record
-from pallas_gateway.audit.trail import Trail
+from pallas_gateway.audit.trail import Records
 from pallas_gateway.data_plane.record import Call, Record, Unrecorded
 from pallas_gateway.tenants import is_counted
 from pallas_service.sqlite_file import CannotStore
@@ -36,7 +36,7 @@ def _utc_now() -> datetime:
 class Audit:
     """A `Watcher` and `Ledger` that writes to `trail`; `policy` is the version of what decisions follow."""
 
-    def __init__(self, trail: Trail, key: bytes, policy: str, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, trail: Records, key: bytes, policy: str, now: Callable[[], datetime] = _utc_now) -> None:
         self._trail = trail
         self._key = key
         self._policy = policy[:_VERSION]
@@ -81,6 +81,13 @@ class Audit:
         if not _is_audited(call):
             return 0
         return self._append({"event": "decision", **_about(call), "decision": "allow", "policy": self._policy})
+
+    async def kept(self, seq: int) -> None:
+        try:
+            await self._trail.kept(seq)
+        except CannotStore as error:
+            self._unwritten = self._failed(str(error))
+            raise Unrecorded("the audit cannot be written") from None
 
     async def confirmation(self, id_: str, state: str, about: Mapping[str, Any]) -> bool:
         """Record what becomes of a confirmation, and return whether that is done, also for a power cut."""
@@ -131,6 +138,7 @@ class Audit:
             self._behind.clear()
             try:
                 await self.sync()
+                self._mend()
             except Exception:
                 log.exception("the audit could not be synced, the next round follows")
             if time.monotonic() - logged >= HEAD_SECONDS:
@@ -150,13 +158,19 @@ class Audit:
             try:
                 await self._trail.sync()
             except CannotStore as error:
-                self._doubted = self._trail.head.seq
+                self._doubted = self._trail.head.seq if self._trail.forgets else 0
                 self._unsynced = self._failed(str(error), until=self._doubted)
                 return
             self._synced = head
             if self._unsynced and head.seq > self._doubted:
                 self._unsynced = ""
                 log.info("the audit reaches the disk again")
+
+    def _mend(self) -> None:
+        """Write how many records were lost, as soon as that can be: no call has to come for it."""
+        if self._unwritten:
+            with suppress(Unrecorded):
+                self._append({"event": "resumed"})
 
     def _append(self, fields: dict[str, Any]) -> int:
         at = {"time": self._now().isoformat(timespec="milliseconds")}

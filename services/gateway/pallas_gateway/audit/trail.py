@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -25,6 +25,47 @@ _LONGEST = 64 << 10
 log = structlog.get_logger(__name__)
 
 
+class Records(Protocol):
+    """A chain of sealed records that is added to: in files of one gateway, or in a database of all."""
+
+    cut: int
+    """Bytes of a record without an end that were removed at the start."""
+    broken: str
+    """Why a new chain was begun at the start; empty where the last one goes on, or there was none."""
+    head: Link
+    """The last record."""
+    forgets: bool
+    """Whether what could not be synced once may be lost although a later time is fine."""
+
+    def append(self, fields: Mapping[str, Any]) -> int:
+        """Add one record and return its number.
+
+        Raises:
+            CannotStore: it is not added.
+        """
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether a `sync` should not wait for its time."""
+
+    async def kept(self, seq: int) -> None:
+        """Wait until the record is kept whatever becomes of this process.
+
+        Raises:
+            CannotStore: it may not be.
+        """
+
+    async def sync(self) -> None:
+        """Wait until all records that are there survive a power cut.
+
+        Raises:
+            CannotStore: they may not.
+        """
+
+    def close(self) -> None:
+        """Let go of what it is kept in."""
+
+
 class Trail:
     """The audit in one folder, of `size` bytes at most, used by this process alone.
 
@@ -32,6 +73,8 @@ class Trail:
     has its record whatever becomes of this process. Power cuts, and the files that are too many, are for `sync`, which
     waits for the disk in a thread.
     """
+
+    forgets = True
 
     def __init__(self, folder: Path, key: bytes, *, size: int) -> None:
         """Take the folder, which is made when it is not there, and find the end of the chain.
@@ -82,6 +125,9 @@ class Trail:
             return self._write(fields)
         except OSError as error:
             raise self._cannot(error) from None
+
+    async def kept(self, seq: int) -> None:
+        """Wait for nothing: what was written is the kernel's."""
 
     async def sync(self) -> None:
         """Wait until all records that are there survive a power cut.

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.confirmation.confirmations import Store
 from pallas_gateway.confirmation.gatekeeper import Noted, nothing
 from pallas_gateway.policy import policy
 from pallas_service.access.caller import caller
@@ -34,7 +34,7 @@ class _Written(JSONResponse):
 class Api:
     """The API. Callers decide under the names that the policy has for them; `noted` is told of it before it is so."""
 
-    def __init__(self, confirmations: Confirmations, noted: Noted = nothing) -> None:
+    def __init__(self, confirmations: Store, noted: Noted = nothing) -> None:
         self._confirmations = confirmations
         self._noted = noted
 

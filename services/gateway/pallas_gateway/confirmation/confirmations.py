@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pallas_gateway.state.database import Database
 
@@ -31,7 +31,7 @@ MOST_LISTED = 4 << 10
 DEPTH = 32
 """Levels of arguments that somebody is asked to read; JSON of some 10,000 can be read here and not written again."""
 _SHOWN = 200
-_SLACK = 5.0
+SLACK = 5.0
 """Seconds that clocks of two gateways, or of one before and after its restart, may differ."""
 _OF = "caller = ? AND tenant = ? AND agent = ? AND tool = ? AND digest = ? AND policy = ?"
 _CONSUME = (
@@ -99,6 +99,26 @@ class Answer:
     """Seconds until it expires."""
 
 
+class Store(Protocol):
+    """Where confirmations are kept: by one gateway, or by several. All of its methods raise CannotStore."""
+
+    async def redeem(self, wanted: Wanted) -> Answer:
+        """Return the state of a call's confirmation: consumed by this call, or asked for.
+
+        Raises:
+            TooMany: it is not asked for.
+        """
+
+    async def pending(self, approver: str) -> list[dict[str, Any]]:
+        """Return what waits for the word of `approver`, the oldest first."""
+
+    async def find(self, id_: str, approver: str) -> dict[str, Any] | None:
+        """Return what waits for the word of `approver` under an id, with all of its arguments."""
+
+    async def decide(self, id_: str, approver: str, state: Literal["approved", "refused"]) -> bool:
+        """Decide a confirmation, and return whether there was one to decide for `approver`."""
+
+
 class TooMany(Exception):
     """A caller that waits for more than anybody could decide, or asks with arguments that nobody could read."""
 
@@ -133,14 +153,7 @@ class Confirmations:
         Raises:
             TooMany: it is not asked for.
         """
-        if _is_deeper(wanted.asked.written(), DEPTH + 1):
-            raise TooMany(f"nobody can confirm arguments of more than {DEPTH} levels")
-        try:
-            length = len(wanted.text)
-        except ValueError:
-            raise TooMany("nobody can confirm arguments with numbers that JSON does not have") from None
-        if length > MOST_ARGUMENTS:
-            raise TooMany(f"nobody can confirm arguments of more than {MOST_ARGUMENTS} characters")
+        readable(wanted)
         return await self._database.run(lambda connection: self._redeem(connection, wanted))
 
     async def pending(self, approver: str) -> list[dict[str, Any]]:
@@ -152,7 +165,7 @@ class Confirmations:
         def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             now = self._sweep(connection)
             rows = connection.execute(f"{_PENDING} ORDER BY expires, id", (MOST_LISTED, approver))
-            return [_shown(row, now) for row in rows]
+            return [shown(row, now) for row in rows]
 
         return await self._database.run(read)
 
@@ -162,7 +175,7 @@ class Confirmations:
         def read(connection: sqlite3.Connection) -> dict[str, Any] | None:
             now = self._sweep(connection)
             row = connection.execute(f"{_PENDING} AND id = ?", (MOST_ARGUMENTS, approver, id_)).fetchone()
-            return _shown(row, now) if row else None
+            return shown(row, now) if row else None
 
         return await self._database.run(read)
 
@@ -191,15 +204,12 @@ class Confirmations:
     def _sweep(self, connection: sqlite3.Connection) -> float:
         """Return the time, once what has expired is gone, and what expires later than any question of now."""
         now = self._clock()
-        connection.execute(_EXPIRED, (now, now + SECONDS + _SLACK))
+        connection.execute(_EXPIRED, (now, now + SECONDS + SLACK))
         return now
 
     def _asked(self, connection: sqlite3.Connection, wanted: Wanted, expires: float) -> tuple[str, State, float]:
         of_caller, of_tenant, in_all = connection.execute(_COUNT, (wanted.caller, wanted.tenant)).fetchone()
-        if of_caller >= MOST:
-            raise TooMany(f"{of_caller} calls of this caller wait for a confirmation, and no more may")
-        if of_tenant >= MOST_OF_TENANT or in_all >= MOST_IN_ALL:
-            raise TooMany("too many calls wait for a confirmation: ask again when some are decided or have expired")
+        Counts(of_caller, of_tenant, in_all).check()
         id_ = secrets.token_urlsafe(16)
         caller, tenant, agent, tool, digest, policy = wanted.key
         approvers = json.dumps(sorted(wanted.by))
@@ -210,7 +220,44 @@ class Confirmations:
         return id_, "pending", expires
 
 
-def _shown(row: Sequence[Any], now: float) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many confirmations are open when one more is asked for."""
+
+    of_caller: int
+    of_tenant: int
+    in_all: int
+
+    def check(self) -> None:
+        """Check that there may be one more.
+
+        Raises:
+            TooMany: there may not.
+        """
+        if self.of_caller >= MOST:
+            raise TooMany(f"{self.of_caller} calls of this caller wait for a confirmation, and no more may")
+        if self.of_tenant >= MOST_OF_TENANT or self.in_all >= MOST_IN_ALL:
+            raise TooMany("too many calls wait for a confirmation: ask again when some are decided or have expired")
+
+
+def readable(wanted: Wanted) -> None:
+    """Check that somebody who decides could read what a call asks.
+
+    Raises:
+        TooMany: its arguments are too long or too deep, or have no form in JSON.
+    """
+    if _is_deeper(wanted.asked.written(), DEPTH + 1):
+        raise TooMany(f"nobody can confirm arguments of more than {DEPTH} levels")
+    try:
+        length = len(wanted.text)
+    except ValueError:
+        raise TooMany("nobody can confirm arguments with numbers that JSON does not have") from None
+    if length > MOST_ARGUMENTS:
+        raise TooMany(f"nobody can confirm arguments of more than {MOST_ARGUMENTS} characters")
+
+
+def shown(row: Sequence[Any], now: float) -> dict[str, Any]:
+    """Return a row of what waits as those who decide are shown it."""
     id_, name, tenant, agent, tool, length, asked, expires = row
     return {
         "id": id_,

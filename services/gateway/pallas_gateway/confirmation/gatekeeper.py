@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from pallas_gateway.confirmation.confirmations import Confirmations, TooMany, Wanted
+from pallas_gateway.confirmation.confirmations import Store, TooMany, Wanted
 from pallas_service.sqlite_file import CannotStore
 
 Reason = Literal["confirmation_required", "confirmation_refused", "confirmation_unavailable"]
@@ -30,7 +30,7 @@ async def nothing(id_: str, state: str, about: Mapping[str, Any]) -> bool:
 class Gatekeeper:
     """The confirmations in front of calls; `noted` is told of each question before its caller is answered."""
 
-    def __init__(self, confirmations: Confirmations, noted: Noted = nothing) -> None:
+    def __init__(self, confirmations: Store, noted: Noted = nothing) -> None:
         self._confirmations = confirmations
         self._noted = noted
 

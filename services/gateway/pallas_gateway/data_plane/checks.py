@@ -35,7 +35,7 @@ class Checks:
         """Return the digest of arguments for the audit, empty where there is none of either."""
         return self.ledger.digest(arguments) if self.ledger and arguments is not None else ""
 
-    def recorded(self, call: Call) -> Call:
+    async def recorded(self, call: Call) -> Call:
         """Return `call` with the number of the record that it is passed on.
 
         Raises:
@@ -43,6 +43,8 @@ class Checks:
         """
         try:
             recorded = replace(call, decision=self.ledger.allowed(call)) if self.ledger else call
+            if self.ledger:
+                await self.ledger.kept(recorded.decision)
         except Unrecorded as error:
             raise Stopped("unrecorded", str(error)) from None
         if self.board:

@@ -249,7 +249,7 @@ class _Exchange:
             elif self._allowance is None or not is_counted(self.call.method) or body is None:
                 await self._ask_in_time(route, body, self._plane.timeout)
             else:
-                with self._allowance.used():
+                async with self._plane.tenants.using(self._allowance):
                     await self._ask_in_time(route, body, min(self._plane.timeout, self._allowance.timeout))
         except Exceeded as error:
             raise self._limited(error.reason, str(error), error.retry_after) from None
@@ -279,7 +279,7 @@ class _Exchange:
         try:
             if confirm:
                 await checks.confirmed(self._caller, self.call, *confirm)
-            self.call = checks.recorded(self.call)
+            self.call = await checks.recorded(self.call)
         except Stopped as stop:
             status = 503 if self._id is None and stop.reason == "unrecorded" else permission.status(self._id)
             raise Refused(stop.reason, str(stop), status=status, request_id=self._id, data=stop.data) from None

@@ -83,6 +83,13 @@ class Ledger(Protocol):
             Unrecorded: that cannot be done.
         """
 
+    async def kept(self, seq: int) -> None:
+        """Wait until that record is kept whatever becomes of this process.
+
+        Raises:
+            Unrecorded: it may not be.
+        """
+
 
 class Board(Protocol):
     """Calls that are under way, for people who watch."""

@@ -125,7 +125,7 @@ class Admission:
 
         async def recorded() -> T:
             nonlocal call
-            call = self._recorded(call)
+            call = await self._recorded(call)
             return await work()
 
         try:
@@ -152,9 +152,9 @@ class Admission:
             for watcher in self._watchers:
                 watcher.end(record)
 
-    def _recorded(self, call: Call) -> Call:
+    async def _recorded(self, call: Call) -> Call:
         try:
-            return self._checks.recorded(call)
+            return await self._checks.recorded(call)
         except Stopped as stop:
             raise Failed(stop.reason, str(stop)) from None
 
@@ -165,7 +165,7 @@ class Admission:
             raise Failed("unknown_tenant", f"Tenant not found: {tenant}" if tenant else "Tenant not found: name it")
         seconds = self.seconds(allowance) if allowance else self._timeout
         try:
-            with allowance.used() if allowance else nullcontext():
+            async with self._tenants.using(allowance) if allowance else nullcontext():
                 async with asyncio.timeout(seconds) as deadline:
                     return await work()
         except Exceeded as error:

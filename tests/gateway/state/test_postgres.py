@@ -1,0 +1,107 @@
+"""The state of several gateways in a real PostgreSQL: away, back, and one format for replicas that start at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+import pytest
+
+from pallas_gateway.state.postgres import Connection, Postgres
+from pallas_service.sqlite_file import CannotStore
+from tests.gateway.state.stores import Server, postgres, postgres_url
+
+LONG = 120.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgres() as running:
+        yield running
+
+
+@pytest.fixture
+async def store(server: Server, request: pytest.FixtureRequest) -> AsyncIterator[Postgres]:
+    opened = Postgres(postgres_url(server), request.node.name, seconds=LONG)
+    yield opened
+    await opened.close()
+
+
+async def there(store: Postgres) -> None:
+    """Return once the store can be used; how long that takes is the server's."""
+    async with asyncio.timeout(LONG):
+        while True:
+            with suppress(CannotStore):
+                await store.run(one)
+                return
+            await asyncio.sleep(0.02)
+
+
+async def one(connection: Connection) -> int:
+    number: int = await connection.fetchval("SELECT 1")
+    return number
+
+
+async def test_replicas_that_start_at_once_make_one_schema(server: Server) -> None:
+    replicas = [Postgres(postgres_url(server), "at once", seconds=LONG) for _ in range(4)]
+    assert await asyncio.gather(*(replica.run(one) for replica in replicas)) == [1] * 4
+    version = await replicas[0].run(lambda c: c.fetch(f"SELECT version FROM {replicas[0].schema}.format"))
+    assert [row["version"] for row in version] == [1]
+    for replica in replicas:
+        await replica.close()
+
+
+async def test_a_transaction_that_fails_stores_nothing(store: Postgres) -> None:
+    async def work(connection: Connection) -> None:
+        await connection.execute(f"INSERT INTO {store.schema}.audit VALUES ('a', 1, 'line')")
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        await store.run(work)
+    assert await store.run(lambda c: c.fetchval(f"SELECT count(*) FROM {store.schema}.audit")) == 0
+
+
+async def test_a_store_that_is_away_is_said_and_is_used_again_once_it_is_back(store: Postgres, server: Server) -> None:
+    assert await store.run(one) == 1
+    server.stop()
+    try:
+        with pytest.raises(CannotStore):
+            await store.run(one)
+        assert store.problem.startswith("the store cannot be used: ")
+        assert "127.0.0.1" not in store.problem
+    finally:
+        server.start()
+    await there(store)
+    assert store.problem == ""
+
+
+async def test_it_is_followed_without_a_call(store: Postgres, server: Server) -> None:
+    watching = asyncio.create_task(store.watch())
+    server.stop()
+    try:
+        async with asyncio.timeout(LONG):
+            with suppress(CannotStore):
+                await store.run(one)
+            assert store.problem
+    finally:
+        server.start()
+    async with asyncio.timeout(LONG):
+        while store.problem:
+            await asyncio.sleep(0.02)
+    watching.cancel()
+
+
+async def test_a_database_that_was_begun_anew_is_prepared_again(store: Postgres) -> None:
+    await store.run(one)
+    await store.run(lambda c: c.execute(f"DROP SCHEMA {store.schema} CASCADE"))
+    count = f"SELECT count(*) FROM {store.schema}.confirmations"
+    with pytest.raises(CannotStore):
+        await store.run(lambda c: c.fetchval(count))
+    assert await store.run(lambda c: c.fetchval(count)) == 0
+
+
+def test_each_fleet_has_a_schema_of_its_own() -> None:
+    names = {Postgres("postgresql://h/d", name).schema for name in ("doors", "Doors", "döörs", "a" * 300)}
+    assert len(names) == 4
+    assert all(name.replace("_", "").isalnum() and len(name) <= 63 for name in names)
