@@ -118,8 +118,11 @@ async def test_a_turn_from_the_token_to_the_answer(desk: Desk) -> None:
         await page.get_by_role("button", name="The Desk").click()
         await expect(page.locator("#banner")).to_be_hidden()
         await page.locator("#images").set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": PIXEL})
-        await page.locator("#message").fill("How many words?")
-        await page.locator("#message").press("Control+Enter")
+        await page.locator("#message").fill("How many")
+        await page.locator("#message").press("Shift+Enter")
+        await page.locator("#message").press_sequentially("words?")
+        assert await page.locator("#message").input_value() == "How many\nwords?"
+        await page.locator("#message").press("Enter")
         await expect(page.locator(".tree")).to_contain_text("clerk (…)")  # while it is under way
         await expect(page.locator("#send")).to_be_disabled()
         await shoot(page, "under-way")

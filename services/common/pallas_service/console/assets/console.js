@@ -327,7 +327,10 @@ async function load() {
 
 $("ask").addEventListener("submit", ask);
 $("message").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask").requestSubmit();
+  // while a word is composed (Japanese, Chinese), Enter ends that word
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  $("ask").requestSubmit();
 });
 $("calls").addEventListener("click", calls);
 $("cancel").addEventListener("click", () => under_way?.abort());
