@@ -33,7 +33,8 @@ def connections(plan: Plan) -> Iterator[Connection]:
         elif workload.host in probed:
             asks = "the gateway" if workload.kind == "gateway" else "it as its `health` says"
             yield Connection(names.REGISTRY, workload.host, f"the registry probes {asks}")
-            yield Connection(workload.host, names.REGISTRY, _BACK)
+            if names.REGISTRY not in workload.calls:
+                yield Connection(workload.host, names.REGISTRY, _BACK)
         if workload.collector:
             at = f"{workload.collector.host}:{workload.collector.port}"
             network = ", in compose on the network `telemetry`" if workload.collector.beside and plan.isolated else ""
@@ -52,6 +53,8 @@ def _declared(plan: Plan, caller: Workload, called: str) -> str:
     if caller.kind == "gateway":
         if called in caller.through:
             return "through: gateway"
+        if called == names.REGISTRY:
+            return "gateway.registered: where agents outside of the file are"
         return "gateway.tools" if plan.workload(called).kind == "service" else "gateway.agents"
     soft = "" if called in caller.waits_for else ", not required"
     if called == names.GATEWAY:

@@ -308,7 +308,11 @@ def _registry_grants(fleet: ResolvedFleet) -> dict[str, Any]:
 
 
 def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
+    registration = fleet.registry.registration
+    reach = tuple(registration.reach) if registration and gateway.registered else ()
+    asks = (*egress.keys(gateway.access), *egress.stores(gateway))
     called = {*gateway.agents, *gateway.tools.values(), *fleet.through, *gateway.services_of_stores}
+    called |= {names.REGISTRY} if reach else set()
     return {
         # it is in the kit's agent image, whose SDK and client it needs (decision 0022)
         "image": fleet.image.agent,
@@ -321,7 +325,8 @@ def _gateway_grants(fleet: ResolvedFleet, gateway: Gateway) -> dict[str, Any]:
         # each replica would count for itself what a tenant may do, and only one can have the files
         "stateless": not (gateway.tenants and not gateway.counters) and not gateway.has_files,
         "room": gateway.audit.bytes if gateway.audit and not gateway.store else 0,
-        "egress": (*egress.keys(gateway.access), *egress.stores(gateway)),
+        "egress": (*asks, *((f"reach of registered agents: {', '.join(reach)}",) if reach else ())),
+        "reach": () if asks else reach,
         "collector": _collector(fleet),
         "door": door(fleet, gateway),
         "fingerprint": _gateway_fingerprint(fleet, gateway),
@@ -350,8 +355,11 @@ def is_in(path: str, entry: str) -> bool:
 
 def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
     # without what a fleet does not have, so that no gateway starts anew for it
-    absent = {key for key in ("routes", "grants", "confirm", "tasks", "store", "counters") if not getattr(gateway, key)}
+    optional = ("routes", "grants", "confirm", "registered", "tasks", "store", "counters")
+    absent = {key for key in optional if not getattr(gateway, key)}
     settings = gateway.model_dump(mode="json", exclude={"resources", "replicas", "env", "secrets", *absent})
+    if gateway.registered and fleet.registry.registration:
+        settings["reach"] = fleet.registry.registration.reach
     behind = {name: fleet.agents[name].access.model_dump(mode="json") for name in fleet.behind_gateway}
     callers = {
         name: sorted(agent.name for agent in fleet.agents.values() if name in agent.depends_on)

@@ -69,6 +69,17 @@ def test_agents_behind_it_are_reached_by_it_and_by_nobody_outside(guarded) -> No
     assert "elsewhere" in {source for source, target in network.edges() if target == "gateway"}
 
 
+def test_one_before_agents_that_register_reaches_the_registry_and_where_they_may_be(compiled) -> None:
+    registration = "registration: {tokens: {c: {file: c.txt, agents: [cleaner]}}, reach: [10.20.0.0/16]}"
+    text = GUARDED.replace("[front]}", "[front], tenants: {acme: {callers: [phone]}}, registered: [cleaner]}")
+    rendered = compiled(f"{text}registry: {{{registration}}}\n").render(None, *TOKENS, "--set=secrets.c-txt.content=z")
+    edges = Network(rendered).edges()
+    assert {target for source, target in edges if source == "gateway"} == {"front", "registry", "partner"}
+    assert "gateway" in {source for source, target in edges if target == "registry"}
+    egress = rendered.one("NetworkPolicy", "gateway")["spec"]["egress"]
+    assert egress[-1] == {"to": [{"ipBlock": {"cidr": "10.20.0.0/16"}}]}
+
+
 def test_a_test_can_part_it_from_an_agent(made) -> None:
     policy = made.one("NetworkPolicy", "front")
     (rule,) = policy["spec"]["ingress"]

@@ -30,6 +30,8 @@ def running_fleet(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     example = shutil.copytree(root / "examples" / "03-data-pool", folder / "03-data-pool")
     (example / "secrets").mkdir()
     (example / "secrets" / "data_cleaner.txt").write_text("t" * 32)
+    config = example / "agents.yaml"
+    config.write_text(config.read_text().replace("#  registered:", "  registered:"))
     with local.running(example, folder / "open", registry=REGISTRATION) as fleet:
         yield fleet
 

@@ -36,7 +36,7 @@ from pallas_gateway.health import Reachability
 from pallas_gateway.keeping import noting
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
-from pallas_gateway.own.execution.durable.journal import Journal
+from pallas_gateway.own.execution.executions import ALONE, Options
 from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.own.subscriptions import Subscriptions
@@ -180,15 +180,15 @@ async def opened(
     audit: Audit | None = None,
     policy: Policy | None = None,
     gatekeeper: Gatekeeper | None = None,
-    journal: Journal | None = None,
+    options: Options = ALONE,
     store: Confirmations | None = None,
 ) -> AsyncIterator[Door]:
     """Yield a gateway before the applications or URLs `behind`, by name.
 
     With `tokens` (caller -> token) it asks for one; `own` is what it presents to agents. With `fleet` and `tenants` it
     has tools of its own, and those of `tools` (tool -> who of `behind` has it); `streams` are the shares of who listens
-    there. `audit` records what is passed on, `policy` is what callers may call, `store` has their confirmations. With
-    `journal` graphs are durable.
+    there. `audit` records what is passed on, `policy` is what callers may call, `store` has their confirmations.
+    `options` are those of `agent.execute`.
     """
     policy = policy or Policy.open()
     routed = policy.is_routed
@@ -228,7 +228,7 @@ async def opened(
                 admission,
                 streams=streams or plane.streams,
                 services=peers,
-                journal=journal,
+                options=options,
                 trace_id=lambda: "ab" * 16,
             )
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))

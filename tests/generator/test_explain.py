@@ -68,6 +68,26 @@ def test_a_call_through_the_gateway_is_told_as_one(plan) -> None:
     assert "depends_on, not required (below, tools, through the gateway)" in explain.explain(plan(soft))
 
 
+REGISTERED = """\
+name: x
+registry:
+  publish: false
+  registration: {tokens: {cleaner: {file: top.txt, agents: [data_cleaner]}}, reach: [10.20.0.0/16]}
+gateway: {agents: [top], publish: false, tenants: {desk: {}}, registered: [data_cleaner]}
+agents:
+  top: {module: agents.scout, port: 8101, publish: false}
+"""
+
+
+def test_agents_outside_of_the_file_are_told_of(plan) -> None:
+    lines = [" ".join(line.split()) for line in explain.explain(plan(REGISTERED)).splitlines()]
+    assert [line for line in lines if line.startswith("gateway")] == [
+        "gateway -> registry gateway.registered: where agents outside of the file are",
+        "gateway -> the world reach of registered agents: 10.20.0.0/16",
+        "gateway -> top gateway.agents",
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

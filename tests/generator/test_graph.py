@@ -212,3 +212,15 @@ def test_a_service_is_known_by_its_host_name() -> None:
     graph = Graph("x", {"a-b": "service"}, {})
     asked = members.with_health(graph, {"servers": []}, {"services": [{"name": "a_b", "status": "ok"}]})
     assert asked.health == {"a-b": Health("ok")}
+
+
+def test_the_registry_is_not_drawn_where_the_gateway_asks_it(plan) -> None:
+    drawn = members.of(
+        plan("""
+name: x
+registry: {registration: {tokens: {c: {file: c.txt, agents: [cleaner]}}, reach: [10.20.0.0/16]}}
+gateway: {agents: [scout], publish: false, tenants: {desk: {}}, registered: [cleaner]}
+agents: {scout: {module: agents.scout, port: 8101, publish: false}}
+""")
+    )
+    assert list(drawn.edges) == [("gateway", "scout")]

@@ -157,7 +157,7 @@ class Grant(Who):
     """What a caller may call (seed 004, Permission Checks). With one grant in the file nothing else may be called."""
 
     agent: Text | None = None
-    """One of the gateway's `agents`. Either this or `service`."""
+    """One of the gateway's `agents`, or of those `registered`. Either this or `service`."""
     service: Text | None = None
     """A service that the gateway calls."""
     tools: Annotated[list[ToolPattern], Field(min_length=1)]
@@ -224,6 +224,9 @@ class Gateway(Written):
     """Publish the port on the host: true (on 127.0.0.1), false, or the address to bind to."""
     agents: Annotated[list[Text], Field(min_length=1)]
     """Agents that can be reached through it, and no others."""
+    registered: list[Text] = []
+    """Agents outside of this file that `agent.execute` reaches once they have registered themselves: names that a token
+    of `registry.registration` is bound to."""
     console: bool = False
     """A page at /console on which people talk to these agents, with a token of their own where one is asked for."""
     timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0

@@ -160,6 +160,13 @@ def bind_address(publish: bool | str | None) -> str:
     return publish if isinstance(publish, str) else LOOPBACK
 
 
+def registry_url(fleet: ResolvedFleet, placement: Placement) -> str:
+    """Return the URL at which the rest of the fleet reaches the registry, without a path."""
+    if placement == "container":
+        return f"http://{names.REGISTRY}:{names.CONTAINER_PORT}"
+    return f"http://{_reached_at(fleet.registry.publish)}:{fleet.registry_port}"
+
+
 def registry_hosts(fleet: ResolvedFleet) -> list[str]:
     """Return `allowed_hosts` of the registry."""
     publish = fleet.registry.publish

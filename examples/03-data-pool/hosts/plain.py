@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,13 @@ def options(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("symbol", type=str.upper, help="what the report is about, such as ACME")
     parser.add_argument("--gateway", default="http://localhost:24390", help="its address (default: %(default)s)")
+    parser.add_argument("--id", default=secrets.token_hex(4), help="of the plan: the same one again is not run twice")
     parser.add_argument("--to", type=Path, default=Path("reports"), help="folder of reports (default: %(default)s)")
     given = parser.parse_args()
     if not re.fullmatch(r"[A-Z0-9.]{1,12}", given.symbol) or not given.symbol.strip("."):
         parser.error("a symbol has up to 12 letters, digits and dots")
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,20}", given.id):
+        parser.error("an id has up to 20 letters, digits and hyphens")
     return given
 
 
@@ -47,7 +51,7 @@ def main() -> int:
     asked = options(__doc__)
     tasks = plan(asked.symbol)
     try:
-        result = gateway.execute(asked.gateway, f"report-{asked.symbol}", tasks=tasks)
+        result = gateway.execute(asked.gateway, f"{asked.symbol}-{asked.id}", tasks=tasks)
     except gateway.Failed as failure:
         print(f"no report: {failure}", file=sys.stderr)
         return 1

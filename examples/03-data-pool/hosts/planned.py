@@ -28,7 +28,7 @@ def ask(address: str, task_id: str, message: str) -> list[dict[str, Any]]:
 def main() -> int:
     """Have a plan made and run, and write the report."""
     asked = options(__doc__)
-    task_id = f"report-{asked.symbol}"
+    task_id = f"{asked.symbol}-{asked.id}"
     message = asked.symbol
     for _ in range(ATTEMPTS):
         try:

@@ -80,7 +80,7 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"(agents\.[^.]+|gateway)\.access\.jwt\..+", "callers", _always("breaking")),
     (r"(agents\.[^.]+|gateway)\.access\.tokens\.[^.]+", "callers", _presence),
     (r"agents\.[^.]+\.(access\.anonymous|functions\.[^.]+)", "callers", _presence),
-    (r"(gateway|registry)\.url|gateway(\.(agents|tools)\.[^.]+)?", "callers", _presence),
+    (r"(gateway|registry)\.url|gateway(\.(agents|tools|registered)\.[^.]+)?", "callers", _presence),
     # a new one brings limits, and without theirs verified callers are refused
     (r"gateway\.tenants\.[^.]+(\.(callers|subjects)\..+)?", "callers", _always("breaking")),
     (r"gateway\.(routes|grants|confirm)", "callers", _always("breaking")),

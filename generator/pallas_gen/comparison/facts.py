@@ -13,7 +13,7 @@ from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.launch import addresses, credentials
 
 Value = str | int | float | bool | None
-_NAMES = frozenset({"agents", "callers", "functions", "reach", "subjects"})
+_NAMES = frozenset({"agents", "callers", "functions", "reach", "registered", "subjects"})
 """Lists of names, whose order means nothing. Of all others, such as arguments, the entries are never part of a key:
 keys are shown."""
 

@@ -47,7 +47,9 @@ def of(plan: Plan) -> Graph:
     workloads = [workload for workload in plan.workloads if workload.host != names.REGISTRY]
     waits_for = {workload.host: workload.waits_for for workload in workloads}
     edges = {
-        (caller, called): called in waits_for[caller] for caller, called in sorted(plan.edges) if caller in waits_for
+        (caller, called): called in waits_for[caller]
+        for caller, called in sorted(plan.edges)
+        if caller in waits_for and called in waits_for
     }
     return Graph(plan.name, {workload.host: workload.kind for workload in workloads}, edges)
 

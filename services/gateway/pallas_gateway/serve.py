@@ -7,6 +7,7 @@ import os
 import socket
 from contextlib import AbstractContextManager, AsyncExitStack
 
+import aiohttp
 import structlog
 import uvloop
 
@@ -23,7 +24,11 @@ from pallas_gateway.health import Reachability
 from pallas_gateway.keeping import Keeping
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.admission import Admission
+from pallas_gateway.own.execution.executions import Options
+from pallas_gateway.own.execution.steps import Strangers
+from pallas_gateway.own.peers import registered
 from pallas_gateway.own.peers.peer import Peer
+from pallas_gateway.own.peers.registered import Directory, Registered
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
@@ -33,6 +38,7 @@ from pallas_service import telemetry
 from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.connections import most_connections
+from pallas_service.http.reach import Reach
 from pallas_service.http.shutdown import HttpServer, Stop, background, drain
 
 log = structlog.get_logger(__name__)
@@ -76,7 +82,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
     arrangement = guard(settings)
     services = {tool: Peer("service", host, route) for tool, (host, route) in settings.tools.items()}
     members = {**settings.through, **settings.routes}
-    metrics = Metrics([*members, *(service.host for service in services.values()), names.GATEWAY])
+    metrics = Metrics([*members, *settings.registered, *(service.host for service in services.values()), names.GATEWAY])
     reachability = Reachability(lambda: "; ".join(filter(None, (arrangement.problem, keeping.problem))))
     identity = {"name": names.GATEWAY, "version": settings.fleet.version}
     pages = Pages(
@@ -108,7 +114,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
                 admission,
                 streams=plane.streams,
                 services=services,
-                journal=keeping.journal,
+                options=Options(keeping.journal, await _strangers(settings, client, stack)),
             )
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
         feed = Feed(board, policy, tenants, plane.streams, confirmations=keeping.confirmations) if board else None
@@ -138,6 +144,17 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         await drain(metrics.idle, stop.insisted, _nothing)
         server.should_exit = True
         await serving
+
+
+async def _strangers(settings: Settings, client: aiohttp.ClientSession, stack: AsyncExitStack) -> Strangers | None:
+    """Return the agents outside of the file that may be called, where there are any."""
+    registration = settings.fleet.registry.registration
+    if registration is None or not settings.registered:
+        return None
+    reach = Reach(registration.reach)
+    outside = await stack.enter_async_context(registered.client(reach))
+    directory = Directory(settings.registry, settings.registered)
+    return Strangers(Registered(directory, reach, client), outside)
 
 
 async def _nothing() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pallas_contract import names
 from pallas_contract.codes import Code
+from pallas_contract.documents.server_json import registry_name
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
@@ -41,6 +42,10 @@ class Settings:
     """Members that only those reach who depend on them, and through the gateway alone, by host name."""
     tools: Mapping[str, tuple[str, Route]] = field(repr=False)
     """Tools that services have, by name: the host name of the service, and the way to it."""
+    registered: Mapping[str, str]
+    """Agents outside of the file that it leads to: host name -> name in the registry's catalogue."""
+    registry: str
+    """URL of the registry, without a path."""
     tokens: Mapping[str, str] = field(repr=False)
     """Caller -> token that is accepted."""
     keys_file: Path | None = None
@@ -94,6 +99,8 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         routes={host: route for host, route in routes.items() if host in led_to},
         through={host: route for host, route in through.items() if host not in led_to},
         tools={tool: _service(fleet, name, placement) for tool, name in fleet.gateway.tools.items()},
+        registered={names.slug(name): registry_name(fleet, name) for name in fleet.gateway.registered},
+        registry=addresses.registry_url(fleet, placement),
         tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         audit_key=_audit_key(fleet.gateway, tree, project=project, secrets=secrets),

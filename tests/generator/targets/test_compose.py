@@ -134,6 +134,25 @@ services:
     assert led == [[], ["gateway.gateway"]]  # only for a database outside there is a way into the world
 
 
+def test_a_gateway_before_agents_that_register_asks_the_registry_where_it_is_probed(plan) -> None:
+    fleet = """
+name: x
+registry:
+  registration: {tokens: {cleaner: {file: cleaner.txt, agents: [data_cleaner]}}, reach: [10.20.0.0/16]}
+gateway: {agents: [front], publish: false, tenants: {acme: {}}, registered: [data_cleaner]}
+agents:
+  front: {card: a.md, port: 8101, publish: false}
+"""
+    files = {"a.md": "---\nname: a\nmodel: passthrough\n---\nText.\n"}
+    made = document(plan(fleet, cleaner__txt="x" * 16, **files))
+    gateway = made["services"]["gateway"]
+    assert sorted(gateway["networks"]) == ["call.gateway.front", "gateway.gateway"]
+    assert "internal" not in made["networks"]["gateway.gateway"]
+    closed = fleet.replace(", registered: [data_cleaner]", "")
+    made = document(plan(closed, cleaner__txt="x" * 16, **files))
+    assert made["networks"]["gateway.gateway"]["internal"]
+
+
 def test_what_is_through_the_gateway_shares_a_network_with_it_and_with_no_caller(plan) -> None:
     """The gateway and `front` call each other: of two networks, Docker's DNS would choose one by name."""
     fleet = """

@@ -14,7 +14,7 @@ from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, credentials
 from pallas_contract.problems import Problem
 from pallas_contract.validate import access_rules
-from pallas_contract.validate.entry import policy_rules, store_rules
+from pallas_contract.validate.entry import policy_rules, registered_rules, store_rules
 from pallas_contract.validate.suggestions import Suggestions
 
 _AT = "gateway"
@@ -38,6 +38,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     yield from _agents(fleet, gateway, tree)
     yield from _tenants(gateway, tree)
     yield from _tools(fleet, gateway, tree)
+    yield from registered_rules.problems(fleet, gateway, tree)
     yield from policy_rules.problems(fleet, gateway, tree)
     yield from store_rules.problems(fleet, gateway, tree)
     address = addresses.bind_address(gateway.publish)

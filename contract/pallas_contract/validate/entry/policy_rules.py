@@ -89,7 +89,8 @@ class _Rules:
 
     def member(self, path: _Path, entry: Route | Grant | Confirm) -> Iterator[Problem]:
         service = None if isinstance(entry, Route) else entry.service
-        agents = self._gateway.agents if isinstance(entry, Route) else self._fleet.behind_gateway
+        behind = (*self._fleet.behind_gateway, *self._gateway.registered)
+        agents = self._gateway.agents if isinstance(entry, Route) else behind
         if (entry.agent is None) == (service is None):
             yield self._tree.problem(
                 *path,

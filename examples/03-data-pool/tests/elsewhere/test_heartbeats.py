@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import httpx
 from mcp import Client
 
 PATIENCE = 240
@@ -39,15 +40,25 @@ async def clean(url, ohlcv):
         return (await client.call_tool("clean_data", {"ohlcv": ohlcv})).structured_content
 
 
+def execute(fleet, **params):
+    """Return the answer of the gateway to an `agent.execute` in the envelope of seed 003."""
+    message = {"method": "agent.execute", "params": {**params, "meta": {"task_id": "task_001"}}}
+    reply = httpx.post(f"{fleet.url('gateway')}/mcp", json=message, timeout=PATIENCE, trust_env=False)
+    return reply.raise_for_status().json()
+
+
 def test_an_agent_that_registers_itself_is_found_called_and_missed(fleet):
     with data_cleaner(fleet) as (program, _):
         fleet.wait_for({"data_cleaner": "ok"}, within=PATIENCE)
         sound, upside_down = [40.0, 43.0, 39.0, 42.0, 1.0], [40.0, 39.0, 43.0, 42.0, 1.0]
         answer = asyncio.run(clean(url_of(fleet, "data-cleaner"), [sound, upside_down]))
         assert answer == {"ohlcv": [sound]}
+        called = {"agent_id": "data_cleaner", "function": "clean_data", "input": {"ohlcv": [upside_down, sound]}}
+        assert execute(fleet, **called)["result"] == {"ohlcv": [sound]}
         program.kill()  # no word of good-bye
         fleet.wait_for(lambda: "no heartbeat since" in fleet.registry.state("data_cleaner").message, within=PATIENCE)
         assert fleet.registry.state("data_cleaner").status in ("degraded", "error")
+        assert execute(fleet, **called)["error"]["code"] == -32001
 
 
 def test_a_heartbeat_to_a_registry_that_was_started_anew_makes_it_register_again(fleet):

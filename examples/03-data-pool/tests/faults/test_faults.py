@@ -1,6 +1,9 @@
 """A slow and a dying agent in the middle of a plan, and limits that hold; as processes: `pytest tests/faults`."""
 
+import sqlite3
 import threading
+import uuid
+from contextlib import closing
 
 import httpx
 import pytest
@@ -24,9 +27,10 @@ NEWS = {
 }
 
 
-def execute(fleet, **params):
-    """Return the answer to an `agent.execute` in the envelope of seed 003."""
-    message = {"method": "agent.execute", "params": {**params, "meta": {"task_id": "task_001"}}}
+def execute(fleet, task_id="", **params):
+    """Return the answer to an `agent.execute` in the envelope of seed 003: each plan has an id of its own."""
+    meta = {"task_id": task_id or uuid.uuid4().hex}
+    message = {"method": "agent.execute", "params": {**params, "meta": meta}}
     reply = httpx.post(f"{fleet.url('gateway')}/mcp", json=message, timeout=PATIENCE, trust_env=False)
     return reply.raise_for_status().json()
 
@@ -62,6 +66,50 @@ def test_an_agent_that_dies_in_the_middle_is_asked_again(fleet):
     asking.join(PATIENCE)
     ((answer,),) = (answers,)
     assert answer["result"]["tasks"]["figures"]["result"]["features"] == [0.15, 8.0]
+
+
+def answered(fleet, agent, function):
+    """Return how often an agent has answered a function since it began, as its metrics say."""
+    text = httpx.get(f"{fleet.url(agent).removesuffix('/mcp')}/metrics", trust_env=False).text
+    counts = [line for line in text.splitlines() if line.startswith("mcp_server_operation_duration_seconds_count{")]
+    return sum(float(line.split()[-1]) for line in counts if f'gen_ai_tool_name="{function}"' in line)
+
+
+def kept(fleet):
+    """Return the tasks of plans under way that the gateway has on disk."""
+    file = fleet.folder / ".pallas" / "gateway" / "gateway.db"
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as state:
+        return {task for (task,) in state.execute("SELECT task FROM steps")}
+
+
+def test_a_plan_goes_on_after_the_gateway_was_killed_in_its_middle(fleet):
+    work = {"binance_agent": "fetch_ohlcv", "feature_extractor": "extract_features"}
+    before = {agent: answered(fleet, agent, function) for agent, function in work.items()}
+    answers = []
+
+    def ask():
+        try:
+            answers.append(execute(fleet, "plan-7", tasks=[PRICES, FIGURES, NEWS]))
+        except httpx.TransportError:  # the gateway is gone, or not there again
+            return False
+        return True
+
+    fleet.faults.pause("newswire")  # which the news_fetcher then waits for
+    asking = threading.Thread(target=ask)
+    asking.start()
+    fleet.wait_for(lambda: kept(fleet) == {"prices", "figures"}, within=PATIENCE)
+    fleet.faults.kill("gateway")
+    asking.join(PATIENCE)
+    assert answers == []
+    fleet.faults.resume("newswire")
+    fleet.wait_for(ask, within=PATIENCE)
+    tasks = answers[0]["result"]["tasks"]
+    assert {name: task["status"] for name, task in tasks.items()} == dict.fromkeys(
+        ("prices", "figures", "news"), "success"
+    )
+    assert tasks["figures"]["result"]["features"] == [0.15, 8.0]
+    after = {agent: answered(fleet, agent, function) for agent, function in work.items()}
+    assert after == {agent: count + 1 for agent, count in before.items()}
 
 
 @pytest.mark.parametrize("interval", ["1d", "1s"])

@@ -267,7 +267,9 @@ def _members(plan: Plan) -> dict[str, list[str]]:
     edges = {*plan.edges}
     # Two that call each other share one network, on which both listen: of two, Docker's DNS would choose by name.
     second = {*services, names.GATEWAY}
-    calls = [edge for edge in plan.edges if edge[1] not in second or edge[::-1] not in edges]
+    # the gateway asks the registry on the network on which it is probed
+    asked = [edge for edge in plan.edges if edge[1] != names.REGISTRY]
+    calls = [edge for edge in asked if edge[1] not in second or edge[::-1] not in edges]
     return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*calls, *probes)}
 
 

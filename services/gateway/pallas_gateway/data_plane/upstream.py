@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 
 CONNECT_SECONDS = 5.0
 """Seconds in which an agent must take the connection."""
@@ -19,17 +20,22 @@ class Unreachable(Exception):
     """An agent that gave no answer; the text says why, without its address."""
 
 
+class OutOfReach(OSError):
+    """A host name whose addresses may not be connected to."""
+
+
 class Interrupted(Exception):
     """An answer that broke off."""
 
 
-def session() -> aiohttp.ClientSession:
+def session(resolver: AbstractResolver | None = None) -> aiohttp.ClientSession:
     """Return the client: no cookies, no redirects followed by it, no proxies of the environment, bytes as they come.
 
-    Connections are not bounded here: no more are open than callers have, whose connections are.
+    Connections are not bounded here: no more are open than callers have, whose connections are. With a `resolver` of
+    its own each name is looked up by that, again for each connection.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0, resolver=resolver, use_dns_cache=resolver is None),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
@@ -114,6 +120,8 @@ def _words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return f"did not take the connection in {CONNECT_SECONDS:g} s"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
+        if isinstance(error.os_error, OutOfReach):
+            return "is at no address that may be asked"
         return "has a host name that is not known"
     if isinstance(error, aiohttp.ClientConnectorError):
         return "refuses connections"

@@ -20,8 +20,7 @@ from pallas_gateway.own.admission import Admission, Asked, Context
 from pallas_gateway.own.agents.agentlets import Agentlets
 from pallas_gateway.own.agents.user_agents import UserAgents
 from pallas_gateway.own.entrance import MAX_BODY, STREAMED, Entrance
-from pallas_gateway.own.execution.durable.journal import Journal
-from pallas_gateway.own.execution.executions import Executions
+from pallas_gateway.own.execution.executions import ALONE, Executions, Options
 from pallas_gateway.own.execution.steps import Steps
 from pallas_gateway.own.peers.peer import Peer, Progress
 from pallas_gateway.own.resources import Resources
@@ -40,7 +39,8 @@ class OwnTools:
     """Handlers of the gateway's own server.
 
     `routes` are the agents behind it by host name, `services` those that have a tool of it, by the tool's name,
-    `streams` the shares of what is only listened to. With `journal` graphs of tasks are durable.
+    `streams` the shares of what is only listened to. `options` are those of
+    `agent.execute`.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OwnTools:
         *,
         streams: Streams,
         services: Mapping[str, Peer] | None = None,
-        journal: Journal | None = None,
+        options: Options = ALONE,
         trace_id: NewId = new_id,
     ) -> None:
         self._version = fleet.version
@@ -64,8 +64,10 @@ class OwnTools:
         self.subscriptions = Subscriptions(admission, streams)
         self._resources = Resources(admission, tracing, agentlets, users)
         agents = {host: Peer("agent", host, route) for host, route in routes.items()}
-        steps = Steps(client, tracing, admission.permission, agents=agents, agentlets=agentlets)
-        self._executions = Executions(admission, steps, journal)
+        steps = Steps(
+            client, tracing, admission.permission, agents=agents, agentlets=agentlets, strangers=options.strangers
+        )
+        self._executions = Executions(admission, steps, options.journal)
         self._calls = Calls(
             client,
             admission,

@@ -31,18 +31,18 @@ async def test_a_list_is_believed_for_a_while_and_what_it_lacks_is_asked_for(mon
 
     monkeypatch.setattr("pallas_gateway.own.peers.peer.tools", listed)
     client: Any = None
-    listing = Functions(client, clock=lambda: now)
+    listing = Functions(clock=lambda: now)
     for _ in range(2):
-        assert await listing.find(SCOUT, call("echo")) == {"name": "echo"}
+        assert await listing.find(client, SCOUT, call("echo")) == {"name": "echo"}
     assert asked == ["echo"]
     with pytest.raises(Failed, match="agent `scout` has echo"):
-        await listing.find(SCOUT, call("new"))
+        await listing.find(client, SCOUT, call("new"))
     tools["new"] = {"name": "new"}
-    assert await listing.find(SCOUT, call("new")) == {"name": "new"}
+    assert await listing.find(client, SCOUT, call("new")) == {"name": "new"}
     now = FRESH + 1
     del tools["echo"]
     with pytest.raises(Failed):
-        await listing.find(SCOUT, call("echo"))
+        await listing.find(client, SCOUT, call("echo"))
 
 
 @pytest.mark.parametrize(

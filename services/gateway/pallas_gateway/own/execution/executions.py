@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -24,7 +25,7 @@ from pallas_gateway.own.execution.envelope import Envelope, Malformed, Params
 from pallas_gateway.own.execution.graphs import Graphs
 from pallas_gateway.own.execution.progress_stream import ProgressStream
 from pallas_gateway.own.execution.run import Around
-from pallas_gateway.own.execution.steps import Steps, Work
+from pallas_gateway.own.execution.steps import Steps, Strangers, Work
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers.peer import Progress
 from pallas_gateway.telemetry import spans
@@ -42,6 +43,18 @@ def _is_execution(body: bytes) -> bool:
         return message.parse(body).method == envelope.METHOD
     except (message.Malformed, message.TooManyValues):
         return False  # for the transport, which answers it as it does everything malformed
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a gateway may have besides: a journal makes graphs durable, `strangers` registered themselves."""
+
+    journal: Journal | None = None
+    strangers: Strangers | None = None
+
+
+ALONE = Options()
+"""Graphs in memory, of agents of the file."""
 
 
 class Executions:

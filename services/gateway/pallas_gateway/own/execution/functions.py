@@ -23,23 +23,29 @@ Clock = Callable[[], float]
 class Functions:
     """The functions of all agents behind the gateway, listed when one of them is called."""
 
-    def __init__(self, client: aiohttp.ClientSession, clock: Clock = time.monotonic) -> None:
-        self._client = client
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._listed: dict[str, tuple[float, dict[str, dict[str, Any]]]] = {}
+        self._listed: dict[str, tuple[float, str, dict[str, dict[str, Any]]]] = {}
 
     async def find(
-        self, agent: Peer, call: ToolCall, shown: Callable[[str], bool] = lambda tool: True
+        self,
+        client: aiohttp.ClientSession,
+        agent: Peer,
+        call: ToolCall,
+        shown: Callable[[str], bool] = lambda tool: True,
     ) -> Mapping[str, Any]:
         """Return what `agent` says of the tool that `call` names (MCP, Tool); who is refused hears of those `shown`.
+
+        `client` is what reaches it.
 
         Raises:
             Failed: it has no such tool, or gives no list.
         """
-        listed_at, tools = self._listed.get(agent.host, (0.0, {}))
-        if call.tool not in tools or self._clock() - listed_at > FRESH:
-            tools = await peer.tools(self._client, agent, call)
-            self._listed[agent.host] = (self._clock(), tools)
+        listed_at, url, tools = self._listed.get(agent.host, (0.0, "", {}))
+        # one that registered anew elsewhere may be another
+        if url != agent.route.url or call.tool not in tools or self._clock() - listed_at > FRESH:
+            tools = await peer.tools(client, agent, call)
+            self._listed[agent.host] = (self._clock(), agent.route.url, tools)
         if call.tool not in tools:
             there = ", ".join(sorted(filter(shown, tools)))[:_SHOWN]
             raise Failed("unknown_function", f"Method not found: {agent} has {there}")

@@ -13,12 +13,13 @@ from starlette.requests import Request
 
 from pallas_contract import names
 from pallas_gateway.data_plane.plane import digest
-from pallas_gateway.own.agents.agentlets import Agentlets
+from pallas_gateway.own.agents.agentlets import SCHEME, Agentlets
 from pallas_gateway.own.execution import functions
 from pallas_gateway.own.execution.functions import Functions
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers import objects, peer
 from pallas_gateway.own.peers.peer import Peer, ToolCall
+from pallas_gateway.own.peers.registered import Registered
 from pallas_gateway.own.permission import Permission
 from pallas_gateway.own.tracing import Tracing
 from pallas_service.access.caller import caller
@@ -47,8 +48,16 @@ class Work:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """Agents that registered themselves, and the client that goes nowhere but to them."""
+
+    agents: Registered
+    client: aiohttp.ClientSession
+
+
 class Steps:
-    """Functions of the agents behind the gateway, by host name."""
+    """Functions of the agents behind the gateway, by host name: those of the file, and those that registered."""
 
     def __init__(
         self,
@@ -58,18 +67,20 @@ class Steps:
         *,
         agents: Mapping[str, Peer],
         agentlets: Agentlets,
+        strangers: Strangers | None = None,
     ) -> None:
         self._client = client
         self._tracing = tracing
         self._permission = permission
         self._agents = agents
         self._agentlets = agentlets
-        self._functions = Functions(client)
+        self._strangers = strangers
+        self._functions = Functions()
 
     def host(self, agent: str) -> str:
         """Return the host name of an agent behind the gateway, else that of the gateway itself."""
         host = names.slug(agent)
-        return host if host in self._agents else names.GATEWAY
+        return host if host in self._agents or self._is_stranger(host) else names.GATEWAY
 
     async def check(self, request: Request, work: Work, *, with_input: bool) -> None:
         """Check that the caller may call such a function, that it is there, and that the input fits where it is known.
@@ -77,9 +88,8 @@ class Steps:
         Raises:
             MCPError: one of them is not so.
         """
-        agent, call = self._call(request, work)
         async with _limited(work.seconds):
-            tool = await self._find(request, agent, call, work.input if with_input else None, uri=work.agent)
+            _, _, tool = await self._find(request, work, work.input if with_input else None)
         if with_input:
             await asyncio.to_thread(functions.check_input, tool, work.input)
 
@@ -93,11 +103,10 @@ class Steps:
             return await self._execute(request, work)
 
     async def _execute(self, request: Request, work: Work) -> dict[str, Any]:
-        agent, call = self._call(request, work)
-        tool = await self._find(request, agent, call, work.input, uri=work.agent)
+        client, agent, tool = await self._find(request, work, work.input)
         await asyncio.to_thread(functions.check_input, tool, work.input)
-        await self._permission.confirm(caller(request), agent.host, call.tool, work.input)
-        answer = await peer.ask(self._client, agent, call)
+        await self._permission.confirm(caller(request), agent.host, work.function, work.input)
+        answer = await peer.ask(client, agent, self._call(request, work, agent.host))
         if answer.failed:
             raise Failed("function_error", f"Agent function error: {answer.text}")
         body = objects.value(answer)
@@ -107,22 +116,38 @@ class Steps:
         return result
 
     async def _find(
-        self, request: Request, agent: Peer, call: ToolCall, value: Mapping[str, Any] | None, *, uri: str
-    ) -> Mapping[str, Any]:
+        self, request: Request, work: Work, value: Mapping[str, Any] | None
+    ) -> tuple[aiohttp.ClientSession, Peer, Mapping[str, Any]]:
+        """Return the agent of a call that is allowed with the input `value`, what reaches it, and its function."""
+        host = self._host(work.agent)
         verified = caller(request)
-        self._permission.check(verified, agent.host, call.tool, value, uri=uri)
-        return await self._functions.find(
-            agent, call, lambda tool: self._permission.policy.may(verified, agent.host, tool)
+        self._permission.check(verified, host, work.function, value, uri=work.agent)
+        if self._strangers and self._is_stranger(host):
+            client, agent = self._strangers.client, await self._strangers.agents.find(host)
+        else:
+            client, agent = self._client, self._agents[host]
+        tool = await self._functions.find(
+            client,
+            agent,
+            self._call(request, work, host),
+            lambda tool: self._permission.policy.may(verified, host, tool),
         )
+        return client, agent, tool
 
-    def _call(self, request: Request, work: Work) -> tuple[Peer, ToolCall]:
-        agent = self._agents[self._agentlets.find(work.agent)]
-        call = ToolCall(
+    def _host(self, uri: str) -> str:
+        host = names.slug(uri.removeprefix(SCHEME))
+        return host if self._is_stranger(host) else self._agentlets.find(uri)
+
+    def _is_stranger(self, host: str) -> bool:
+        return self._strangers is not None and host in self._strangers.agents
+
+    def _call(self, request: Request, work: Work, host: str) -> ToolCall:
+        return ToolCall(
             work.function,
             work.input,
             work.seconds,
             self._tracing.traceparent(self._tracing.trace(request)),
-            caller=digest(caller(request)),
+            # whose call it is concerns nobody outside of the fleet
+            caller="" if self._is_stranger(host) else digest(caller(request)),
             task=work.task,
         )
-        return agent, call

@@ -15,6 +15,7 @@ from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
 from pallas_gateway.own.execution.durable import graphs as module
 from pallas_gateway.own.execution.durable.journal import SqliteJournal
+from pallas_gateway.own.execution.executions import Options
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import FILE, Database
 from pallas_gateway.tenants import Tenants
@@ -59,7 +60,7 @@ async def gateway(pool: Pool | None, folder: Path, **more: Any) -> AsyncIterator
             AsyncExitStack() as stack,
         ):
             app = NOBODY if pool is None else await stack.enter_async_context(pool.app())
-            around = {"fleet": FLEET, "journal": SqliteJournal(database)} | limits
+            around = {"fleet": FLEET, "options": Options(SqliteJournal(database))} | limits
             yield await stack.enter_async_context(opened({"news-fetcher": app}, **around)), database
     finally:
         database.close()
