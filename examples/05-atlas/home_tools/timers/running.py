@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -49,7 +50,7 @@ class Timers:
                         self._fired.notify_all()
                 due = await asyncio.to_thread(self.store.next_due)
                 pause = _LOOK if due is None else min(_LOOK, max(0.0, due - self.clock.now()))
-            except Problem as error:
+            except (Problem, sqlite3.Error) as error:
                 print(f"timers: {error}", file=sys.stderr, flush=True)
             await self.clock.wait(pause, self._changed)
 

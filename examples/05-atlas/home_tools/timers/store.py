@@ -49,10 +49,14 @@ class Store:
         self._lock = Lock()
         try:
             self._connection = sqlite3.connect(path, timeout=10, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as error:
+            raise Problem(f"{path}: {error}: is its folder there, and may it be written?") from None
+        try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")  # what was answered is on the disk
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
+            self.close()
             raise Problem(f"{path}: {error}: move it away, and timers begin anew") from None
 
     def close(self) -> None:
