@@ -26,6 +26,7 @@ from pallas_gateway.app import App, Pages
 from pallas_gateway.audit.recorder import Audit
 from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.checks import Checks
@@ -195,6 +196,7 @@ async def opened(
     board = Board()
     noted_by = noting(nothing, board)
     gatekeeper = Gatekeeper(store, noted_by) if store else gatekeeper
+    decisions = Decisions(store, noted_by) if store else None
     noted = Noted()
     metrics = Metrics(behind)
     reachability = Reachability(lambda: audit.problem if audit else "")
@@ -231,10 +233,11 @@ async def opened(
                 options=options,
                 trace_id=lambda: "ab" * 16,
             )
+            own_tools.ask_approvers(decisions)
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
         feed = Feed(board, policy, tenants or Tenants(), plane.streams, confirmations=store, pause=0.01)
         page = console.agents(fleet, routes, policy.may_ask, feed) if fleet else None
-        api = Api(store, noted_by).app() if store else None
+        api = Api(decisions).app() if decisions else None
         app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed, confirmations=api)
         web = await stack.enter_async_context(served(app))
         yield Door(web, noted, pages, metrics, reachability, plane, own_tools)

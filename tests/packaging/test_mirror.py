@@ -47,6 +47,7 @@ ELSEWHERE = {
         "contract/documents/server_json": "tests/registry/catalogue/test_catalogue.py",
         "contract/probe/http_connection": "tests/contract/probe/test_http_client.py",
         "contract/probe/session": "tests/contract/probe/test_probe.py",
+        "gateway/confirmation/decisions": "tests/gateway/confirmation/test_api.py",
         "gateway/confirmation/shared": "tests/gateway/confirmation/test_confirmations.py",
         "gateway/data_plane/checks": "tests/gateway/confirmation/test_calls.py",
         "gateway/data_plane/errors": "tests/gateway/data_plane/test_plane.py",

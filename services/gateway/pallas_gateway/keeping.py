@@ -15,6 +15,7 @@ from pallas_gateway.audit.shared_trail import SharedTrail
 from pallas_gateway.audit.trail import Records, Trail
 from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Confirmations, Store
+from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, Noted, nothing
 from pallas_gateway.confirmation.shared import SharedConfirmations
 from pallas_gateway.metrics import Metrics
@@ -61,6 +62,7 @@ class Keeping:
         self.api: Starlette | None = None
         self.journal: Journal | None = None
         fleet = settings.fleet.name
+        self.decisions: Decisions | None = None
         key = settings.audit_key
         if settings.store and settings.gateway.keeps:
             self._postgres = Postgres(settings.store, fleet)
@@ -81,7 +83,8 @@ class Keeping:
         if self.confirmations:
             noted = noting(self.audit.confirmation if self.audit else nothing, self.board)
             self.gatekeeper = Gatekeeper(self.confirmations, noted)
-            self.api = Api(self.confirmations, noted).app()
+            self.decisions = Decisions(self.confirmations, noted)
+            self.api = Api(self.decisions).app()
 
     @property
     def problem(self) -> str:

@@ -116,6 +116,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
                 services=services,
                 options=Options(keeping.journal, await _strangers(settings, client, stack)),
             )
+            tools.ask_approvers(keeping.decisions)
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
         feed = Feed(board, policy, tenants, plane.streams, confirmations=keeping.confirmations) if board else None
         page = console.agents(settings.fleet, settings.routes, policy.may_ask, feed) if feed else None

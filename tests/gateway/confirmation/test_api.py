@@ -13,6 +13,7 @@ import httpx
 
 from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Asked, Confirmations
+from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
 from pallas_service.access.jwks import Keys
@@ -53,7 +54,7 @@ async def opened(
 
     trust = Trust(issuer.url, AUDIENCE, ("ES256",), Keys(fetch)) if issuer else None
     gate = Gate(Verifier(StaticTokens(TOKENS), trust), "http://127.0.0.1")
-    async with served(gate.around(Api(store, notes).app())) as web:
+    async with served(gate.around(Api(Decisions(store, notes)).app())) as web:
         web.timeout = httpx.Timeout(60)
         yield web, store, notes
     database.close()

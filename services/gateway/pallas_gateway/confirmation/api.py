@@ -10,14 +10,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pallas_gateway.confirmation.confirmations import Store
-from pallas_gateway.confirmation.gatekeeper import Noted, nothing
+from pallas_gateway.confirmation.decisions import STATES, Decisions
 from pallas_gateway.policy import policy
 from pallas_service.access.caller import caller
 from pallas_service.sqlite_file import CannotStore
 
 PATH = "/confirmations"
-_STATES = {"approve": "approved", "refuse": "refused"}
 _MOST = 1 << 10
 """Bytes of a decision."""
 _FRESH = {"cache-control": "no-store"}
@@ -32,11 +30,10 @@ class _Written(JSONResponse):
 
 
 class Api:
-    """The API. Callers decide under the names that the policy has for them; `noted` is told of it before it is so."""
+    """The API. Callers decide under the names that the policy has for them."""
 
-    def __init__(self, confirmations: Store, noted: Noted = nothing) -> None:
-        self._confirmations = confirmations
-        self._noted = noted
+    def __init__(self, decisions: Decisions) -> None:
+        self._decisions = decisions
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -53,7 +50,7 @@ class Api:
     async def _list(self, request: Request) -> Response:
         approver = _approver(request)
         try:
-            pending = await self._confirmations.pending(approver) if approver else []
+            pending = await self._decisions.pending(approver) if approver else []
         except CannotStore:
             return _unreadable()
         return _Written({"confirmations": pending}, headers=_FRESH)
@@ -61,7 +58,7 @@ class Api:
     async def _show(self, request: Request) -> Response:
         approver = _approver(request)
         try:
-            entry = await self._confirmations.find(request.path_params["id"], approver) if approver else None
+            entry = await self._decisions.find(request.path_params["id"], approver) if approver else None
         except CannotStore:
             return _unreadable()
         return _unknown() if entry is None else _Written(entry, headers=_FRESH)
@@ -74,22 +71,11 @@ class Api:
             return _error(400, "malformed", text)
         id_ = request.path_params["id"]
         try:
-            if not approver or not await self._decided(id_, approver, state):
+            if not approver or not await self._decisions.decide(id_, approver, state):
                 return _unknown()
         except CannotStore:
             return _error(503, "confirmation_unavailable", "the state, or the audit, cannot be written")
         return JSONResponse({"id": id_, "state": state})
-
-    async def _decided(self, id_: str, approver: str, state: Any) -> bool:
-        """Decide, once it is recorded that `approver` does, and return whether there was something to decide."""
-        entry = await self._confirmations.find(id_, approver)
-        if entry is None:
-            return False
-        about = {"caller": entry["caller"], "tenant": entry["tenant"], "agent": entry["agent"], "name": entry["tool"]}
-        about = {key: value for key, value in about.items() if value}
-        if not await self._noted(id_, state, {"by": approver, **about}):
-            raise CannotStore("the audit cannot be written")
-        return await self._confirmations.decide(id_, approver, state)
 
 
 def _approver(request: Request) -> str:
@@ -112,7 +98,7 @@ async def _state(request: Request) -> Any:
         return None
     if not isinstance(decision, dict) or set(decision) != {"decision"} or not isinstance(decision["decision"], str):
         return None
-    return _STATES.get(decision["decision"])
+    return STATES.get(decision["decision"])
 
 
 def _unknown() -> Response:

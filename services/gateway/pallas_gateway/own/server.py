@@ -13,6 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.own import prompts, resources
@@ -29,6 +30,7 @@ from pallas_gateway.own.tools import batch
 from pallas_gateway.own.tools.arguments import CREATE
 from pallas_gateway.own.tools.batch import Batches, BatchParams
 from pallas_gateway.own.tools.calls import Calls
+from pallas_gateway.own.tools.decide import Decide
 from pallas_gateway.own.tracing import NewId, Tracing, new_id
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import caller
@@ -79,6 +81,11 @@ class OwnTools:
             subscriptions=self.subscriptions,
         )
         self._batches = Batches(self._calls)
+        self._decide = Decide(admission.permission.policy)
+
+    def ask_approvers(self, decisions: Decisions | None) -> None:
+        """Have those who may confirm decide in their own clients too, where something is to be confirmed."""
+        self._decide = Decide(self._admission.permission.policy, decisions)
 
     @asynccontextmanager
     async def served(self, bodies: BodyBudget, tenants: Tenants) -> AsyncIterator[Entrance]:
@@ -120,7 +127,8 @@ class OwnTools:
         )
 
     async def _list_tools(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=self._calls.listed(caller(ctx.request)))
+        verified = caller(ctx.request)
+        return t.ListToolsResult(tools=[*self._calls.listed(verified), *self._decide.listed(verified)])
 
     async def _list_resources(self, ctx: Context, params: t.PaginatedRequestParams | None) -> t.ListResourcesResult:
         return t.ListResourcesResult(resources=resources.RESOURCES)
@@ -141,7 +149,11 @@ class OwnTools:
             ctx.request, Asked("prompts/get", params.name, arguments=params.arguments), got, common=True
         )
 
-    async def _call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+    async def _call_tool(
+        self, ctx: Context, params: t.CallToolRequestParams
+    ) -> t.CallToolResult | t.InputRequiredResult:
+        if decided := await self._decide.call(ctx, params):
+            return decided
         return await self._calls.call(ctx, params.name, params.arguments or {}, _progress(ctx))
 
 

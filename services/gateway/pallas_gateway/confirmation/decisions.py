@@ -1,0 +1,40 @@
+"""The word of those who may confirm: what waits for it, and what becomes of it, recorded before it is so."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pallas_gateway.confirmation.confirmations import Store
+from pallas_gateway.confirmation.gatekeeper import Noted, nothing
+from pallas_service.sqlite_file import CannotStore
+
+Decided = Literal["approved", "refused"]
+STATES: dict[str, Decided] = {"approve": "approved", "refuse": "refused"}
+"""Words of a decision, and the states that they lead to."""
+
+
+class Decisions:
+    """Decisions about `confirmations`; `noted` is told of each. All methods raise CannotStore."""
+
+    def __init__(self, confirmations: Store, noted: Noted = nothing) -> None:
+        self._confirmations = confirmations
+        self._noted = noted
+
+    async def pending(self, approver: str) -> list[dict[str, Any]]:
+        """Return what waits for the word of `approver`, as `Store.pending` does."""
+        return await self._confirmations.pending(approver)
+
+    async def find(self, id_: str, approver: str) -> dict[str, Any] | None:
+        """Return what waits for the word of `approver` under an id, with all of its arguments."""
+        return await self._confirmations.find(id_, approver)
+
+    async def decide(self, id_: str, approver: str, state: Decided) -> bool:
+        """Decide, once it is recorded that `approver` does, and return whether there was something to decide."""
+        entry = await self._confirmations.find(id_, approver)
+        if entry is None:
+            return False
+        about = {"caller": entry["caller"], "tenant": entry["tenant"], "agent": entry["agent"], "name": entry["tool"]}
+        about = {key: value for key, value in about.items() if value}
+        if not await self._noted(id_, state, {"by": approver, **about}):
+            raise CannotStore("the audit cannot be written")
+        return await self._confirmations.decide(id_, approver, state)
