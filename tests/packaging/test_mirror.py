@@ -90,6 +90,7 @@ ELSEWHERE = {
         "contract/validate/graph_rules": "tests/contract/fleet/test_model.py",
         "contract/validate/entry/gateway_rules": "tests/generator/test_invalid.py",
         "contract/validate/entry/store_rules": "tests/generator/test_invalid.py",
+        "contract/validate/entry/registered_rules": "tests/generator/test_invalid.py",
         "contract/validate/entry/policy_rules": "tests/generator/test_invalid.py",
         "contract/validate/entry/through_rules": "tests/generator/test_invalid.py",
         "contract/validate/entry/registration_rules": "tests/generator/test_invalid.py",
