@@ -22,6 +22,7 @@ import pytest
 
 from pallas_contract.documents import audit_check
 from tests.gateway.door import OWN, UI
+from tests.gateway.state import stores
 
 COMMAND = [sys.executable, "-P", "-m", "pallas_gateway"]
 KEY = "audit-0123456789abcdef"
@@ -145,3 +146,42 @@ def test_what_the_user_wrote_is_refused_in_words(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("agents.yaml")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.valkey
+def test_replicas_share_what_their_stores_have(project: Path) -> None:
+    """Two real processes; the first is killed, and what it asked and counted is known to the second."""
+    with stores.postgres() as postgres, stores.valkey() as valkey:
+        (project / "postgres.url").write_text(stores.postgres_url(postgres))
+        (project / "valkey.url").write_text(stores.valkey_url(valkey))
+        (project / "audit.txt").write_text(KEY)
+        (project / "parent.txt").write_text("parent-0123456789")
+        keys = ", replicas: 2, store: {url: {file: postgres.url}}, counters: {url: {file: valkey.url}}"
+        keys += ", audit: {key: {file: audit.txt}}, confirm: [{agent: scout, tools: [send_message], by: [parent]}]"
+        text = (project / "agents.yaml").read_text().replace("agents: [scout]", f"agents: [scout]{keys}")
+        (project / "agents.yaml").write_text(text.replace("tokens: {", "tokens: {parent: {file: parent.txt}, ", 1))
+        with started(project) as (first, one), started(project) as (_, two):
+            asked = said(one)
+            assert asked["reason"] == "confirmation_required"
+            first.kill()
+            first.wait(60)
+            decided = urllib.request.Request(f"{two}/confirmations/{asked['confirmation']}", method="POST")
+            decided.add_header("authorization", "Bearer parent-0123456789")
+            decided.add_header("content-type", "application/json")
+            decided.data = b'{"decision": "approve"}'
+            with urllib.request.urlopen(decided, timeout=60) as reply:
+                assert json.load(reply)["state"] == "approved"
+            assert said(two)["reason"] == "unreachable"  # it was passed on
+            with urllib.request.urlopen(f"{two}/healthz", timeout=60) as reply:
+                assert "cannot" not in json.load(reply).get("message", "")
+
+
+def said(url: str) -> dict[str, Any]:
+    """Return what the gateway says of a call that it does not answer."""
+    call = urllib.request.Request(f"{url}/agents/scout/mcp", method="POST")
+    call.add_header("authorization", f"Bearer {UI}")
+    call.data = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{}}}'
+    with urllib.request.urlopen(call, timeout=60) as reply:
+        data: dict[str, Any] = json.load(reply)["error"]["data"]
+    return data

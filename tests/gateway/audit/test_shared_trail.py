@@ -20,6 +20,7 @@ from pallas_gateway.data_plane.checks import Checks, Stopped
 from pallas_gateway.data_plane.record import Call, Record
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.postgres import Postgres
+from pallas_service.http.shutdown import background
 from tests.gateway.confirmation.test_confirmations import WANTED
 from tests.gateway.state.stores import LIMIT, Server, postgres, postgres_url
 
@@ -40,9 +41,8 @@ async def gateway(server: Server, fleet: str) -> AsyncIterator[tuple[Audit, Shar
     trail = SharedTrail(store, KEY, name="gateway-0")
     audit = Audit(trail, KEY, "policy-1")
     audit.start()
-    watching = asyncio.create_task(audit.watch())
-    yield audit, trail, store
-    watching.cancel()
+    async with background(audit.watch()):
+        yield audit, trail, store
     await audit.stop()
     await store.close()
 

@@ -124,8 +124,9 @@ async def test_what_has_expired_is_worth_nothing(store: Store, now: list[float],
 async def test_a_thousand_redemptions_at_once_are_one_execution(store: Store) -> None:
     asked = await store.redeem(WANTED)
     assert await store.decide(asked.id, "parent", "approved")
-    answers = await asyncio.gather(*(store.redeem(WANTED) for _ in range(1000)))
-    assert Counter(answer.state for answer in answers) == {"consumed": 1, "pending": 999}
+    count = 1000 if isinstance(store, Confirmations) else 100  # there a thousand come from three replicas, below
+    answers = await asyncio.gather(*(store.redeem(WANTED) for _ in range(count)))
+    assert Counter(answer.state for answer in answers) == {"consumed": 1, "pending": count - 1}
 
 
 async def test_two_gateways_on_one_file_do_not_consume_it_twice(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pallas_contract.fleet.access_model import Tenant
 from pallas_gateway.state.counters import Counters
 from pallas_gateway.tenants import WINDOW, Exceeded, Tenants
+from pallas_service.http.shutdown import background
 from tests.gateway.state.stores import LIMIT, Server, valkey, valkey_url
 
 pytestmark = pytest.mark.valkey
@@ -121,15 +122,12 @@ async def test_without_the_counters_each_replica_counts_for_itself_and_says_so(s
             assert [await two.passes() for _ in range(3)] == ["", "", "rate"]
         finally:
             server.start()
-        async with one.call("other"):
-            watching = [asyncio.create_task(replica.counters.watch()) for replica in (one, two)]
+        async with one.call("other"), background(one.counters.watch(), two.counters.watch()):
             async with asyncio.timeout(LIMIT):
                 while one.counters.problem or two.counters.problem:
                     await asyncio.sleep(0.02)
             # what has been under way all along is known there now
             assert await two.passes("other") == "concurrency"
-        for task in watching:
-            task.cancel()
 
 
 async def test_a_replica_that_died_holds_nothing_for_long(server: Server, fleet: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from pallas_gateway.state.postgres import Connection, Postgres
+from pallas_service.http.shutdown import background
 from pallas_service.sqlite_file import CannotStore
 from tests.gateway.state.stores import Server, postgres, postgres_url
 
@@ -77,19 +78,17 @@ async def test_a_store_that_is_away_is_said_and_is_used_again_once_it_is_back(st
 
 
 async def test_it_is_followed_without_a_call(store: Postgres, server: Server) -> None:
-    watching = asyncio.create_task(store.watch())
-    server.stop()
-    try:
-        async with asyncio.timeout(LONG):
-            with suppress(CannotStore):
+    async with background(store.watch()):
+        server.stop()
+        try:
+            with pytest.raises(CannotStore):
                 await store.run(one)
             assert store.problem
-    finally:
-        server.start()
-    async with asyncio.timeout(LONG):
-        while store.problem:
-            await asyncio.sleep(0.02)
-    watching.cancel()
+        finally:
+            server.start()
+        async with asyncio.timeout(LONG):
+            while store.problem:
+                await asyncio.sleep(0.02)
 
 
 async def test_a_database_that_was_begun_anew_is_prepared_again(store: Postgres) -> None:
