@@ -111,6 +111,12 @@ def test_elsewhere_what_is_missing_is_left_out_of_each_round_and_named(copy: Cop
     assert all(" and not browser and not conformance" in line for line in copy.rounds)
 
 
+def test_no_round_begins_where_the_lint_has_failed(copy: Copy) -> None:
+    (copy.folder / "Makefile").write_text("lint:\n\t@sleep 0.5; exit 1\n")  # long after all tools have been found
+    assert copy.run("tools/test").returncode != 0
+    assert not (copy.folder / "rounds").exists()
+
+
 def test_every_test_is_in_one_round(copy: Copy) -> None:
     """The marks of a round are its own expression, evaluated for every kind of test there is."""
     copy.run("tools/test", CI="1")
