@@ -47,6 +47,8 @@ class Release:
         self.first_look: dict[str, str] = {}
         """The registry's states when the installation had been waited for."""
         self._forwards: dict[str, tuple[subprocess.Popen[str], int]] = {}
+        self._generated: object = None
+        self._validated = False
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:
         return call("kubectl", "-n", self.namespace, *arguments, check=check).stdout
@@ -62,11 +64,25 @@ class Release:
     def upgrade(
         self, *options: str, check: bool = True, pallas_gen: Sequence[str] = (sys.executable, "-m", "pallas_gen")
     ) -> subprocess.CompletedProcess[str]:
-        """`pallas-gen helm`, then install or upgrade with what it wrote."""
-        call(*pallas_gen, "helm", "-f", self.config, "-o", self.chart)
+        """`pallas-gen helm`, where a file has changed, then install or upgrade with what it wrote.
+
+        Helm compares the first manifest with the API's description, for a fifth of a second and as much of the API's;
+        whatever it applies is judged by the API itself.
+        """
+        if (chart := (tuple(pallas_gen), self._files())) != self._generated:
+            call(*pallas_gen, "helm", "-f", self.config, "-o", self.chart)
+            self._generated = chart
         secrets = self.config.parent / fastagent_files.SECRETS[0]
-        files = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
-        return self.helm("upgrade", str(self.chart), "--install", *files, *options, check=check)
+        secret = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
+        known = ("--disable-openapi-validation",) if self._validated else ()
+        done = self.helm("upgrade", str(self.chart), "--install", *known, *secret, *options, check=check)
+        self._validated = self._validated or done.returncode == 0
+        return done
+
+    def _files(self) -> frozenset[tuple[Path, int]]:
+        """Return the files of the project, each with when it was written."""
+        files = (path for path in self.config.parent.rglob("*") if not path.is_relative_to(self.chart))
+        return frozenset((path, path.stat().st_mtime_ns) for path in files if path.is_file())
 
     @property
     def installed(self) -> bool:

@@ -191,9 +191,8 @@ async def test_stopping_ends_the_event_streams(folder: Path) -> None:
     assert (process.returncode, err.decode()) == (0, "")
     lines = [json.loads(line) for line in out.decode().splitlines()]
     assert {(line["fleet"], line["service"]) for line in lines} == {("demo", "registry")}
-    assert {line["level"] for line in lines} == {"info"}, (
-        "a stream that is cut off at the end of the grace is logged as an error"
-    )
+    # nothing is said here of warnings: an agent that is away is one, where the registry took long to look for it
+    assert not [line for line in lines if line["level"] == "error"], "a stream was cut off at the end of the grace"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
