@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -95,19 +95,18 @@ def main(
 
     `allow_plain_secrets` makes warnings of the errors about secrets in plain text.
     """
+    config = config.absolute()
     with guardian.watching() as run, tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         absences = Path(folder, "absences.json")
         environ = os.environ | {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
         try:
-            fleet_members, tree, warnings = read(config.absolute(), environ, allow_plain_secrets=allow_plain_secrets)
+            fleet_members, tree, warnings = read(config, environ, allow_plain_secrets=allow_plain_secrets)
         except Refused as refused:
             _complain(refused.problems)
             return INPUT
         _complain(warnings)
         publish = AbsenceFile(absences)
-        return _run(
-            config.absolute(), environ, fleet_members, tree, publish=publish, following=following, beside=beside
-        )
+        return _run(config, environ, fleet_members, tree, publish=publish, following=following, beside=beside)
 
 
 def _run(
@@ -209,10 +208,7 @@ async def _until_signalled(supervisor: Supervisor, warm_parent: WarmParent, besi
         numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, supervisor.stop)
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(warm_parent)
-        if beside:
-            supervisor.also = await stack.enter_async_context(beside())
+    async with warm_parent, beside() if beside else nullcontext("") as supervisor.also:
         return await supervisor.run()
 
 
