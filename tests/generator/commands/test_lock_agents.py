@@ -118,4 +118,4 @@ def test_only_the_registry_gets_it_and_agents_are_not_made_anew_by_it(run, proje
     assert before["registry"] != after["registry"]
     run("helm", "-o", "chart")
     values = yaml.safe_load((project / "chart" / "values.yaml").read_text())
-    assert values["project"]["config"]["agents.lock"] == (project / "agents.lock").read_text()
+    assert values["project"]["lock"]["agents.lock"] == (project / "agents.lock").read_text()
