@@ -213,7 +213,7 @@ async def test_who_shows_no_token_gets_in_nowhere_and_the_rest_works(up: Release
 async def test_a_guarded_service_is_reached_through_the_gateway_and_in_no_other_way(up: Release) -> None:
     """By who depends on it, with its token; past the gateway nobody comes, not even who may call it there."""
     question = '***CALL_TOOL home__look {"room": "hall"}'
-    assert await ask(f"{up.url('harper')}/mcp", scenario.ERAS[0], question) == "nobody in the hall"
+    assert "nobody in the hall" in await ask(f"{up.url('harper')}/mcp", scenario.ERAS[0], question)
     (home,) = up.addresses("home")
     connect = CONNECT.format(address=home, port=8080)
     ways_in = {member: up.python(member, connect) for member in ("harper", "research", "gateway", "registry")}
