@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +16,14 @@ from typing import Any
 from benchmarks.method import agents, servers
 from benchmarks.method.load import Missing, need
 
+_SECRETS = (
+    "PLATFORM_ADMIN_PASSWORD",
+    "JWT_SECRET_KEY",
+    "AUTH_ENCRYPTION_SECRET",
+    "BASIC_AUTH_PASSWORD",
+    "DEFAULT_USER_PASSWORD",
+)
+"""What ContextForge does not start without."""
 CONTEXTFORGE = "mcp-contextforge-gateway==1.1.0"
 _CACHE = Path(os.environ.get("PALLAS_BENCH_DIR", Path.home() / ".cache" / "pallas-bench"))
 
@@ -52,18 +61,21 @@ def contextforge(folder: Path, echo: agents.Server) -> Iterator[tuple[agents.Ser
         "HOME": str(place),
         "DATABASE_URL": f"sqlite:///{place}/mcp.db",
         "AUTH_REQUIRED": "false",
-        "MCP_CLIENT_AUTH_ENABLED": "false",
+        "ALLOW_UNAUTHENTICATED_ADMIN": "true",
         "RATE_LIMITING_ENABLED": "false",
         "PLUGINS_ENABLED": "false",
         "MCPGATEWAY_UI_ENABLED": "false",
         "SSRF_ALLOW_LOCALHOST": "true",
         "SSRF_ALLOW_PRIVATE_NETWORKS": "true",
         "LOG_LEVEL": "ERROR",
+        **{name: f"A1-{secrets.token_urlsafe(32)}" for name in _SECRETS},
     }
     words = [str(command), "mcpgateway.main:app", "--host", "127.0.0.1", "--port", str(port), "--no-access-log"]
     with servers.listening(words, place, port, env) as running:
         base = f"http://127.0.0.1:{port}"
-        _post(f"{base}/gateways", {"name": "echo", "url": echo.mcp, "transport": "STREAMABLEHTTP"})
+        _post(
+            f"{base}/gateways", {"name": "echo", "url": echo.mcp, "transport": "STREAMABLEHTTP", "visibility": "public"}
+        )
         yield agents.Server(base, running.pid), "echo-get-health"
 
 
