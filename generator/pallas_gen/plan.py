@@ -50,7 +50,7 @@ class Project:
     lock: tuple[str, ...] = ()
     """agents.lock, where it is there: the registry alone gets it."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What each agent and service needs besides, by its name; a folder that is meant whole ends in a slash."""
+    """What members and the gateway need besides, by their names; a folder that is meant whole ends in a slash."""
     definitions: Mapping[str, Definitions] = field(default_factory=dict)
     """What the code of each agent defines, by the agent's name."""
     requirements: Mapping[str, Files] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _with_image(workload: Workload, built: Mapping[str, BuiltImage]) -> Workload
 def _workload(fleet: ResolvedFleet, config: Config, project: Project, program: Program) -> Workload:
     """Return `program` with what it is granted, the path of agents.yaml and the secret files all agents share."""
     values = program.values()
-    values["files"] = project.files.get(program.name, ()) if program.kind in ("agent", "service") else ()
+    values["files"] = project.files.get(program.name, ()) if program.kind != "registry" else ()
     values["secrets"] = tuple(replace(secret, file=secret.file.removeprefix("./")) for secret in program.secrets)
     if program.kind == "service":
         return Workload(**values | _service_grants(fleet, program.name))
@@ -365,6 +365,9 @@ def _gateway_fingerprint(fleet: ResolvedFleet, gateway: Gateway) -> str:
         name: sorted(agent.name for agent in fleet.agents.values() if name in agent.depends_on)
         for name in fleet.through
     }
+    for key in ("app", "services"):
+        if not settings[key]:
+            del settings[key]
     return digest([_shared(fleet), settings, behind, *filter(None, [callers])])
 
 

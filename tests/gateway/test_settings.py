@@ -78,6 +78,14 @@ def test_tools_are_those_of_services_at_their_addresses(project: Path) -> None:
     assert found.tools["lookup_entity"][1].url == "http://my-memory:8080/mcp"
 
 
+def test_a_service_that_is_for_clients_too_is_open_and_the_application_is_of_the_project(project: Path) -> None:
+    text = FLEET.replace("  agents: [scout_one]", "  agents: [scout_one]\n  services: [tools]\n  app: dashboard")
+    (project / "agents.yaml").write_text(f"{text}services: {{tools: {{module: m, port: 8103, through: gateway}}}}\n")
+    found = read(project)
+    assert found.through == {"tools": Route("http://127.0.0.1:8103/mcp", kind="service")}
+    assert found.app == project / "dashboard"
+
+
 def test_what_is_through_it_is_open_to_those_who_depend_on_it(project: Path) -> None:
     text = FLEET.replace("port: 8101}", "port: 8101, depends_on: [oracle, my_memory]}")
     text = text.replace("port: 8102}", "port: 8102, through: gateway}").replace("{ui:", "{scout_one:")

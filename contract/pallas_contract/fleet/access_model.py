@@ -15,6 +15,7 @@ from pallas_contract.fleet.base import (
     Memory,
     Port,
     Publish,
+    RelativePath,
     Resources,
     SecretFile,
     Text,
@@ -229,6 +230,10 @@ class Gateway(Written):
     of `registry.registration` is bound to."""
     console: bool = False
     """A page at /console on which people talk to these agents, with a token of their own where one is asked for."""
+    app: RelativePath | None = None
+    """Folder of the project with a web application of your own, served at /app/ to everybody: its index.html first."""
+    services: list[Text] = []
+    """MCP services with `through: gateway` that its clients may call too, as far as `grants` go."""
     timeout: Annotated[float, Field(gt=0, le=3600)] = 3600.0
     """Seconds that a call may take, from its body to the end of its answer; progress does not extend it."""
     tenants: dict[TenantName, Tenant] = {}

@@ -152,6 +152,8 @@ def _delivery(written: Written) -> _Delivery:
         for name, agent in fleet.agents.items()
     }
     needs |= {name: needed.of_service(service, files_of_project) for name, service in fleet.services.items()}
+    if fleet.gateway and fleet.gateway.app:
+        needs[names.GATEWAY] = needed.of_folder(fleet.gateway.app, files_of_project)
     return _Delivery(
         shared=shared,
         secret_locations=secret_locations,

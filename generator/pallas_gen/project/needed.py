@@ -71,6 +71,13 @@ def of_service(service: Service, project: ProjectFiles) -> Needs:
     return needed.finished(service.files)
 
 
+def of_folder(path: str, project: ProjectFiles) -> Needs:
+    """Return a folder as a whole, without what is hidden in it."""
+    needed = _Needed(project)
+    needed.whole(path.rstrip("/"))
+    return needed.finished(())
+
+
 class _Needed:
     """The paths of one member, found from its own code on."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -39,6 +39,7 @@ class Pages(Readiness):
     """The plain pages, open to everybody. `identity` goes into `/healthz`, and the last record of `audit`.
 
     `may_see` says of a verified caller, or of nobody, whether it reads the names of members and tenants there.
+    `application` are the routes of a web application of the project.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Pages(Readiness):
         *,
         audit: Audit | None = None,
         may_see: Callable[[Caller | None], bool] = lambda caller: True,
+        application: Sequence[Route] = (),
     ) -> None:
         super().__init__()
         self._may_see = may_see
@@ -56,9 +58,11 @@ class Pages(Readiness):
         self._reachability = reachability
         self._identity = identity
         self._audit = audit
+        self._application = application
 
     def routes(self) -> list[Route]:
-        return [*super().routes(), Route(names.HEALTH_PATH, self.healthz), Route(_METRICS_PATH, self.metrics)]
+        own = [Route(names.HEALTH_PATH, self.healthz), Route(_METRICS_PATH, self.metrics)]
+        return [*super().routes(), *own, *self._application]
 
     async def healthz(self, request: Request) -> Response:
         """Return the health in the form of `get_health`, with how the agents failed that did."""

@@ -39,7 +39,8 @@ class Settings:
     routes: Mapping[str, Route] = field(repr=False)
     """The agents that it leads to, by host name."""
     through: Mapping[str, Route] = field(repr=False)
-    """Members that only those reach who depend on them, and through the gateway alone, by host name."""
+    """Members that are reached through the gateway alone: by those who depend on them, and of `gateway.services` by
+    clients too; by host name."""
     tools: Mapping[str, tuple[str, Route]] = field(repr=False)
     """Tools that services have, by name: the host name of the service, and the way to it."""
     registered: Mapping[str, str]
@@ -49,6 +50,8 @@ class Settings:
     tokens: Mapping[str, str] = field(repr=False)
     """Caller -> token that is accepted."""
     keys_file: Path | None = None
+    app: Path | None = None
+    """Folder of the application for people."""
     audit_key: bytes = field(default=b"", repr=False)
     """Empty where there is no audit."""
     state: Path = Path()
@@ -103,6 +106,7 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         registry=addresses.registry_url(fleet, placement),
         tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
+        app=project / fleet.gateway.app if fleet.gateway.app else None,
         audit_key=_audit_key(fleet.gateway, tree, project=project, secrets=secrets),
         state=project / env.get(names.ENV_GATEWAY_STATE, ""),
         store=store_urls.read(fleet, "store", tree, placement=placement, project=project, secrets=secrets),
@@ -182,7 +186,10 @@ def _service(fleet: ResolvedFleet, name: str, placement: addresses.Placement) ->
 
 def _inner(fleet: ResolvedFleet, name: str, placement: addresses.Placement, routes: Mapping[str, Route]) -> Route:
     """Return the way to a member that is reached through the gateway alone, open to those who depend on it."""
+    callers: frozenset[str] | None
     callers = frozenset(agent.name for agent in fleet.agents.values() if name in agent.depends_on)
+    if fleet.gateway and name in fleet.gateway.services:
+        callers = None
     if name in fleet.agents:
         return replace(routes[names.slug(name)], callers=callers)
     return Route(addresses.mcp_url(fleet, name, placement), kind="service", callers=callers)

@@ -51,6 +51,10 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
                 "agents", name, "card", message=f"there is no file {agent.card}", hint=hint, code=Code.NO_CARD
             )
     yield from _skills(fleet, tree, folder)
+    if fleet.gateway and fleet.gateway.app and not os.path.isfile(folder / fleet.gateway.app / "index.html"):
+        message = f"there is no file {fleet.gateway.app.rstrip('/')}/index.html"
+        hint = "create it, or correct the folder, which is relative to agents.yaml"
+        yield tree.problem("gateway", "app", message=message, hint=hint, code=Code.UNMATCHED_FILES)
 
 
 def _as_file(folder: Path, module: str) -> str:

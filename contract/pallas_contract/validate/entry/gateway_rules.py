@@ -39,6 +39,7 @@ def problems(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     yield from _tenants(gateway, tree)
     yield from _tools(fleet, gateway, tree)
     yield from registered_rules.problems(fleet, gateway, tree)
+    yield from _services(fleet, gateway, tree)
     yield from policy_rules.problems(fleet, gateway, tree)
     yield from store_rules.problems(fleet, gateway, tree)
     address = addresses.bind_address(gateway.publish)
@@ -147,6 +148,18 @@ def _tools(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Pro
         elif name in fleet.agents:
             message = f"`{name}` is an agent, and tools of the gateway are those of services"
         yield tree.problem(_AT, "tools", tool, message=message, hint=hint, code=Code.NO_TOOL_SERVICE)
+
+
+def _services(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:
+    """Yield a problem per service for clients that the gateway does not stand before."""
+    through = [name for name in fleet.through if name in fleet.services]
+    for index, name in enumerate(gateway.services):
+        if name not in through:
+            message = f"the gateway leads to no service `{name}`"
+            hint = Suggestions().hint(name, through) if through else "name one with `through: gateway`"
+            if name in fleet.services:
+                hint = f"give it `through: {names.GATEWAY}`: who depends on it would go around `grants` and `confirm`"
+            yield tree.problem(_AT, "services", index, message=message, hint=hint, code=Code.NO_SUCH_MEMBER)
 
 
 def _agents(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[Problem]:

@@ -115,12 +115,15 @@ class _Rules:
 
     def _way(self, path: _Path, grant: Grant, name: str) -> Iterator[Problem]:
         """Yield a problem where a grant is for a caller that does not depend on what only agents reach."""
-        if not self._fleet.is_through(name) or name in (*self._gateway.agents, *self._gateway.tools.values()):
+        open_ = (*self._gateway.agents, *self._gateway.services, *self._gateway.tools.values())
+        if not self._fleet.is_through(name) or name in open_:
             return
         agent = self._fleet.agents.get(grant.caller or "")
         if agent is None or name not in agent.depends_on:
             message = f"`{name}` is reached through the gateway by agents that depend on it, and by nobody else"
             hint = "name such an agent as `caller`"
+            if name in self._fleet.services:
+                hint += ", or the service in `gateway.services`"
             yield self._tree.problem(*path, message=message, hint=hint, code=Code.POLICY_MEMBER)
 
     def tools(self, path: _Path, entry: Grant | Confirm) -> Iterator[Problem]:

@@ -1,0 +1,1 @@
+"""A calendar by CalDAV."""

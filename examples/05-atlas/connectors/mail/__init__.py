@@ -1,0 +1,1 @@
+"""Mail by IMAP and SMTP."""
