@@ -18,9 +18,29 @@ _FOLDERS = {
     "atlas": "05-atlas",
 }
 _PATTERNS = (names.AGENTS_FILE, "fastagent.*.yaml", "requirements.*", "agents/*", "standins/*", "tests/**/*.py")
-_OWN = ("elsewhere/*", "hosts/*", "percolate/**/*", "documents/**/*", "pytest.ini", "home_tools/**/*", "secrets/*")
+_OWN = (
+    *("elsewhere/*", "hosts/*", "percolate/**/*", "documents/**/*", "pytest.ini", "home_tools/**/*", "secrets/*"),
+    *("agents.full.yaml", "agents/full/*", "connectors/**/*", "dashboard/*"),
+)
 """What single examples have besides."""
-_SUFFIXES = frozenset({".py", ".md", ".yaml", ".txt", ".pdf", ".in", ".ini", ".lock", ".key"})
+_SUFFIXES = frozenset(
+    [
+        ".py",
+        ".md",
+        ".yaml",
+        ".txt",
+        ".pdf",
+        ".in",
+        ".ini",
+        ".lock",
+        ".key",
+        ".html",
+        ".css",
+        ".js",
+        ".svg",
+        ".webmanifest",
+    ]
+)
 QUESTIONS: Mapping[str, tuple[str, str]] = {
     "hello": ("hello", "Good morning"),
     "pallas": ("harper", "Why does every agent get a container of its own?"),
