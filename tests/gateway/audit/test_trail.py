@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -186,3 +189,39 @@ def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "audit").write_text("")
     with pytest.raises(CannotStore, match=str(tmp_path / "audit")):
         Trail(tmp_path / "audit", KEY, size=SIZE)
+
+
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+from pallas_gateway.audit.trail import Trail
+
+async def main():
+    trail = Trail(Path(sys.argv[1]), b"0123456789abcdef", size=1 << 19)
+    async def load():
+        while True:
+            trail.append({"event": "decision", "text": "x" * 300})
+            await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(load())
+        while True:
+            await trail.sync()
+
+asyncio.run(main())
+"""
+
+
+def test_the_chain_is_whole_after_kill_9_under_load(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path)]) as writer:
+        ends = time.monotonic() + 120
+        # in the middle of its work, with files that are begun and removed
+        while len(list(tmp_path.iterdir())) < 4:
+            assert writer.poll() is None
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        writer.kill()
+    written(tmp_path, 1)
+    result = checked(tmp_path)
+    assert result.problems == []
+    assert result.records > 100

@@ -233,3 +233,19 @@ async def test_prompts_and_resources_are_confirmed_where_everything_is() -> None
             message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             assert await reason(door, "/agents/scout/mcp", message) == "confirmation_required"
             assert message["params"].items() <= parse(json.dumps(message).encode()).more.items()  # what is shown
+
+
+async def test_a_tool_of_one_agent_does_not_shadow_that_of_another() -> None:
+    grants = [
+        {"caller": "ui", "agent": "scout", "tools": ["echo"]},
+        {"caller": "ui", "agent": "oracle", "tools": ["steps"]},
+    ]
+    async with guarded(grants=grants, confirm=[{"agent": "oracle", "tools": ["steps"], "by": ["phone"]}]) as door:
+        # both have all of these names; what is said of one is not said of the other
+        assert await reason(door, "/agents/oracle/mcp", call("echo")) == "not_granted"
+        assert await reason(door, "/agents/scout/mcp", call("steps")) == "not_granted"
+        assert await reason(door, "/agents/oracle/mcp", call("steps")) == "confirmation_required"
+        for tool in ("oracle__echo", "scout/echo", "scout.echo", "echo@oracle"):
+            assert await reason(door, "/agents/scout/mcp", call(tool)) == "not_granted"
+        async with door.client("scout", MODERN, UI) as client:
+            assert text(await client.call_tool("echo", {"text": "a"})) == "scout: a"
