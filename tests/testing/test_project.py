@@ -33,7 +33,14 @@ networks:
 def project(tmp_path: Path) -> Path:
     """The agents.yaml of a project with more in it than a fleet needs."""
     folder = tmp_path / "project"
-    for name in (".git/config", ".venv/pyvenv.cfg", ".venv/bin/python", ".mypy_cache/x", "agents/tech_research.md"):
+    for name in (
+        "agents.lock",
+        ".git/config",
+        ".venv/pyvenv.cfg",
+        ".venv/bin/python",
+        ".mypy_cache/x",
+        "agents/tech_research.md",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
     (folder / "agents.yaml").write_text(FLEET)

@@ -15,6 +15,8 @@ from pallas_testing.project.claims import Claims
 from pallas_testing.project.fleet_file import FleetFile
 
 _NEVER = {".git", ".hg", ".pallas", "node_modules", "__pycache__", ".tox", ".nox"}
+_LOCK = "agents.lock"
+"""It has digests of entries with the ports of the original: a copy would drift from it at once."""
 _CACHE = "_cache"
 """What ends like this and begins with a dot is a cache: .pytest_cache, .mypy_cache, .ruff_cache."""
 _PORTS = range(1, 65536)
@@ -76,7 +78,7 @@ def _ignored(target: Path, folder: str, names: list[str]) -> set[str]:
     return {
         name
         for name in names
-        if name in _NEVER
+        if name in {*_NEVER, _LOCK}
         or _is_cache(name)
         or Path(folder, name).resolve() in around
         or _is_no_source(Path(folder, name))
