@@ -18,13 +18,37 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from pallas_service.http import connections
-from pallas_service.http.protocol import BoundedProtocol
+from pallas_service.http.protocol import BoundedProtocol, Connection
 
 DEADLINE = 20.0
 GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
 EARLY = b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
 """A head that is answered before its body comes."""
 POST = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n"
+
+
+class Gone(asyncio.Transport):
+    """A connection that has ended, as uvloop has it before it tells."""
+
+    closing = False
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes) -> None:
+        if self.closing:
+            raise RuntimeError("the handler is closed")
+        self.closing = True
+
+    def get_extra_info(self, name: str, default: Any = None) -> str:
+        return name
+
+
+def test_what_is_written_to_a_connection_that_has_ended_is_dropped() -> None:
+    connection = Connection(Gone())
+    connection.write(b"seen")
+    connection.write(b"lost")
+    assert (connection.is_closing(), connection.get_extra_info("peername")) == (True, "peername")
 
 
 class Peer:

@@ -7,7 +7,7 @@ them; only the extras `registry` and `agent` bring uvicorn along.
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
@@ -39,6 +39,26 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
+class Connection:
+    """A transport that drops what is written once it is closing, as those of asyncio do.
+
+    uvloop's raises between the end of a connection and the moment in which uvicorn is told of it; an answer that is
+    sent just then, to a client that has hung up, would be an error with a traceback in the log.
+    """
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class BoundedProtocol(TimedProtocol):
     """Answers 431 and hangs up where a head goes beyond `HEAD`.
 
@@ -53,7 +73,7 @@ class BoundedProtocol(TimedProtocol):
     _backlog = memoryview(b"")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", Connection(transport)))
         self.flow = _Flow(transport)
 
     def data_received(self, data: bytes) -> None:
