@@ -22,6 +22,10 @@ LIMIT = 120.0
 """Seconds for a start, far beyond what one takes."""
 
 
+_STARTUP = b"\0\0\0\x17\0\3\0\0user\0postgres\0\0"
+"""PostgreSQL's first message, of 23 bytes: it listens before it lets anybody in, and says so until then."""
+
+
 class Server:
     """A program that listens on `port` of this machine."""
 
@@ -32,8 +36,10 @@ class Server:
         *,
         user: int | None = None,
         end: signal.Signals = signal.SIGKILL,
+        question: bytes = b"",
     ) -> None:
-        """`end` is what stops it with all that it has started."""
+        """`end` is what stops it with all that it has started; `question` is what it answers with R once it serves."""
+        self._question = question
         self.port = free_port()
         self._end = end
         self._command = command(self.port)
@@ -51,12 +57,14 @@ class Server:
         while True:
             assert self._process.poll() is None, (self._folder / "log").read_text()
             try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT).close()
-            except ConnectionRefusedError:
-                assert time.monotonic() < end, "it does not listen"
-                time.sleep(0.02)
-            else:
-                return
+                with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT) as connection:
+                    connection.sendall(self._question)
+                    if not self._question or connection.recv(1) == b"R":
+                        return
+            except ConnectionError:
+                pass
+            assert time.monotonic() < end, "it does not serve"
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """Kill it, connections and all."""
@@ -113,7 +121,7 @@ def postgres() -> Iterator[Server]:
             settings += ["fsync=off", "shared_buffers=16MB", "max_connections=40"]
             return [str(programs / "postgres"), "-D", data, *(part for entry in settings for part in ("-c", entry))]
 
-        server = Server(command, folder, user=user, end=signal.SIGQUIT)  # an immediate shutdown
+        server = Server(command, folder, user=user, end=signal.SIGQUIT, question=_STARTUP)  # an immediate shutdown
         server.start()
         try:
             yield server
