@@ -16,8 +16,9 @@ import pytest
 from home_tools.home import Home
 from home_tools.server import server
 
-from pallas_gateway import application, settings
+from pallas_gateway import settings
 from pallas_gateway.app import App, Pages
+from pallas_gateway.application import files
 from pallas_gateway.confirmation.api import Api
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper
@@ -109,7 +110,7 @@ async def shown(home: Home, folder: Path, *, speech: bool = False, **context: An
         }
         plane = DataPlane(routes, client, Bounds(1 << 20, 600), checks=Checks(policy, None, Gatekeeper(store)))
         assert SETTINGS.app is not None
-        pages = Pages(Metrics(routes), Reachability(), {"name": "x"}, application=application.routes(SETTINGS.app))
+        pages = Pages(Metrics(routes), Reachability(), {"name": "x"}, application=files.routes(SETTINGS.app))
         gate = Gate(Verifier(StaticTokens(SETTINGS.tokens)), "http://127.0.0.1")
         app = App(plane, pages, ["127.0.0.1:*"], gate, routed=policy.is_routed, confirmations=Api(store).app())
         web = await stack.enter_async_context(served(app))

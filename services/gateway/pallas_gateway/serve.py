@@ -13,8 +13,9 @@ import uvloop
 
 from pallas_contract import names
 from pallas_contract.launch import credentials
-from pallas_gateway import application, console
+from pallas_gateway import console
 from pallas_gateway.app import App, Pages
+from pallas_gateway.application import files
 from pallas_gateway.call_log import CallLog
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.checks import Checks
@@ -91,7 +92,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         identity,
         audit=keeping.audit,
         may_see=lambda caller: arrangement.gate is None or policy.is_operator(caller),
-        application=application.routes(settings.app) if settings.app else (),
+        application=files.routes(settings.app) if settings.app else (),
     )
     checks = Checks(policy, keeping.audit, keeping.gatekeeper, board)
     tenants = Tenants(settings.gateway.tenants, shared=keeping.counters)

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from pallas_gateway import application
+from pallas_gateway.application import files as application
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""A web application of the project, served to people."""
