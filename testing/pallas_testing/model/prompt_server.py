@@ -7,7 +7,7 @@ import socket
 
 import uvicorn
 
-_SOON = 1.0
+_SOON = 0.2
 """Seconds after which answers that go on are left to uvicorn, which gives them its own time."""
 _AGAIN = 0.002
 
