@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -140,3 +141,30 @@ async def test_a_registry_that_does_not_answer_is_named(registry: Registry) -> N
         registry.urls["cleaner_one"] = "http://10.0.0.1/mcp"
         registry.entry = lambda agent, url: {"server": {"remotes": [{"url": url}]}}  # type: ignore[method-assign]
         assert "the registry does not say" in await why(agents)  # an agent of the file is none that registered
+
+
+@asynccontextmanager
+async def in_pieces(pieces: list[bytes]) -> AsyncIterator[Registered]:
+    """Yield what asks a registry whose answer comes in `pieces`, as over a network."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % sum(map(len, pieces)))
+        for piece in pieces:
+            writer.write(piece)
+            for _ in range(20):  # turns of the loop, in which the client reads what is there
+                await asyncio.sleep(0)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, upstream.session() as client:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield Registered(Directory(url, {"cleaner-one": "x/cleaner_one"}), Reach(["10.0.0.0/8"]), client)
+
+
+async def test_an_answer_in_pieces_is_read_to_its_end(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(registry.entry("cleaner_one", "http://10.0.0.1/mcp")).encode()
+    async with in_pieces([body[start : start + 100] for start in range(0, len(body), 100)]) as agents:
+        assert (await agents.find("cleaner-one")).route.url == "http://10.0.0.1/mcp"
+    monkeypatch.setattr(registered, "MOST", 150)
+    async with in_pieces([body[:100], body[100:]]) as agents:
+        assert await why(agents) == "the registry says more than 150 bytes of `cleaner-one`"

@@ -112,7 +112,11 @@ class Registered:
         at = URL(f"{self._directory.url}/v0.1/servers/{name}/versions/latest", encoded=True)
         try:
             async with asyncio.timeout(SECONDS), self._client.get(at, allow_redirects=False) as response:
-                status, body = response.status, await response.content.read(MOST)
+                status, body = response.status, bytearray()
+                async for piece in response.content.iter_any():
+                    body += piece
+                    if len(body) > MOST:
+                        raise Failed("unreachable", f"the registry says more than {MOST} bytes of `{host}`")
         except upstream.FAILURES:
             raise Failed("unreachable", f"the registry does not say where `{host}` is: it gives no answer") from None
         if status == 404:
@@ -146,7 +150,7 @@ def _is_disguised(host: str) -> bool:
     return False
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes | bytearray) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
