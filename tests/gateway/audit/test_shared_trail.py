@@ -139,3 +139,25 @@ async def test_a_caller_that_hangs_up_loses_no_record_of_others(server: Server) 
         assert len(kept) >= 10
         stored = {record["seq"] for record in await records(store, trail.chain)}
         assert {call.decision for call in kept} <= stored
+
+
+class Busy(Postgres):
+    """A store that hears of one more record each time it has stored some."""
+
+    def __init__(self) -> None:
+        super().__init__("postgresql://nobody@127.0.0.1:1/none", "busy")
+        self.trail = SharedTrail(self, KEY, name="gateway-0")
+
+    async def run(self, work: Any) -> Any:
+        await asyncio.sleep(0)
+        self.trail.append({"event": "outcome"})
+
+
+async def test_what_comes_while_all_is_stored_is_not_waited_for() -> None:
+    trail = Busy().trail
+    for _ in range(3):
+        seq = trail.append({"event": "decision"})
+    async with asyncio.timeout(LIMIT):
+        await trail.sync()
+        await trail.kept(seq)
+    assert trail.head.seq == seq + 1

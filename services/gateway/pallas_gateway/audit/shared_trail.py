@@ -66,7 +66,8 @@ class SharedTrail:
                     await self._store_some()
 
     async def sync(self) -> None:
-        while self._queue:
+        until = self.head.seq  # of what comes meanwhile there may be no end
+        while self._stored < until and self._queue:
             async with self._storing:
                 await self._store_some()
 
