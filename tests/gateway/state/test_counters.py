@@ -140,3 +140,39 @@ async def test_a_replica_that_died_holds_nothing_for_long(server: Server, fleet:
         now[0] += 31
         assert await two.passes() == ""
         await died.__aexit__(None, None, None)
+
+
+async def test_what_ends_while_it_is_renewed_is_over(
+    server: Server, fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replicas(2, server, fleet, Tenant(concurrent=1)) as (one, two):
+        ending = one.call()
+        await ending.__aenter__()
+        await one.counters.renew()
+        assert await two.passes() == "concurrency"
+        renew = one.counters._renew
+
+        async def renewed(**about: object) -> None:
+            await ending.__aexit__(None, None, None)
+            await two.passes("other")
+            await renew(**about)
+
+        monkeypatch.setattr(one.counters, "_renew", renewed)
+        await one.counters.renew()
+        assert await two.passes() == ""
+
+
+async def test_what_is_refused_while_all_is_renewed_holds_nothing(
+    server: Server, fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replicas(2, server, fleet, Tenant(concurrent=1)) as (one, two):
+        take = one.counters._take
+
+        async def taken(**about: object) -> object:
+            await one.counters.renew()
+            return await take(**about)
+
+        monkeypatch.setattr(one.counters, "_take", taken)
+        async with two.call():
+            assert await one.passes() == "concurrency"
+        assert [await one.passes(), await two.passes()] == ["", ""]

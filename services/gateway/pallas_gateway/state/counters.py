@@ -104,10 +104,10 @@ class Counters:
         """
         id_ = secrets.token_hex(12)
         ids = self._open.setdefault(name, set())
-        ids.add(id_)
         try:
             if not self.problem:
                 await self._taken(id_, name, tenant)
+            ids.add(id_)  # not before: one that is refused must not be renewed
             yield
         finally:
             ids.discard(id_)
@@ -129,10 +129,14 @@ class Counters:
         """Tell the server of all requests that are under way here; then it is there, or `problem` says why not."""
         async with _Noting(self):
             await self._client.ping()
-            for name, ids in self._open.items():
-                if ids:
-                    await self._renew(keys=[self._keys(name)[1]], args=[LEASE, *sorted(ids)])
+            renewed = {name: frozenset(ids) for name, ids in self._open.items() if ids}
+            for name, ids in renewed.items():
+                await self._renew(keys=[self._keys(name)[1]], args=[LEASE, *sorted(ids)])
             self.noted("")
+            # what ended meanwhile may have been taken out before it was renewed
+            for name, ids in renewed.items():
+                if ended := ids - self._open[name]:
+                    await self._client.zrem(self._keys(name)[1], *ended)
 
     async def close(self) -> None:
         """Close the connections."""
