@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
-from tests.gateway.confirmation.test_calls import ABOUT
+from tests.gateway.confirmation.test_calls import ABOUT, META_MODEL
 from tests.gateway.door import Agent
 from tests.installed import ROOT
 from tests.served import served
@@ -74,9 +74,10 @@ class Shown:
     web: httpx.AsyncClient
     family: Family
 
-    async def delete_milk(self) -> dict[str, Any]:
-        """Return what the agent of the family is answered when it deletes a task."""
-        params = {"name": "delete_task", "arguments": {"task": "buy-milk"}, "_meta": ABOUT}
+    async def delete_milk(self, more: Mapping[str, Any] | None = None, **arguments: object) -> dict[str, Any]:
+        """Return what the agent of the family is answered when it deletes a task, perhaps with more than has a use."""
+        asked = {"task": "buy-milk", **arguments}
+        params = {"name": "delete_task", "arguments": asked, "_meta": {**ABOUT, **(more or {})}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         heads = {
             "authorization": f"Bearer {SETTINGS.tokens['family']}",
@@ -183,6 +184,23 @@ async def test_a_parent_talks_sees_timers_and_confirms_a_call(home: Home, tmp_pa
         await page.context.set_offline(True)
         await page.reload()
         await expect(page.locator("#door-title")).to_have_text("Who is there?")
+
+
+async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone(home: Home, tmp_path: Path) -> None:
+    async with shown(home, tmp_path) as at:
+        await at.delete_milk(number=2**53 + 1)
+        await at.delete_milk(hidden="\u202emilk")
+        await at.delete_milk({META_MODEL: "large"}, long="x" * 5000)
+        await come_in(at.page, "parent")
+        cards = at.page.locator("#waiting li")
+        await expect(cards.locator("button.primary:disabled")).to_have_count(3)
+        for place, text in enumerate(
+            ("9007199254740993", "\\u202emilk", f'"more": {{"_meta": {{"{META_MODEL}": "large"')
+        ):
+            await cards.nth(place).get_by_role("button", name="Show all of delete_task").click()
+            await expect(cards.nth(place).locator("pre")).to_contain_text(text)
+            await expect(at.page.locator("button.primary:disabled")).to_have_count(2 - place)
+        await look(at.page, "whole")
 
 
 async def test_a_phone_in_the_dark_listens_and_says_what_is_wrong(home: Home, tmp_path: Path) -> None:

@@ -19,34 +19,46 @@ export function forget() {
 }
 
 function card(gateway, call) {
-  const where = call.agent;
   const node = element("li", { className: "call" });
   node.dataset.id = call.id;
-  const what = element("dl");
-  for (const [name, value] of Object.entries(call.arguments ?? {})) {
-    what.append(element("dt", { textContent: name }), element("dd", { textContent: typeof value === "string" ? value : JSON.stringify(value) }));
-  }
-  node.append(
-    element("p", {}, element("strong", { textContent: `${where}: ${call.tool}` })),
-    element("p", { className: "quiet", textContent: `asked by ${call.caller}` }),
-    what,
-  );
-  if (call.characters) node.append(button("Show all", `Show all of ${call.tool}`, (event) => whole(gateway, call, what, event.target), "small"));
-  if (call.more) node.append(element("pre", { textContent: JSON.stringify(call.more, null, 1) }));
   const act = (decision) => () => decide(gateway, call, decision, node);
   const approve = button("Approve", `Approve ${call.tool}`, act("approve"), "primary");
-  approve.disabled = Boolean(call.characters);
+  node.append(
+    element("p", {}, element("strong", { textContent: `${call.agent}: ${call.tool}` })),
+    element("p", { className: "quiet", textContent: `asked by ${call.caller}` }),
+  );
+  if (!call.characters && plain(call)) {
+    const what = element("dl");
+    for (const [name, value] of Object.entries(call.arguments ?? {})) {
+      what.append(element("dt", { textContent: name }), element("dd", { textContent: typeof value === "string" ? value : JSON.stringify(value) }));
+    }
+    node.append(what);
+    if (call.more) node.append(element("pre", { textContent: JSON.stringify(call.more, null, 1) }));
+  } else {
+    approve.disabled = true;
+    node.append(button("Show all", `Show all of ${call.tool}`, (event) => whole(gateway, call, approve, event.target), "small"));
+  }
   node.append(element("div", { className: "row" }, button("Refuse", `Refuse ${call.tool}`, act("refuse")), approve));
   return node;
 }
 
-// Nobody approves what was not shown.
-async function whole(gateway, call, what, asked) {
+// What this page can show as it is: numbers that a browser does not round, and no character that hides others.
+function plain(value) {
+  if (typeof value === "string") return !/[\p{C}\p{Zl}\p{Zp}]/u.test(value);
+  if (typeof value === "number") return Number.isSafeInteger(value) || !Number.isInteger(value);
+  if (value === null || typeof value !== "object") return true;
+  return Object.entries(value).flat().every(plain);
+}
+
+// Nobody approves what was not shown: here it is the gateway's own text, in ASCII.
+async function whole(gateway, call, approve, asked) {
   try {
-    const { arguments: all } = await gateway.json(`${PATH}/${encodeURIComponent(call.id)}`);
-    what.replaceChildren(element("dt", { textContent: "arguments" }), element("dd", { textContent: JSON.stringify(all, null, 1) }));
-    what.parentNode.querySelector("button.primary").disabled = false;
-    asked.remove();
+    const text = await gateway.text(`${PATH}/${encodeURIComponent(call.id)}`);
+    const shown = element("pre", { textContent: text, tabIndex: 0, ariaLabel: `All of ${call.tool}` });
+    shown.setAttribute("role", "group");
+    asked.replaceWith(shown);
+    shown.focus();
+    approve.disabled = false;
   } catch (error) {
     banner(error.message, "error");
   }

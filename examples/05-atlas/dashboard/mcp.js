@@ -29,14 +29,18 @@ export class Gateway {
   }
 
   async json(path, body) {
+    return JSON.parse(await this.text(path, body));
+  }
+
+  async text(path, body) {
     const response = await this.#fetch(path, {
       method: body ? "POST" : "GET",
       headers: body ? { "Content-Type": "application/json" } : {},
       body: body && JSON.stringify(body),
     });
-    const answer = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Failed(answer.error?.message ?? `HTTP ${response.status}`, answer.error?.reason);
-    return answer;
+    if (response.ok) return response.text();
+    const { error } = await response.json().catch(() => ({}));
+    throw new Failed(error?.message ?? `HTTP ${response.status}`, error?.reason);
   }
 
   // The result of a tool; one that the tool calls an error is thrown.
