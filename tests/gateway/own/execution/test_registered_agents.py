@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import mcp_types as t
 import pytest
 
 from pallas_contract.fleet.access_model import Gateway, Tenant
@@ -113,3 +114,23 @@ async def test_grants_hold_and_who_has_none_learns_nothing(stranger: NewsFetcher
         assert registry.asked == 0
         reply = await door.web.post("/mcp", json=request(agent_id=CLEANER), headers=heads)
         assert reply.json()["result"] == {"articles": ARTICLES}
+
+
+class Costly(NewsFetcher):
+    """One whose schemas have a pattern that takes a second for what it is asked and answers, and could take a year."""
+
+    async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        schema = {"type": "object", "properties": {"symbol": {"type": "string", "pattern": "^(a+)+$"}}}
+        tool = t.Tool(name="fetch_recent_articles", input_schema=schema, output_schema=schema)
+        return t.ListToolsResult(tools=[tool])
+
+    async def call(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
+        return t.CallToolResult(content=[], structured_content=dict(params.arguments or {}))
+
+
+async def test_a_pattern_of_a_stranger_stops_nothing() -> None:
+    async with fleet(Costly()) as (door, _):
+        asked = {"symbol": "a" * 26 + "!"}
+        assert (await execute(door, request(agent_id=CLEANER, input=asked)))["result"] == asked
+        error = (await execute(door, request(agent_id=CLEANER, input={"symbol": 1})))["error"]
+        assert (error["code"], error["data"]["reason"]) == (-32602, "1 is not of type 'string'")

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from pallas_gateway.own.execution import bounded
 from pallas_gateway.own.failures import Failed, invalid
 from pallas_gateway.own.peers import peer
 from pallas_gateway.own.peers.peer import Peer, ToolCall
@@ -52,29 +53,29 @@ class Functions:
         return tools[call.tool]
 
 
-def check_input(tool: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-    """Check what a function is given by the agent's own schema; up to a second of work.
+def check_input(tool: Mapping[str, Any], value: Mapping[str, Any], *, is_stranger: bool = False) -> None:
+    """Check what a function is given by the agent's own schema; work for a thread, bounded for that of a stranger.
 
     Raises:
         MCPError: it does not fit, or the schema is none.
     """
-    if problem := _problem(tool.get("inputSchema"), value):
+    if problem := _problem(tool.get("inputSchema"), value, is_stranger=is_stranger):
         field, words = problem
         raise invalid(".".join(["input", *field]), words)
 
 
-def check_output(tool: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-    """Check what a function has answered by the agent's own schema, where it has one.
+def check_output(tool: Mapping[str, Any], value: Mapping[str, Any], *, is_stranger: bool = False) -> None:
+    """Check what a function has answered by the agent's own schema, where it has one; work as for its input.
 
     Raises:
         Failed: it does not fit, or the schema is none.
     """
-    if problem := _problem(tool.get("outputSchema"), value):
+    if problem := _problem(tool.get("outputSchema"), value, is_stranger=is_stranger):
         field, words = problem
         raise Failed("function_error", f"the answer does not fit its schema: {'.'.join(['output', *field])}: {words}")
 
 
-def _problem(schema: Any, value: Mapping[str, Any]) -> tuple[list[str], str] | None:
+def _problem(schema: Any, value: Mapping[str, Any], *, is_stranger: bool) -> tuple[list[str], str] | None:
     """Return the path and the words of the first problem; None where there is none, or no schema."""
     if not isinstance(schema, dict):
         return None
@@ -85,9 +86,13 @@ def _problem(schema: Any, value: Mapping[str, Any]) -> tuple[list[str], str] | N
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
     try:
+        if is_stranger:
+            schema = bounded.without_costly(schema)
+            bounded.begin()
         Draft202012Validator.check_schema(schema)
+        validator = bounded.validator() if is_stranger else Draft202012Validator
         # a registry of its own, which is empty: no schema is fetched from anywhere
-        error = best_match(Draft202012Validator(schema, registry=Registry()).iter_errors(value))
-    except (SchemaError, Unresolvable, RecursionError) as problem:
+        error = best_match(validator(schema, registry=Registry()).iter_errors(value))
+    except (SchemaError, Unresolvable, RecursionError, bounded.TooMuchWork) as problem:
         return [], f"its schema cannot be used: {type(problem).__name__}"
     return ([str(part) for part in error.absolute_path], error.message[:_SHOWN]) if error else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -89,9 +89,9 @@ class Steps:
             MCPError: one of them is not so.
         """
         async with _limited(work.seconds):
-            _, _, tool = await self._find(request, work, work.input if with_input else None)
+            _, agent, tool = await self._find(request, work, work.input if with_input else None)
         if with_input:
-            await asyncio.to_thread(functions.check_input, tool, work.input)
+            await self._check(functions.check_input, agent, tool, work.input)
 
     async def execute(self, request: Request, work: Work) -> dict[str, Any]:
         """Return the result of a function.
@@ -104,7 +104,7 @@ class Steps:
 
     async def _execute(self, request: Request, work: Work) -> dict[str, Any]:
         client, agent, tool = await self._find(request, work, work.input)
-        await asyncio.to_thread(functions.check_input, tool, work.input)
+        await self._check(functions.check_input, agent, tool, work.input)
         await self._permission.confirm(caller(request), agent.host, work.function, work.input)
         answer = await peer.ask(client, agent, self._call(request, work, agent.host))
         if answer.failed:
@@ -112,8 +112,13 @@ class Steps:
         body = objects.value(answer)
         result = {"answer": answer.text} if body is None else body
         written = result if answer.structured is None else answer.structured
-        await asyncio.to_thread(functions.check_output, tool, written)
+        await self._check(functions.check_output, agent, tool, written)
         return result
+
+    async def _check(
+        self, check: Callable[..., None], agent: Peer, tool: Mapping[str, Any], value: Mapping[str, Any]
+    ) -> None:
+        await asyncio.to_thread(check, tool, value, is_stranger=self._is_stranger(agent.host))
 
     async def _find(
         self, request: Request, work: Work, value: Mapping[str, Any] | None
