@@ -16,6 +16,8 @@ _SILENCE = 60.0
 """Seconds without a byte after which the stream is opened anew; the registry sends one every 15."""
 _PAUSE = 0.2
 """Seconds until a stream that ended is opened anew."""
+_ANEW = 5.0
+"""Most seconds until a registry that was started anew is followed again."""
 _FROM_THE_START = "none-0"
 """An event id that no registry has given: it sends all that it still knows."""
 
@@ -57,10 +59,19 @@ class Events:
             self._arrived.wait_for(lambda: len(self._changes) > count, timeout)
 
     def catch_up(self, timeout: float) -> None:
-        """Return when all that the registry has told of by now has arrived, or after `timeout` seconds."""
-        newest = self._newest(timeout)
+        """Return when all that the registry has told of by now has arrived, or after `timeout` seconds.
+
+        A registry that was started anew is followed anew within moments; replicas of one count each for themselves, and
+        another one than is followed is not waited for.
+        """
+        run, _, newest = self._newest(timeout).rpartition("-")
         with self._arrived:
-            self._arrived.wait_for(lambda: _reached(self._last, newest), timeout)
+            if newest and self._arrived.wait_for(lambda: self._place()[0] == run, min(timeout, _ANEW)):
+                self._arrived.wait_for(lambda: self._place() >= (run, int(newest)), timeout)
+
+    def _place(self) -> tuple[str, int]:
+        run, _, number = self._last.rpartition("-")
+        return run, int(number)
 
     def _newest(self, timeout: float) -> str:
         """Return the id of the newest change, with which a stream from now on begins; empty where nobody says."""
@@ -111,9 +122,3 @@ def changes(fields: Mapping[str, str]) -> list[Change]:
         return []
     data = json.loads(fields["data"])
     return [Change(*(data[key] for key in ("agent", "old", "new", "reason", "code")))]
-
-
-def _reached(last: str, newest: str) -> bool:
-    run, _, number = last.rpartition("-")
-    wanted_run, _, wanted = newest.rpartition("-")
-    return not newest or (run == wanted_run and int(number) >= int(wanted))

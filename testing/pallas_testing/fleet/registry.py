@@ -18,7 +18,7 @@ SERVICES = "/services"
 _HEALTH = "io.pallas-kit/health"
 _PROBED = 30.0
 """Seconds for a probe with its confirmations."""
-_CATCHING_UP = 5.0
+_CATCHING_UP = 60.0
 """Most seconds until what the registry has told of has arrived."""
 
 
