@@ -67,7 +67,7 @@ class Events:
         run, _, newest = self._newest(timeout).rpartition("-")
         with self._arrived:
             if newest and self._arrived.wait_for(lambda: self._place()[0] == run, min(timeout, _ANEW)):
-                self._arrived.wait_for(lambda: self._place() >= (run, int(newest)), timeout)
+                self._arrived.wait_for(lambda: self._place()[0] != run or self._place()[1] >= int(newest), timeout)
 
     def _place(self) -> tuple[str, int]:
         run, _, number = self._last.rpartition("-")
