@@ -48,17 +48,19 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 @contextmanager
 def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Yield the gateway as a process, and its URL; the socket is the parent's, as with `pallas`."""
+    """Yield the gateway as a process, and its URL; the parent has made the socket, as `pallas` does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         env = {**os.environ, "PALLAS_LISTEN_FD": str(listener.fileno())}
         process = subprocess.Popen(
             COMMAND, cwd=folder, env=env, pass_fds=[listener.fileno()], stdout=subprocess.PIPE, text=True
         )
-        try:
-            yield process, f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            process.kill()
-            process.communicate()
+    # it is the program's alone now, and ends with it: so does who waits for an answer
+    try:
+        yield process, url
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.slow
@@ -112,8 +114,7 @@ def test_the_audit_is_whole_after_an_end_by_force_under_load(project: Path) -> N
         body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"a":1}}}'
         while not over.is_set():
             request = urllib.request.Request(f"{url}/agents/scout/mcp", body, {"authorization": f"Bearer {UI}"})
-            # a connection to a listener that outlives its program is never answered
-            with suppress(OSError, HTTPException), urllib.request.urlopen(request, timeout=3) as reply:
+            with suppress(OSError, HTTPException), urllib.request.urlopen(request, timeout=60) as reply:
                 answered.append(reply.status)
             if len(answered) >= 60:
                 enough.set()
