@@ -53,6 +53,7 @@ class Code(StrEnum):
     UNMATCHED_FILES = "PAL125"
     SERVICE_WITHOUT_PROCESS = "PAL126"
     SERVICE_CALLS = "PAL127"
+    SERVED_SECRET = "PAL128"
 
     # code and cards of agents
     NO_MODULE = "PAL201"

@@ -92,7 +92,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         identity,
         audit=keeping.audit,
         may_see=lambda caller: arrangement.gate is None or policy.is_operator(caller),
-        application=files.routes(settings.app) if settings.app else (),
+        application=files.routes(settings.app, settings.withheld) if settings.app else (),
     )
     checks = Checks(policy, keeping.audit, keeping.gatekeeper, board)
     tenants = Tenants(settings.gateway.tenants, shared=keeping.counters)

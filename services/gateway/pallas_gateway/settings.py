@@ -52,6 +52,8 @@ class Settings:
     keys_file: Path | None = None
     app: Path | None = None
     """Folder of the application for people."""
+    withheld: frozenset[Path] = frozenset()
+    """Secret files of the fleet, which are served to nobody wherever they lie."""
     audit_key: bytes = field(default=b"", repr=False)
     """Empty where there is no audit."""
     state: Path = Path()
@@ -107,6 +109,7 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         tokens=tokens,
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         app=project / fleet.gateway.app if fleet.gateway.app else None,
+        withheld=frozenset(project / secret.file for secret in secret_files.of_fleet(fleet)),
         audit_key=_audit_key(fleet.gateway, tree, project=project, secrets=secrets),
         state=project / env.get(names.ENV_GATEWAY_STATE, ""),
         store=store_urls.read(fleet, "store", tree, placement=placement, project=project, secrets=secrets),

@@ -26,8 +26,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def client(folder: Path) -> TestClient:
-    app = Starlette(routes=application.routes(folder))
+def client(folder: Path, *secrets: Path) -> TestClient:
+    app = Starlette(routes=application.routes(folder, secrets))
     app.router.redirect_slashes = False
     return TestClient(app, follow_redirects=False)
 
@@ -63,3 +63,13 @@ def test_what_is_too_much_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPa
     web = client(folder)
     assert web.get("/app/film.webp").status_code == 404
     assert web.get("/app/").status_code == 200
+
+
+def test_a_secret_is_served_to_nobody_wherever_it_lies(folder: Path, tmp_path: Path) -> None:
+    (folder / "secrets").mkdir()
+    secret = folder / "secrets" / "gateway.txt"
+    secret.write_text("secret")
+    (folder / "copy.txt").symlink_to(secret)
+    web = client(folder, tmp_path / "token.txt", folder / "icons" / ".." / "secrets" / "gateway.txt")
+    assert web.get("/app/").status_code == 200
+    assert [web.get(f"/app/{path}").status_code for path in ("secrets/gateway.txt", "copy.txt")] == [404, 404]

@@ -10,6 +10,7 @@ from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definition
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
+from pallas_contract.launch import secret_files
 from pallas_contract.problems import Problem
 from pallas_contract.validate.suggestions import Suggestions, suggested
 
@@ -55,6 +56,22 @@ def missing(fleet: ResolvedFleet, tree: Source, folder: Path, elsewhere: Callabl
         message = f"there is no file {fleet.gateway.app.rstrip('/')}/index.html"
         hint = "create it, or correct the folder, which is relative to agents.yaml"
         yield tree.problem("gateway", "app", message=message, hint=hint, code=Code.UNMATCHED_FILES)
+    if fleet.gateway and fleet.gateway.app:
+        yield from _served(fleet, tree, folder, fleet.gateway.app)
+
+
+def _served(fleet: ResolvedFleet, tree: Source, folder: Path, app: str) -> Iterator[Problem]:
+    """Yield a problem where the application's folder, which everybody may read, is the project's or has a secret."""
+    project = os.path.realpath(folder)
+    top = os.path.join(os.path.realpath(folder / app), "")
+    files = sorted({secret.file for secret in secret_files.of_fleet(fleet)})
+    within = [file for file in files if os.path.realpath(folder / file).startswith(top)]
+    message = f"has the secret {within[0]}, and everybody may read this folder" if within else ""
+    if os.path.join(project, "").startswith(top):
+        message = "has all of the project, and everybody may read this folder"
+    if message:
+        hint = "give the application a folder of its own, with nothing else in it"
+        yield tree.problem("gateway", "app", message=message, hint=hint, code=Code.SERVED_SECRET)
 
 
 def _as_file(folder: Path, module: str) -> str:

@@ -7,7 +7,7 @@ Its address is the gateway's own, so that no rule for other origins is needed, a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 import structlog
@@ -45,9 +45,9 @@ _HEADERS = {
 log = structlog.get_logger(__name__)
 
 
-def routes(folder: Path) -> list[Route]:
-    """Return the routes of the files below `folder`, which are read now; what cannot be served is logged."""
-    pages = [_page(path, body) for path, body in _files(folder)]
+def routes(folder: Path, secrets: Collection[Path] = ()) -> list[Route]:
+    """Return the routes of the files below `folder` but `secrets`, read now; what cannot be served is logged."""
+    pages = [_page(path, body) for path, body in _files(folder, frozenset(path.resolve() for path in secrets))]
     return [Route(PATH, _to_folder), *pages]
 
 
@@ -68,7 +68,7 @@ def _page(path: str, body: bytes) -> Route:
     return Route(f"{PATH}/{'' if path == 'index.html' else path}", serve)
 
 
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _files(folder: Path, secrets: frozenset[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield paths from `folder`, sorted, with what is in the files; nothing that is hidden or lies elsewhere."""
     left, room, top = MOST_FILES, MOST_BYTES, folder.resolve()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -78,6 +78,8 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
         reason = "" if path.suffix.lower() in _TYPES else "no type that is served"
         if not path.resolve().is_relative_to(top):
             reason = "a link that leads elsewhere"
+        elif path.resolve() in secrets:
+            reason = "a secret"
         elif not left or path.stat().st_size > room:
             reason = f"more than {MOST_FILES} files, or {MOST_BYTES >> 20} MiB together"
         if reason:
