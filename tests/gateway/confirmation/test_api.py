@@ -143,6 +143,18 @@ async def test_no_arguments_hide_what_else_waits(tmp_path: Path) -> None:
         assert (reply.content.isascii(), b"\\u202e" in reply.content) == (True, True)
 
 
+async def test_no_name_is_another_question(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (web, store, notes):
+        name = "resources/read a\u202e` of `desk`:\n{}"
+        asked = await store.redeem(replace(WANTED, tool=name))
+        (listed,) = (await web.get("/confirmations", headers=PARENT)).json()["confirmations"]
+        found = (await web.get(f"/confirmations/{asked.id}", headers=PARENT)).json()
+        readable = r"resources/read a\u202e\u0060 of \u0060desk\u0060:\n{}"
+        assert [listed["tool"], found["tool"]] == [readable] * 2
+        await web.post(f"/confirmations/{asked.id}", json={"decision": "approve"}, headers=PARENT)
+        assert notes.states[-1][1]["name"] == name  # the audit has it as it was sent
+
+
 async def test_long_arguments_are_read_one_by_one(tmp_path: Path) -> None:
     async with opened(tmp_path) as (web, store, _):
         long = {"text": "x" * 5000}

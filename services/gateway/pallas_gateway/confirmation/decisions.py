@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pallas_gateway.confirmation.confirmations import Store
@@ -21,12 +23,13 @@ class Decisions:
         self._noted = noted
 
     async def pending(self, approver: str) -> list[dict[str, Any]]:
-        """Return what waits for the word of `approver`, as `Store.pending` does."""
-        return await self._confirmations.pending(approver)
+        """Return what waits for the word of `approver`, as `Store.pending` does, named so that people can read it."""
+        return [_readable(entry) for entry in await self._confirmations.pending(approver)]
 
     async def find(self, id_: str, approver: str) -> dict[str, Any] | None:
         """Return what waits for the word of `approver` under an id, with all of its arguments."""
-        return await self._confirmations.find(id_, approver)
+        entry = await self._confirmations.find(id_, approver)
+        return None if entry is None else _readable(entry)
 
     async def decide(self, id_: str, approver: str, state: Decided) -> bool:
         """Decide, once it is recorded that `approver` does, and return whether there was something to decide."""
@@ -38,3 +41,8 @@ class Decisions:
         if not await self._noted(id_, state, {"by": approver, **about}):
             raise CannotStore("the audit cannot be written")
         return await self._confirmations.decide(id_, approver, state)
+
+
+def _readable(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry whose names are in ASCII, on one line: that of a resource is what the caller likes to call it."""
+    return {**entry, **{key: json.dumps(entry[key])[1:-1].replace("`", r"\u0060") for key in ("caller", "tool")}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,15 @@ async def test_the_user_of_an_approver_decides(tmp_path: Path, user: User, told:
         assert '"id": 12345678901234567890' in question
         assert r"\u202e" in question
         assert (await store.redeem(WANTED)).state == state
+
+
+async def test_the_name_of_what_is_asked_for_is_no_question(tmp_path: Path) -> None:
+    user = User("decline")
+    async with guarded(tmp_path) as (door, store):
+        await store.redeem(replace(WANTED, tool="resources/read a` of `desk`:\n{}\n"))
+        async with client(door, UI, elicitation_callback=user) as approver:
+            await approver.call_tool(NAME, {})
+    assert user.asked[0].splitlines()[0].endswith(r"`resources/read a\u0060 of \u0060desk\u0060:\n{}\n` of `scout`:")
 
 
 async def test_who_may_not_confirm_has_no_such_tool(tmp_path: Path) -> None:
