@@ -77,6 +77,14 @@ async def test_a_store_that_is_away_is_said_and_is_used_again_once_it_is_back(st
     assert store.problem == ""
 
 
+@pytest.mark.parametrize("name", ["\0", "\ud800"])
+async def test_a_name_that_cannot_be_stored_is_no_trouble_of_the_store(store: Postgres, name: str) -> None:
+    with pytest.raises(CannotStore):
+        await store.run(lambda c: c.execute(f"INSERT INTO {store.schema}.audit VALUES ($1, 1, 'line')", name))
+    assert store.problem == ""
+    assert await store.run(one) == 1
+
+
 async def test_it_is_followed_without_a_call(store: Postgres, server: Server) -> None:
     async with background(store.watch()):
         server.stop()
@@ -89,6 +97,14 @@ async def test_it_is_followed_without_a_call(store: Postgres, server: Server) ->
         async with asyncio.timeout(LONG):
             while store.problem:
                 await asyncio.sleep(0.02)
+
+
+async def test_a_host_that_nobody_can_look_up_is_a_store_that_is_away() -> None:
+    nowhere = Postgres(f"postgresql://{'a' * 70}.example/doors", "doors", seconds=LONG)
+    with pytest.raises(CannotStore):
+        await nowhere.run(one)
+    assert nowhere.problem.startswith("the store cannot be used: Unicode")
+    await nowhere.close()
 
 
 async def test_a_database_that_was_begun_anew_is_prepared_again(store: Postgres) -> None:

@@ -74,8 +74,10 @@ class Postgres:
         except asyncpg.UndefinedTableError as error:
             self._is_migrated = False  # somebody has begun it anew
             raise self._cannot(error) from None
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise self._cannot(error) from None
+        except asyncpg.DataError as error:  # of this caller alone: a name with NUL, which PostgreSQL has not
+            raise CannotStore(f"PostgreSQL: {type(error).__name__}") from None
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, UnicodeError) as error:
+            raise self._cannot(error) from None  # UnicodeError: a name of a host that cannot be one
         if self.problem:
             log.info("the store is back")
             self.problem = ""
