@@ -194,9 +194,8 @@ async def opened(
     policy = policy or Policy.open()
     routed = policy.is_routed
     board = Board()
-    noted_by = noting(nothing, board)
-    gatekeeper = Gatekeeper(store, noted_by) if store else gatekeeper
-    decisions = Decisions(store, noted_by) if store else None
+    gatekeeper = Gatekeeper(store, noting(nothing, board)) if store else gatekeeper
+    decisions = Decisions(store, shown=board.confirmation) if store else None
     noted = Noted()
     metrics = Metrics(behind)
     reachability = Reachability(lambda: audit.problem if audit else "")

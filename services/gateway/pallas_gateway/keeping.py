@@ -81,9 +81,10 @@ class Keeping:
             self.journal = SqliteJournal(self._database)
         self.confirmations = self._confirmations(settings)
         if self.confirmations:
-            noted = noting(self.audit.confirmation if self.audit else nothing, self.board)
-            self.gatekeeper = Gatekeeper(self.confirmations, noted)
-            self.decisions = Decisions(self.confirmations, noted)
+            noted = self.audit.confirmation if self.audit else nothing
+            self.gatekeeper = Gatekeeper(self.confirmations, noting(noted, self.board))
+            shown = {"shown": self.board.confirmation} if self.board else {}
+            self.decisions = Decisions(self.confirmations, noted, **shown)
             self.api = Api(self.decisions).app()
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,28 @@ async def test_long_arguments_are_read_one_by_one(tmp_path: Path) -> None:
 async def test_nobody_is_sent_elsewhere_with_a_token(tmp_path: Path) -> None:
     async with opened(tmp_path) as (web, _, _):
         assert (await web.get("/confirmations/", headers=PARENT)).status_code == 404
+
+
+async def test_of_two_decisions_at_once_the_record_says_which_does_not_count(tmp_path: Path) -> None:
+    both_have_found = asyncio.Barrier(2)
+    noted: list[tuple[str, str]] = []
+    shown: list[tuple[str, str]] = []
+
+    async def note(id_: str, state: str, about: Mapping[str, Any]) -> bool:
+        noted.append((state, about["by"]))
+        if state != "void":
+            await both_have_found.wait()
+        return True
+
+    with closing(Database(tmp_path / "gateway.db")) as database:
+        store = Confirmations(database)
+        id_ = (await store.redeem(replace(WANTED, by=frozenset({"anna", "ben"})))).id
+        decisions = Decisions(store, note, lambda id_, state, about: shown.append((state, about["by"])))
+        async with asyncio.timeout(120):
+            words = [decisions.decide(id_, "anna", "approved"), decisions.decide(id_, "ben", "refused")]
+            done = await asyncio.gather(*words)
+    assert sorted(done) == [False, True]
+    first, late = [("approved", "anna"), ("refused", "ben")][:: 1 if done[0] else -1]
+    assert shown == [first]
+    assert sorted(noted[:2]) == sorted([first, late])
+    assert noted[2:] == [("void", late[1])]

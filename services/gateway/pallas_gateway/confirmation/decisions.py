@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pallas_gateway.confirmation.confirmations import Store
@@ -13,14 +13,25 @@ from pallas_service.sqlite_file import CannotStore
 Decided = Literal["approved", "refused"]
 STATES: dict[str, Decided] = {"approve": "approved", "refuse": "refused"}
 """Words of a decision, and the states that they lead to."""
+VOID = "void"
+"""What is recorded after a decision that came too late: the one before it counts, or none."""
 
 
 class Decisions:
-    """Decisions about `confirmations`; `noted` is told of each. All methods raise CannotStore."""
+    """Decisions about `confirmations`; `noted` is told of each before it is so, `shown` once it is.
 
-    def __init__(self, confirmations: Store, noted: Noted = nothing) -> None:
+    All methods raise CannotStore.
+    """
+
+    def __init__(
+        self,
+        confirmations: Store,
+        noted: Noted = nothing,
+        shown: Callable[[str, str, Mapping[str, Any]], None] = lambda id_, state, about: None,
+    ) -> None:
         self._confirmations = confirmations
         self._noted = noted
+        self._shown = shown
 
     async def pending(self, approver: str) -> list[dict[str, Any]]:
         """Return what waits for the word of `approver`, as `Store.pending` does, named so that people can read it."""
@@ -37,10 +48,14 @@ class Decisions:
         if entry is None:
             return False
         about = {"caller": entry["caller"], "tenant": entry["tenant"], "agent": entry["agent"], "name": entry["tool"]}
-        about = {key: value for key, value in about.items() if value}
-        if not await self._noted(id_, state, {"by": approver, **about}):
+        about = {"by": approver, **{key: value for key, value in about.items() if value}}
+        if not await self._noted(id_, state, about):
             raise CannotStore("the audit cannot be written")
-        return await self._confirmations.decide(id_, approver, state)
+        if await self._confirmations.decide(id_, approver, state):
+            self._shown(id_, state, about)
+            return True
+        await self._noted(id_, VOID, about)
+        return False
 
 
 def _readable(entry: Mapping[str, Any]) -> dict[str, Any]:
