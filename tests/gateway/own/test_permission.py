@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as t
+import pytest
 
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.model import Fleet
@@ -209,3 +210,13 @@ async def test_what_must_be_confirmed_is_not_run() -> None:
         params = {"name": "lookup_entity", "arguments": LOOKUP}
         assert (await stand.reason("tools/call", params))[1] == "confirmation_required"
         assert stand.members["memory"].called == []
+
+
+@pytest.mark.parametrize("tools", [["*"], ["list_agents"]])
+async def test_agents_of_users_are_listed_only_by_a_call_that_is_confirmed(tools: list[str]) -> None:
+    async with opened_with(confirm=[{"service": "memory", "tools": tools, "by": ["ui"]}]) as stand:
+        for uri in ("my-agents://list", "agentlet://user/mine"):
+            assert (await stand.reason("resources/read", {"uri": uri}, PHONE))[1] == "confirmation_required"
+        assert stand.members["memory"].called == []
+        # who may not ask them has none, and needs nobody's word for it
+        assert (await stand.ask("resources/read", {"uri": "my-agents://list"}))["result"]["contents"][0]["text"] == "[]"

@@ -60,7 +60,7 @@ class Permission:
         Raises:
             Failed: there is none.
         """
-        decision = self.policy.decide(caller, host, tool, arguments)
+        decision = self.policy.decide_granted(caller, host, tool)
         allowance = self._tenants.of(caller)
         tenant = allowance.name if allowance else ""
         call = Call(host, caller.name if caller else "", "tools/call", tool, tenant=tenant)

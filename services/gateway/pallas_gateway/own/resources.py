@@ -67,8 +67,11 @@ class Resources:
             raise invalid("uri", "Unknown resource") from None
 
     async def _read_users(self, ctx: Context, uri: str, tenant: str) -> str:
-        seconds = self._admission.seconds(self._admission.allowance(caller(ctx.request), tenant)) if tenant else 0.0
-        if not self._policy.may(caller(ctx.request), self._users.host, user_agents.ASK):
+        verified, host = caller(ctx.request), self._users.host
+        seconds = self._admission.seconds(self._admission.allowance(verified, tenant)) if tenant else 0.0
+        if not self._policy.may(verified, host, user_agents.ASK):
             tenant = ""  # they are like agents of somebody else
+        if tenant:
+            await self._admission.permission.confirm(verified, host, user_agents.LIST, {"tenant_id": tenant})
         traceparent = self._tracing.traceparent(self._tracing.trace(ctx.request))
         return await self._users.read(uri, tenant, seconds=seconds, traceparent=traceparent)

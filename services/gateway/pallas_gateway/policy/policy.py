@@ -128,7 +128,12 @@ class Policy:
             return self._not_granted(host, tool)
         if self._guarded and (refusal := self._refusal(caller, host, tool, arguments)):
             return refusal
+        return self.decide_granted(caller, host, tool)
+
+    def decide_granted(self, caller: Caller | None, host: str, tool: str) -> Decision:
+        """Return the verdict on a call that is granted, by whatever grant: it is allowed, or to be confirmed."""
         aliases = self._aliases(host, tool)
+        confirms = self._confirms.get(host, ())
         return self._confirmed(caller, [by for tools, by in confirms if any(name.lower() in tools for name in aliases)])
 
     def confirms(self, host: str) -> bool:
