@@ -73,3 +73,10 @@ def test_a_secret_is_served_to_nobody_wherever_it_lies(folder: Path, tmp_path: P
     web = client(folder, tmp_path / "token.txt", folder / "icons" / ".." / "secrets" / "gateway.txt")
     assert web.get("/app/").status_code == 200
     assert [web.get(f"/app/{path}").status_code for path in ("secrets/gateway.txt", "copy.txt")] == [404, 404]
+
+
+@pytest.mark.parametrize("name", ["a{b}{b}.js", "{x:path}.js", "a{b}.js"])
+def test_no_name_of_a_file_is_a_pattern(folder: Path, name: str) -> None:
+    (folder / name).write_text("1")
+    web = client(folder)
+    assert [web.get(f"/app/{path}").status_code for path in ("", "ab.js", "a/b.js")] == [200, 404, 404]

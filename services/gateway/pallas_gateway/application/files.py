@@ -80,6 +80,8 @@ def _files(folder: Path, secrets: frozenset[Path]) -> Iterator[tuple[str, bytes]
             reason = "a link that leads elsewhere"
         elif path.resolve() in secrets:
             reason = "a secret"
+        elif "{" in name:  # a pattern to Starlette, of other paths
+            reason = "a brace in its name"
         elif not left or path.stat().st_size > room:
             reason = f"more than {MOST_FILES} files, or {MOST_BYTES >> 20} MiB together"
         if reason:
