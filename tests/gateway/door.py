@@ -234,7 +234,7 @@ async def opened(
             )
             own_tools.ask_approvers(decisions)
             tools_app = await stack.enter_async_context(own_tools.served(plane.bodies, tenants))
-        feed = Feed(board, policy, tenants or Tenants(), plane.streams, confirmations=store, pause=0.01)
+        feed = Feed(board, policy, tenants or Tenants(), plane.streams, confirmations=decisions, pause=0.01)
         page = console.agents(fleet, routes, policy.may_ask, feed) if fleet else None
         api = Api(decisions).app() if decisions else None
         app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed, confirmations=api)

@@ -120,7 +120,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
             )
             tools.ask_approvers(keeping.decisions)
             own = await stack.enter_async_context(tools.served(plane.bodies, tenants))
-        feed = Feed(board, policy, tenants, plane.streams, confirmations=keeping.confirmations) if board else None
+        feed = Feed(board, policy, tenants, plane.streams, confirmations=keeping.decisions) if board else None
         page = console.agents(settings.fleet, settings.routes, policy.may_ask, feed) if feed else None
         app = App(
             plane,

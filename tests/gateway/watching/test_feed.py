@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from pallas_contract.fleet.access_model import Gateway
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
-from pallas_gateway.confirmation.confirmations import Confirmations
+from pallas_gateway.confirmation.confirmations import Confirmations, Wanted
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import Database
@@ -23,6 +24,7 @@ from pallas_gateway.tenants import Tenants
 from pallas_gateway.watching import feed
 from pallas_gateway.watching.board import Board
 from pallas_gateway.watching.feed import Feed
+from tests.gateway.confirmation.test_confirmations import WANTED
 from tests.gateway.door import MODERN, PHONE, UI, Agent, Door, opened
 
 UP = PlainTextResponse("{}", media_type="application/json")
@@ -80,15 +82,18 @@ async def call(door: Door, caller: str, agent: str, tool: str, **arguments: obje
 
 
 @asynccontextmanager
-async def guarded(folder: Path, scout: Any = UP) -> AsyncIterator[Door]:
+async def guarded(folder: Path, scout: Any = UP, wanted: Wanted | None = None) -> AsyncIterator[Door]:
     with closing(Database(folder / "gateway.db")) as database:
+        store = Confirmations(database)
+        if wanted:
+            await store.redeem(wanted)
         async with opened(
             {"scout": scout, "oracle": UP},
             tokens=TOKENS,
             fleet=FLEET,
             tenants=Tenants(GATEWAY.tenants),
             policy=Policy(GATEWAY, ["scout", "oracle"]),
-            store=Confirmations(database),
+            store=store,
         ) as door:
             door.web.timeout = 120
             yield door
@@ -111,6 +116,14 @@ async def test_a_caller_sees_its_tenants_and_an_operator_all(tmp_path: Path) -> 
         foreign = {**bearer("ops"), "origin": "http://evil.example"}
         assert (await door.web.get(feed.PATH, headers=foreign)).status_code == 403
         assert (await door.web.post(feed.PATH, headers=bearer("ops"))).status_code == 405
+
+
+async def test_no_name_hides_or_feigns_another(tmp_path: Path) -> None:
+    async with guarded(
+        tmp_path, wanted=replace(WANTED, tool="resources/read a\u202eb", by=frozenset({"desk"}))
+    ) as door:
+        (entry,) = (await first(door, "desk"))["confirmations"]["entries"]
+        assert entry["tool"] == r"resources/read a\u202eb"
 
 
 async def test_what_waits_is_for_who_may_confirm_it_digit_by_digit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from pallas_contract import names
-from pallas_gateway.confirmation.confirmations import Store
+from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.data_plane.shares import Streams, TooMany, owner
 from pallas_gateway.policy.policy import Policy, principal_name
 from pallas_gateway.tenants import Tenants
@@ -65,7 +65,7 @@ class Feed:
         tenants: Tenants,
         streams: Streams,
         *,
-        confirmations: Store | None = None,
+        confirmations: Decisions | None = None,
         pause: float = PAUSE,
     ) -> None:
         self._board = board
