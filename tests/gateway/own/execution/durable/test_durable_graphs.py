@@ -107,6 +107,26 @@ async def test_a_graph_goes_on_at_the_start_without_anybody_who_asks(pool: Patie
         assert pool.count("hang") == 2
 
 
+async def test_a_graph_that_cannot_be_read_holds_up_no_other(pool: Patient, tmp_path: Path) -> None:
+    plans = [graph(*PLAN), graph(*PLAN)]
+    plans[1]["params"]["meta"]["task_id"] = "other"
+    async with gateway(pool, tmp_path) as (door, database):
+        for plan in plans:
+            asking = asyncio.create_task(door.web.post("/mcp", json=plan))
+            while await rows(database, "steps") < 2 * (1 + plans.index(plan)):
+                await asyncio.sleep(0.01)
+            asking.cancel()
+        first = "UPDATE steps SET outcome = '{}' WHERE graph = (SELECT graph FROM steps ORDER BY rowid LIMIT 1)"
+        await database.run(lambda connection: connection.execute(first))
+    pool.released.set()
+    async with gateway(pool, tmp_path) as (door, database):
+        while await rows(database, "graphs WHERE state = 'running'") > 1:
+            await asyncio.sleep(0.01)
+        assert "result" in await execute(door, plans[1])
+        for _ in range(2):
+            assert (await failure(door, plans[0]))[1]["reason"] == "failed"
+
+
 async def test_who_hangs_up_does_not_end_it_and_may_ask_for_the_answer(pool: Patient, tmp_path: Path) -> None:
     async with gateway(pool, tmp_path) as (door, _):
         asking = asyncio.create_task(door.web.post("/mcp", json=graph(*PLAN)))

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import structlog
@@ -114,13 +114,23 @@ class DurableGraphs:
                         text = f"the gateway ended {MOST_STARTS} times while it ran this graph"
                         await self._journal.end(graph.id, Envelope({}).refusal(Failed("interrupted", text)))
                     elif entry.answer is None:
-                        self._start(graph, Live(graph.digest), ended, again=True)
+                        with suppress(Failed):  # it is logged, and its caller hears of it
+                            self._start(graph, Live(graph.digest), ended, again=True)
         except CannotStore as error:
             log.error("graphs cannot be resumed", reason=str(error))
 
     def _start(self, graph: Graph, live: Live, ended: Mapping[str, str], *, again: bool) -> None:
+        """Run a graph from what has `ended` of it.
+
+        Raises:
+            Failed: that was kept by a version that wrote it in another way.
+        """
+        try:
+            before = {task: outcomes.read(text) for task, text in ended.items()}
+        except (ValueError, LookupError, TypeError):
+            log.error("what was kept of a graph cannot be read", graph=graph.id)
+            raise Failed("failed", "what was kept of this graph cannot be read") from None
         self._live[graph.id] = live
-        before = {task: outcomes.read(text) for task, text in ended.items()}
         self._begin(self._run(graph, live, before, patience=PATIENCE if again else 0.0))
 
     def _begin(self, work: Awaitable[None]) -> None:
