@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from pallas_testing.fleet import Fleet
+from pallas_testing.fleet.start import Running
 
 from .examples import copied_from
 from .projects import edited, own_image
 from .release import running
+from .test_cluster_guarded import volumes
 
 pytestmark = pytest.mark.cluster
 
@@ -24,7 +26,23 @@ def test_an_example_holds_on_a_cluster(kubernetes: None, root: Path, tmp_path: P
     config.write_text(re.sub(r"\b(durable|state): true\b", r"\1: false", config.read_text()))
     build = (config.parent / "requirements.lock").exists()
     with own_image(config) if build else nullcontext(), running(config, build=build) as running_fleet:
-        for test in copied_from(example).values():
-            fleet = Fleet(running_fleet)
-            test(fleet)
-            fleet.restore()
+        holds(example, running_fleet)
+
+
+def test_atlas_holds_on_a_cluster_as_it_is(kubernetes: None, root: Path, tmp_path: Path) -> None:
+    config = edited(root / "examples" / "05-atlas", tmp_path, more="registry: {probe_interval: 1}\n")
+    places = tmp_path / "volumes"
+    places.mkdir()
+    # of the gateway and of the tools; where no class is the default, their claims take volumes of none
+    with volumes(places, 2, "pallas-e2e-atlas", ""), running(config) as running_fleet:
+        holds("05-atlas", running_fleet)
+        kept = {path.name for path in places.glob("*/*")}
+    assert {"audit", "timers.db"} <= kept
+
+
+def holds(example: str, running_fleet: Running) -> None:
+    """Run the tests of an example, each on a fleet without the faults of the one before."""
+    for test in copied_from(example).values():
+        fleet = Fleet(running_fleet)
+        test(fleet)
+        fleet.restore()

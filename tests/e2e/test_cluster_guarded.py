@@ -161,9 +161,9 @@ def install(release: Release, *options: str, **how: Any) -> str:
 
 
 @contextmanager
-def volumes(folder: Path, count: int) -> Iterator[None]:
-    """So many PersistentVolumes, in folders of this machine, which is the node."""
-    made = [volume(folder / str(number), f"{STORAGE}-{number}") for number in range(count)]
+def volumes(folder: Path, count: int, name: str = STORAGE, storage: str = STORAGE) -> Iterator[None]:
+    """So many PersistentVolumes of a class, in folders of this machine, which is the node."""
+    made = [volume(folder / str(number), f"{name}-{number}", storage) for number in range(count)]
     names = [item["metadata"]["name"] for item in made]
     call("kubectl", "delete", "pv", *names, "--ignore-not-found", "--timeout=60s")
     path = folder / "volumes.json"
@@ -175,14 +175,14 @@ def volumes(folder: Path, count: int) -> Iterator[None]:
         call("kubectl", "delete", "pv", *names, "--timeout=60s", check=False)
 
 
-def volume(place: Path, name: str) -> dict[str, Any]:
+def volume(place: Path, name: str, storage: str) -> dict[str, Any]:
     place.mkdir()
     place.chmod(0o777)  # of a folder on the node nobody makes the pod's group the owner
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
         "persistentVolumeReclaimPolicy": "Retain",
-        "storageClassName": STORAGE,
+        "storageClassName": storage,
         "hostPath": {"path": str(place), "type": "Directory"},
     }
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
