@@ -15,6 +15,8 @@ def make_importable(example: str, *packages: str) -> None:
     """
     for name in packages:
         folder = ROOT / "examples" / example / name
+        if getattr(sys.modules.get(name), "__file__", None) == str(folder / "__init__.py"):
+            continue  # another one of the same name would know none of the modules that are imported already
         spec = importlib.util.spec_from_file_location(
             name, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )

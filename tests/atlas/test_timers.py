@@ -15,6 +15,7 @@ from home_tools.home import opened
 from home_tools.problems import Full, NotThere, Problem
 from home_tools.server import server
 from home_tools.timers import running
+from home_tools.timers import store as store_module
 from home_tools.timers.running import Webhook
 from home_tools.timers.store import Store
 from mcp import Client
@@ -243,8 +244,8 @@ def test_a_file_that_is_no_database_is_said_and_left_alone(tmp_path: Path) -> No
 
 
 def test_there_is_an_end_to_what_waits_and_to_what_is_kept(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("home_tools.timers.store.MOST", 3)
-    monkeypatch.setattr("home_tools.timers.store._KEPT", 2)
+    monkeypatch.setattr(store_module, "MOST", 3)
+    monkeypatch.setattr(store_module, "_KEPT", 2)
     store = Store(tmp_path / "timers.db")
     for number in range(3):
         store.add("timer", str(number), float(number))
