@@ -76,11 +76,11 @@ def test_secret(fleet, running_fleet):
 def test_disk(fleet, running_fleet):
     fleet.faults.fill_disk("back")
     with pytest.raises(CannotDisturb, match="No space left on device"):
-        running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
+        running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * (1 << 20))")
 
 def test_undone(fleet, running_fleet):
     assert running_fleet.target.execute("back", "print(open('/run/secrets/KEY').read())").strip() == "first"
-    running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
+    running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * (1 << 20))")
     assert "back" in fleet.logs("back")
 
 def test_killed(running_fleet):
@@ -99,7 +99,7 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(
     env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUNBUFFERED": "1"}
     env.pop("PALLAS_LOAD_IMAGES", None)  # the fixture has brought them
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-vs", *plugins, "--fleet-target", "cluster", "test_verbs.py"],
+        [sys.executable, "-m", "pytest", "-vsx", *plugins, "--fleet-target", "cluster", "test_verbs.py"],
         cwd=example,
         env=env,
         capture_output=True,
