@@ -13,6 +13,7 @@ import random
 import socket
 import struct
 import sys
+from contextlib import suppress
 from typing import TypedDict
 
 _CHUNK = 65536
@@ -111,7 +112,8 @@ async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter, course
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     """End a connection as a crash or a firewall does (socket(7), SO_LINGER), and not as one that has said all."""
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with suppress(OSError):  # its socket is closed already, as that of one is whose end still waits for its delay
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
 

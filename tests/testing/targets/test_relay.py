@@ -127,6 +127,36 @@ def test_another_course_ends_what_is_on_the_one_of_before_and_holds_for_all_afte
     assert confirmed == line
 
 
+def test_another_course_comes_while_the_end_of_a_closed_connection_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = Course(latency=0, jitter=0, cut_after=None)
+
+    async def change() -> None:
+        passed = asyncio.Event()
+
+        async def passing(*_: object) -> None:  # the end of a connection waits here as long as any piece of it
+            await passed.wait()
+
+        async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        monkeypatch.setattr(relay, "_pass", passing)
+        async with await asyncio.start_server(accept, *FREE) as server:
+            between = Relay(straight, server.sockets[0].getsockname())
+            async with await asyncio.start_server(between.connected, *FREE) as relaying:
+                _, writer = await asyncio.open_connection(*relaying.sockets[0].getsockname())
+                while not between._open:
+                    await asyncio.sleep(0)
+                relay._reset(writer)
+                while all(end.get_extra_info("socket").fileno() != -1 for end in between._open):
+                    await asyncio.sleep(0)
+                between.change(straight)
+                passed.set()
+                relaying.close()
+                await relaying.wait_closed()
+
+    asyncio.run(change())
+
+
 def test_a_course_that_comes_while_a_connection_is_made_holds_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     between = Relay(Course(latency=0, jitter=0, cut_after=None), FREE)
     cut = Course(latency=0, jitter=0, cut_after=2)
