@@ -16,6 +16,7 @@ from benchmarks.method.report import Figure, at_most, ratio
 from benchmarks.method.side_by_side import Effort, Sample, Spread, compare
 from pallas_contract.validate import load as validate_load
 from pallas_gen.plan import build_plan
+from pallas_gen.project import contents
 from pallas_gen.project import load as project_load
 from pallas_gen.targets.compose import render
 
@@ -93,7 +94,7 @@ def _plan(folder: Path) -> Callable[[], object]:
 def _compose(folder: Path) -> Callable[[], object]:
     loaded = project_load.load(folder / "agents.yaml", {})
     plan = build_plan(loaded.fleet, loaded.config, loaded.project)
-    return partial(render.render, plan, PurePosixPath("."))
+    return partial(render.render, plan, PurePosixPath("."), contents.read(loaded.folder, plan))
 
 
 SHAPES: dict[str, tuple[Shape, int]] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import benchmarks
+from benchmarks import generator_scale
 
 NAMES = sorted({found.name for found in pkgutil.iter_modules(benchmarks.__path__)} - {"__main__", "method"})
 
@@ -26,6 +27,13 @@ def test_every_benchmark_says_what_it_measures_and_is_in_the_readme(root: Path, 
     assert found.__doc__
     assert callable(found.measure)
     assert f"| `{name}` |" in (root / "benchmarks/README.md").read_text()
+
+
+@pytest.mark.parametrize("shape", generator_scale.SHAPES)
+def test_each_stage_of_the_compiler_takes_a_fleet_of_each_shape(tmp_path: Path, shape: str) -> None:
+    folder = generator_scale.fleet(tmp_path, generator_scale.SHAPES[shape][0], 4)
+    for prepare in generator_scale.STAGES.values():
+        assert prepare(folder)()
 
 
 @pytest.mark.slow
