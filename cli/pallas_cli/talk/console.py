@@ -13,6 +13,7 @@ import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ from pallas_cli.running.catalogue import Member, NoRegistry
 from pallas_cli.running.locate import Registry
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
+from pallas_contract.problems import Refused
 from pallas_service.access import hosts
 from pallas_service.console import pages
 from pallas_service.console.pages import Agent
@@ -69,10 +71,18 @@ async def beside(file: Path) -> AsyncIterator[str]:
     The port is taken once those of the fleet are held, so it is none of them.
     """
     with ExitStack() as stack:
-        relay = Relay(locate.here(file), stack)
+        relay = Relay(locate.here(file), stack, again=partial(_as_it_stands, file))
         listener = stack.enter_context(socket.create_server((HOST, 0)))
         async with _serving(relay, listener):
             yield f"talk to it at {_address(listener)}"
+
+
+def _as_it_stands(file: Path) -> Registry | None:
+    """Return where the registry is by the fleet file of now, which `--watch` has followed; None while it is wrong."""
+    try:
+        return locate.here(file)
+    except Refused:
+        return None
 
 
 def _address(listener: socket.socket) -> str:
@@ -106,13 +116,23 @@ async def client() -> AsyncIterator[httpx2.AsyncClient]:
 
 
 class Relay:
-    """Where the agents of a fleet are. `namespace` is where they run in Kubernetes; ways there end with `stack`."""
+    """Where the agents of a fleet are. `namespace` is where they run in Kubernetes; ways there end with `stack`.
 
-    def __init__(self, registry: Registry, stack: ExitStack, namespace: str | None = None) -> None:
+    `again` says where the registry is once it does not answer any more; None where nobody knows.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        stack: ExitStack,
+        namespace: str | None = None,
+        again: Callable[[], Registry | None] | None = None,
+    ) -> None:
         self.fleet = registry.fleet.name if registry.fleet else urlsplit(registry.url).netloc
         self._registry = registry
         self._stack = stack
         self._namespace = namespace
+        self._again = partial(self._forwarded_registry, namespace) if namespace else again
         self._urls: dict[str, str] = {}
         self._registered: frozenset[str] = frozenset()
         self._ways: dict[str, ExitStack] = {}
@@ -121,9 +141,9 @@ class Relay:
         """Held while the way to the registry is made anew: lists are read in threads."""
 
     @property
-    def is_in_cluster(self) -> bool:
-        """Whether the ways to agents are made here, and end."""
-        return bool(self._namespace)
+    def may_move(self) -> bool:
+        """Whether agents may be elsewhere later: ways into a cluster end, and ports of a fleet file are edited."""
+        return self._again is not None
 
     def members(self) -> Sequence[Agent]:
         """Return the agents that can be called from here, as the registry has them now.
@@ -164,8 +184,8 @@ class Relay:
         return name not in self._registered
 
     def forget(self, name: str, url: str) -> None:
-        """Make a new way to an agent when it is asked again: nobody answered at `url`."""
-        if self._namespace and self._urls.get(name) == url:
+        """Find an agent anew when it is asked again: nobody answered at `url`."""
+        if self.may_move and self._urls.get(name) == url:
             del self._urls[name]
 
     def _listed(self) -> list[Member]:
@@ -173,14 +193,17 @@ class Relay:
         try:
             return locate.members(registry)
         except NoRegistry:
-            if not self._namespace:
+            if not self._again:
                 raise
         with self._renewing:
             # a second one would take down the way that the first reader is using
             if self._registry is registry:
-                self._registry = Registry(self._forwarded(self._namespace, names.REGISTRY))
+                self._registry = self._again() or registry
             registry = self._registry
         return locate.members(registry)
+
+    def _forwarded_registry(self, namespace: str) -> Registry:
+        return Registry(self._forwarded(namespace, names.REGISTRY))
 
     def _forwarded(self, namespace: str, member: str) -> str:
         """Return the URL of a new way to a member; the one before, which ends with its pod, is taken down."""
@@ -261,9 +284,9 @@ async def _asked(relay: Relay, http: httpx2.AsyncClient, request: Request, body:
         try:
             return await _asked_once(relay, http, request, body)
         except httpx2.ConnectError:
-            if not relay.is_in_cluster:
+            if not relay.may_move:
                 raise
-        # nothing was sent yet, and a way into the cluster ends with the pod that it led to
+        # nothing was sent yet, and it is elsewhere now: a way into the cluster ends with the pod that it led to
         return await _asked_once(relay, http, request, body)
     except (Trouble, httpx2.TransportError) as error:
         return _failed(503, "unreachable", str(error) or type(error).__name__)

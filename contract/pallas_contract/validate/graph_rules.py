@@ -244,13 +244,17 @@ def _variables(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for path, env in sections:
         for key, value in env.items():
             if match := _VARIABLE.fullmatch(value):
-                hint = f"put {match['name']}=... into .env, or write `secrets: {{{key}: {{file: secrets/{key}.txt}}}}`"
+                hint = f"write `secrets: {{{key}: {{file: secrets/{key}.txt}}}}`"
+                if path[0] in _READ_DOTENV:
+                    hint = f"put {match['name']}=... into .env, or {hint}"
                 message = "`${...}` is not expanded here: these characters are the value"
                 yield tree.problem(
                     *path, "env", key, message=message, hint=hint, level="warning", code=Code.LITERAL_VARIABLE
                 )
 
 
+_READ_DOTENV = ("defaults", "agents")
+"""Sections about programs that read `.env`."""
 _VARIABLE = re.compile(r"\$\{?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}?")
 
 

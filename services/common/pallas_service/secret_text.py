@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from pallas_contract.codes import Code
-from pallas_contract.problems import Problem, Refused, Where
+from pallas_contract.fleet.source import Source
+from pallas_contract.launch.secret_files import Secret
+from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 
 
 def locate(key: str, file: str, project: Path, secrets: Path) -> Path:
@@ -48,3 +51,29 @@ def read(path: Path) -> str:
 def value(text: str) -> str:
     """Return the value in the text of a secret file: one trailing newline is not part of it."""
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def variables(
+    known: Iterable[Secret], tree: Source, defined: Container[str], *, project: Path, secrets: Path
+) -> dict[str, str]:
+    """Return the environment variables among `known`, from their files; one that is `defined` already is left alone.
+
+    `secrets` is the folder of a container's secret files, `project` that of agents.yaml.
+
+    Raises:
+        Refused: files are missing, each of them named, or one cannot be read.
+    """
+    values = {}
+    problems = []
+    for secret in known:
+        if not secret.is_variable or secret.target in defined:
+            continue
+        path = locate(secret.target, secret.file, project, secrets)
+        if path.is_file():
+            values[secret.target] = value(read(path))
+        else:
+            hint = f"create it, or set the environment variable {secret.target}"
+            message = f"there is no file {secret.file}"
+            problems.append(tree.problem(*secret.place, message=message, hint=hint, code=Code.SECRET_FILE))
+    refuse_errors(problems)
+    return values

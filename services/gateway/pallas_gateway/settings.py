@@ -116,7 +116,12 @@ def read(path: Path, environ: Mapping[str, str], secrets: Path) -> Settings:
         counters=store_urls.read(fleet, "counters", tree, placement=placement, project=project, secrets=secrets),
         listen_on=_listed(env.get(names.ENV_LISTEN_ON, "")),
         max_body=max_body,
-        variables={**fleet.gateway.env, **_secrets(fleet, tree, environ, project=project, secrets=secrets)},
+        variables={
+            **fleet.gateway.env,
+            **secret_text.variables(
+                secret_files.gateway_variables(fleet), tree, environ, project=project, secrets=secrets
+            ),
+        },
         warnings=tuple(warnings),
     )
 
@@ -161,26 +166,6 @@ def _audit_key(gateway: Gateway, tree: Source, *, project: Path, secrets: Path) 
         )
         raise Refused([problem])
     return key.encode()
-
-
-def _secrets(
-    fleet: ResolvedFleet, tree: Source, environ: Mapping[str, str], *, project: Path, secrets: Path
-) -> dict[str, str]:
-    """Return the variables whose values are in secret files; one that is set already is left alone."""
-    values = {}
-    problems = []
-    for secret in secret_files.gateway_variables(fleet):
-        path = secret_text.locate(secret.target, secret.file, project, secrets)
-        if secret.target in environ:
-            continue
-        if path.is_file():
-            values[secret.target] = secret_text.value(secret_text.read(path))
-        else:
-            hint = f"create it, or set the environment variable {secret.target}"
-            message = f"there is no file {secret.file}"
-            problems.append(tree.problem(*secret.place, message=message, hint=hint, code=Code.SECRET_FILE))
-    refuse_errors(problems)
-    return values
 
 
 def _service(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> tuple[str, Route]:

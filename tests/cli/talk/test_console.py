@@ -28,6 +28,7 @@ from pallas_cli.talk.console import Relay
 from pallas_contract.launch import run_files
 from tests.cli.conftest import TOKEN, Stand
 from tests.gateway.door import Agent
+from tests.ports import free_port
 from tests.served import served
 
 
@@ -288,3 +289,25 @@ async def test_beside_a_supervisor_it_is_there_until_the_end(project: Path, stan
     async with httpx.AsyncClient() as web:
         with pytest.raises(httpx.ConnectError):
             await web.get(url)
+
+
+async def test_beside_a_supervisor_it_follows_the_ports_of_the_fleet_file(project: Path, stand: Stand) -> None:
+    """`--watch` starts registry and agents again where an edit moves them; a broken edit moves nothing."""
+    stand.fleet = {"name": "demo", "placement": "local", "project": run_files.project_id(project / "agents.yaml")}
+    now = (project / "agents.yaml").read_text()
+    before = now.replace(f"registry_port: {stand.url.rpartition(':')[2]}", f"registry_port: {free_port()}")
+    (project / "agents.yaml").write_text(before)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {"accept": "application/json, text/event-stream"}
+    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient() as web:
+        url = line.removeprefix("talk to it at ")
+        agents = url.replace("/console", "/agents")
+        assert (await web.get(f"{url}/agents.json")).status_code == 503
+        (project / "agents.yaml").write_text("agents: [")
+        assert "no registry answers" in (await web.get(f"{url}/agents.json")).json()["error"]
+        (project / "agents.yaml").write_text(now)
+        at, stand.url = stand.url, "http://127.0.0.1:1"
+        assert (await web.get(f"{url}/agents.json")).status_code == 200
+        assert (await web.post(f"{agents}/desk/mcp", json=message, headers=headers)).status_code == 503
+        stand.url = at
+        assert (await web.post(f"{agents}/desk/mcp", json=message, headers=headers)).status_code == 200

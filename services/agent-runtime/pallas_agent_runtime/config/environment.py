@@ -6,19 +6,17 @@ Nothing overwrites a variable that is already set (seed 001, `.env`); earlier so
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from io import StringIO
 from pathlib import Path
 
 from dotenv import dotenv_values
 
 from pallas_contract import names
-from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import program
 from pallas_contract.launch import secret_files as launch_secrets
-from pallas_contract.problems import Problem, refuse_errors
 from pallas_service import secret_text
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,7 +40,9 @@ def fill(
         Refused: a secret file that is there, or that agents.yaml names, cannot be read.
     """
     variables = secret_files(secrets)
-    variables |= _referenced(fleet, tree, name, project, defined=environ.keys() | variables.keys())
+    known = launch_secrets.of_agent(fleet, name)
+    defined = environ.keys() | variables.keys()
+    variables |= secret_text.variables(known, tree, defined, project=project, secrets=secrets)
     dotenvs = [dotenv(project, secrets), dotenv(cwd, cwd) if cwd else {}]
     for source in (variables, program.agent(fleet, name, "local").env, *dotenvs):
         for key, value in source.items():
@@ -81,23 +81,3 @@ def choose(file_name: str, project: Path, secrets: Path) -> Path | None:
     A container masks the project's copy with /dev/null, which is no regular file.
     """
     return next((path for path in (secrets / file_name, project / file_name) if path.is_file()), None)
-
-
-def _referenced(
-    fleet: ResolvedFleet, tree: Source, name: str, project: Path, *, defined: set[str] | frozenset[str]
-) -> Mapping[str, str]:
-    """Return the variables agents.yaml names by file, for a run outside a container; only those not in `defined`."""
-    values: dict[str, str] = {}
-    problems: list[Problem] = []
-    for secret in launch_secrets.of_agent(fleet, name):
-        if not secret.is_variable or secret.target in defined:
-            continue
-        path = project / secret.file
-        if path.is_file():
-            values[secret.target] = secret_text.value(secret_text.read(path))
-        else:
-            hint = f"create it, or set the environment variable {secret.target}"
-            message = f"there is no file {secret.file}"
-            problems.append(tree.problem(*secret.place, message=message, hint=hint, code=Code.SECRET_FILE))
-    refuse_errors(problems)
-    return values
