@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from starlette.applications import Starlette
 
 from pallas_gateway.audit.recorder import Audit
+from pallas_gateway.audit.retention import Retention
 from pallas_gateway.audit.shared_trail import SharedTrail
 from pallas_gateway.audit.trail import Records, Trail
 from pallas_gateway.confirmation.api import Api
@@ -57,6 +58,7 @@ class Keeping:
         self.audit: Audit | None = None
         self._database: Database | None = None
         self._postgres: Postgres | None = None
+        self._retention: Retention | None = None
         self.counters: Counters | None = None
         self.gatekeeper: Gatekeeper | None = None
         self.api: Starlette | None = None
@@ -69,11 +71,13 @@ class Keeping:
         if settings.counters and settings.gateway.tenants:
             self.counters = Counters(settings.counters, fleet)
         if settings.gateway.audit:
-            trail: Records = (
-                SharedTrail(self._postgres, key, name=socket.gethostname())
-                if self._postgres
-                else Trail(settings.state / AUDIT, key, size=settings.gateway.audit.bytes)
-            )
+            size = settings.gateway.audit.bytes
+            trail: Records
+            if self._postgres:
+                trail = shared = SharedTrail(self._postgres, key, name=socket.gethostname(), size=size)
+                self._retention = Retention(self._postgres, shared, size)
+            else:
+                trail = Trail(settings.state / AUDIT, key, size=size)
             self.audit = Audit(trail, key, policy.version)
         if settings.gateway.is_durable or (settings.gateway.confirm and not self._postgres):
             self._database = Database(settings.state / FILE)
@@ -105,6 +109,8 @@ class Keeping:
             self.audit.start()
             self.audit.observe(metrics.registry)
             jobs.append(self.audit.watch())
+        if self._retention:
+            jobs.append(self._retention.watch())
         return jobs
 
     async def stop(self) -> None:

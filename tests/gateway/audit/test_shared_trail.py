@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 async def gateway(server: Server, fleet: str) -> AsyncIterator[tuple[Audit, SharedTrail, Postgres]]:
     """One replica, with what runs beside its calls."""
     store = Postgres(postgres_url(server), fleet, seconds=LIMIT)
-    trail = SharedTrail(store, KEY, name="gateway-0")
+    trail = SharedTrail(store, KEY, name="gateway-0", size=1 << 30)
     audit = Audit(trail, KEY, "policy-1")
     audit.start()
     async with background(audit.watch()):
@@ -146,7 +146,7 @@ class Busy(Postgres):
 
     def __init__(self) -> None:
         super().__init__("postgresql://nobody@127.0.0.1:1/none", "busy")
-        self.trail = SharedTrail(self, KEY, name="gateway-0")
+        self.trail = SharedTrail(self, KEY, name="gateway-0", size=1 << 30)
 
     async def run(self, work: Any) -> Any:
         await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """The audit of several gateways, in PostgreSQL: each has a chain of its own there, from its start to its end.
 
-Rows are only added, so the gateway needs no right to change or remove any; how long they are kept is for who has them.
+Rows are only added here. Their number and size stand beside them by part, of which the oldest go (`retention`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,8 +19,24 @@ from pallas_service.sqlite_file import CannotStore
 
 BATCH = 500
 """Records of one transaction."""
+PART = 16 << 20
+"""Bytes of records of one part: as many rows as are removed in one transaction."""
+_PARTS = 8
+"""Parts that there are of a small size."""
 MOST = 10_000
 """Records that wait to be stored; beyond them nothing more is recorded, and so nothing passed on."""
+
+
+_STORE = """
+WITH stored AS (
+    INSERT INTO {schema}.audit (chain, seq, line) SELECT $1::text, * FROM unnest($2::bigint[], $3::text[])
+    ON CONFLICT DO NOTHING RETURNING line
+)
+INSERT INTO {schema}.audit_parts AS part (chain, first, bytes)
+SELECT $1::text, $4::bigint, coalesce(sum(octet_length(line)), 0) FROM stored
+ON CONFLICT (chain, first) DO UPDATE SET bytes = part.bytes + excluded.bytes, written = now()
+"""
+"""Stores records, counts what is new of them into their part."""
 
 
 class SharedTrail:
@@ -30,8 +46,8 @@ class SharedTrail:
     cut = 0
     broken = ""
 
-    def __init__(self, store: Postgres, key: bytes, *, name: str) -> None:
-        """`name` is that of this replica, for who reads the chains."""
+    def __init__(self, store: Postgres, key: bytes, *, name: str, size: int) -> None:
+        """`name` is that of this replica, for who reads the chains; `size` the bytes that all chains may have."""
         self._store = store
         self._key = key
         self._queue: deque[tuple[int, str]] = deque()
@@ -40,6 +56,12 @@ class SharedTrail:
         self._storing = asyncio.Lock()
         self.chain = f"{name}-{secrets.token_hex(8)}"
         """Its name in the table."""
+        self.part = 1
+        """Number of the first record in the part that is added to."""
+        self.part_begun = asyncio.Event()
+        """Set when a part is full and another begun."""
+        self._bytes = 0
+        self._most = min(PART, size // _PARTS)
         self.head = Link(0, BEGIN)
 
     @property
@@ -82,14 +104,10 @@ class SharedTrail:
         numbers = [seq for seq, _ in batch]
         lines = [line for _, line in batch]
 
+        part = numbers[0] if self._bytes > self._most else self.part
+
         async def write(connection: Connection) -> None:
-            await connection.execute(
-                f"INSERT INTO {self._store.schema}.audit (chain, seq, line)"  # noqa: S608 - a name of ours
-                " SELECT $1, * FROM unnest($2::bigint[], $3::text[]) ON CONFLICT DO NOTHING",
-                self.chain,
-                numbers,
-                lines,
-            )
+            await connection.execute(_STORE.format(schema=self._store.schema), self.chain, numbers, lines, part)
 
         try:
             await self._store.run(write)
@@ -98,5 +116,12 @@ class SharedTrail:
             raise
         self._failed = 0
         self._stored = numbers[-1]
+        self._count(part, lines)
         for _ in batch:
             self._queue.popleft()
+
+    def _count(self, part: int, lines: Sequence[str]) -> None:
+        if part != self.part:
+            self.part, self._bytes = part, 0
+            self.part_begun.set()
+        self._bytes += sum(map(len, lines))  # ASCII

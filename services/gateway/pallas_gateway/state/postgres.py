@@ -37,6 +37,12 @@ _MIGRATIONS = (
         chain text, seq bigint, line text NOT NULL, stored timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (chain, seq)
     );
     """,
+    """
+    CREATE TABLE {schema}.audit_parts (
+        chain text, first bigint, bytes bigint NOT NULL, written timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (chain, first)
+    );
+    """,
 )
 """Statements that bring the schema from each format to the next."""
 Connection = Any
