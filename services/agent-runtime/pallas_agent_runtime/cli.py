@@ -77,8 +77,9 @@ def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside
 def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from pallas_service import deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_service import compiled_texts, deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
 
+    compiled_texts.begin()
     deferred_models.defer()
     import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
 

@@ -35,7 +35,7 @@ from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents.health import Health
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_service import deferred_models
+from pallas_service import compiled_texts, deferred_models
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.shutdown import LAST_WORDS, HttpServer, Stop, background, drain
 
@@ -93,7 +93,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
 
     settings = prepared.settings
     fast.silence()
-    with deferred_models.suspended():  # a mistake in a model of the project is told at the start
+    # A mistake in a model of the project is told at the start; what its code has compiled is kept nowhere.
+    with deferred_models.suspended(), compiled_texts.suspended():
         loaded = fast.load(settings)
     references = prepared.config.data.get("model_references")
     fast.check_models(loaded, settings, prepared.default_model, references)
@@ -238,6 +239,7 @@ async def _answer(
                 address = f"{settings.host}:{settings.port}"
                 gc_tuning.as_usual()
                 deferred_models.as_usual()
+                compiled_texts.end()
                 log.info("ready", address=address, tools=[tool.name for tool in surface.tools])
                 serving = asyncio.create_task(server.serve(sockets))
                 await stop.asked.wait()

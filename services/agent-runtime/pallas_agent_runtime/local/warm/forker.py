@@ -28,7 +28,7 @@ from pallas_agent_runtime.local.child import dies_with
 from pallas_agent_runtime.local.warm import proc_title
 from pallas_agent_runtime.local.warm.imports import Imports
 from pallas_contract import names
-from pallas_service import deferred_models
+from pallas_service import compiled_texts, deferred_models
 
 MESSAGE = b"fork"
 GO = b"go"
@@ -70,6 +70,7 @@ def main(module: str) -> int:
     with imports.watched():
         program: Program = importlib.import_module(module)
         program.warm()
+    compiled_texts.end()
     if threads := len(os.listdir("/proc/self/task")) - 1:
         sys.stderr.write(f"the imports have started {threads} threads, and none of them would be in a fork\n")
         return 1
@@ -162,5 +163,6 @@ def _settle(order: Order, imports: Imports) -> None:
 
 if __name__ == "__main__":
     gc_tuning.seldom()
+    compiled_texts.begin()
     deferred_models.defer()
     sys.exit(main(sys.argv[1]))
