@@ -184,11 +184,11 @@ class Plan:
     def _by_host(self) -> Mapping[str, Workload]:
         return {workload.host: workload for workload in self.workloads}
 
-    @property
-    def edges(self) -> list[tuple[str, str]]:
+    @cached_property
+    def edges(self) -> Mapping[tuple[str, str], None]:
         """Pairs (caller, called) of who may call whom, sorted; the registry reaches what it probes besides."""
         callers = [workload for workload in self.workloads if workload.kind != "registry"]
-        return sorted((caller.host, peer) for caller in callers for peer in caller.calls)
+        return dict.fromkeys(sorted((caller.host, peer) for caller in callers for peer in caller.calls))
 
 
 def build_plan(fleet: ResolvedFleet, config: Config, project: Project) -> Plan:

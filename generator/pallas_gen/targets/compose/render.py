@@ -240,7 +240,7 @@ def _callers(plan: Plan, host: str, hosts: list[str]) -> list[str]:
     """Return the hosts that call `host` on a network of `hosts`: where two call each other there is one for both."""
     if hosts[-1] == host:
         return hosts[:-1]
-    return [hosts[-1]] if (hosts[-1], host) in plan.edges and len(hosts) == 2 else []
+    return [hosts[-1]] if len(hosts) == 2 and (hosts[-1], host) in plan.edges else []
 
 
 def _caller_alias(host: str) -> str:
@@ -264,12 +264,11 @@ def _members(plan: Plan) -> dict[str, list[str]]:
         members[TELEMETRY] = traced
     services = {workload.host for workload in plan.workloads if workload.kind == "service"}
     probes = [(names.REGISTRY, host) for host in plan.workload(names.REGISTRY).calls if host in services]
-    edges = {*plan.edges}
     # Two that call each other share one network, on which both listen: of two, Docker's DNS would choose by name.
     second = {*services, names.GATEWAY}
     # the gateway asks the registry on the network on which it is probed
     asked = [edge for edge in plan.edges if edge[1] != names.REGISTRY]
-    calls = [edge for edge in asked if edge[1] not in second or edge[::-1] not in edges]
+    calls = [edge for edge in asked if edge[1] not in second or edge[::-1] not in plan.edges]
     return members | {f"call.{caller}.{called}": [caller, called] for caller, called in (*calls, *probes)}
 
 
