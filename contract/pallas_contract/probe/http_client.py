@@ -20,10 +20,14 @@ from urllib.parse import SplitResult, urlsplit
 from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED, Code, Reason
 from pallas_contract.probe.http_connection import BROKEN, LIMIT, HttpConnection, HttpResponse, IsComplete, Unreachable
 
-__all__ = ["LIMIT", "Client", "HttpResponse", "IsComplete", "Unreachable", "request"]
+__all__ = ["LIMIT", "Client", "Closed", "HttpResponse", "IsComplete", "Unreachable", "request"]
 
 _FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
 _TARGET = re.compile(r"[A-Z]+ [\x21-\x7e]+")
+
+
+class Closed(Exception):
+    """The connection that was to be used again is no longer there; nothing was answered on it."""
 
 
 async def request(
@@ -63,6 +67,11 @@ class Client:
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def kept(self) -> bool:
+        """True while the server has left the connection of the last request open."""
+        return self._connection is not None and self._connection.usable
+
     def close(self) -> None:
         """Drop the connection, if there is one; another request opens another."""
         if self._connection is not None:
@@ -77,23 +86,26 @@ class Client:
         body: bytes = b"",
         is_complete: IsComplete | None = None,
         last: bool = False,
+        again: bool = False,
     ) -> HttpResponse:
         """Send one request and read its answer; `last` tells the server that no other will follow.
 
+        `again` sends it on the connection of the request before, and on no other: who answers is who answered then.
         Not for HEAD, whose answers cannot be told from those of GET by their headers.
 
         Raises:
             Unreachable: nothing usable came back.
+            Closed: with `again`, there is no such connection any more.
             ValueError: a header cannot be sent.
             TimeoutError: only from a deadline the caller set around this call.
         """
         request = _encode(method, self._parts, headers=headers or {}, body=body, last=last)
         try:
-            return await self._exchange(request, is_complete)
+            return await self._exchange(request, is_complete, again=again)
         except OSError as error:
             raise unreachable(error) from None
 
-    async def _exchange(self, request: bytes, is_complete: IsComplete | None) -> HttpResponse:
+    async def _exchange(self, request: bytes, is_complete: IsComplete | None, *, again: bool) -> HttpResponse:
         # Taken out until its answer is read: a cancelled exchange must not leave half an answer to the next one.
         connection = self._connection
         self._connection = None
@@ -101,6 +113,8 @@ class Client:
             response = await self._send(connection, request, is_complete)
             if response is not None:
                 return response
+        if again:
+            raise Closed
         # Sent again: a server may close an idle connection at any time (RFC 9112, 9.3.1); a probe changes nothing.
         response = await self._send(await self._connect(), request, is_complete)
         if response is None:

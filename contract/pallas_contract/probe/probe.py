@@ -35,7 +35,7 @@ from pallas_contract.probe.session import (
     has_endpoint,
 )
 
-__all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Result", "Target", "patience", "probe"]
+__all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Line", "Result", "Target", "patience", "probe"]
 
 _LEGACY_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", LEGACY})
 
@@ -63,7 +63,7 @@ class Result:
     """The result of a probe. `latency` in seconds; `era` empty when it is not known.
 
     `tools` maps the name of each tool to its contract, None when they were not told; `listed` is when they were asked
-    for, in seconds of the probe's clock.
+    for, in seconds of the probe's clock. `brief` says that the health alone was asked for, on a connection of before.
     """
 
     state: State
@@ -76,11 +76,39 @@ class Result:
     listed: float | None = None
     status: int = 0
     wait: float = 0.0
+    brief: bool = False
 
     @property
     def reachable(self) -> bool:
         """True when others can count on it now: a 503 is an answer, but no help (seed 000: an HTTP error is none)."""
         return self.state in ("ok", "degraded", "unauthenticated") and self.status != 503
+
+
+class Line:
+    """A connection to one target that outlives a probe, and what was found on it.
+
+    Who answers on it is who answered before, so the next probe asks for the health alone: one request instead of two,
+    and no handshake of TCP or TLS. It is kept while all is well and the target speaks the era without sessions; else,
+    and once the target has closed it, a probe is a whole one on a connection of its own.
+    """
+
+    __slots__ = ("client", "known")
+
+    def __init__(self) -> None:
+        self.client: http_client.Client | None = None
+        self.known: Result | None = None
+        """The result of the last probe; None where the connection may not be used again."""
+
+    @property
+    def kept(self) -> bool:
+        """True where the next probe can use it."""
+        return self.known is not None and self.client is not None and self.client.kept
+
+    def close(self) -> None:
+        """Drop the connection; the next probe opens another."""
+        self.known = None
+        if self.client is not None:
+            self.client.close()
 
 
 class _NotLegacy(ProbeEnded):
@@ -98,30 +126,40 @@ async def probe(
     timeout: float = TIMEOUT,
     clock: Clock = time.monotonic,
     bound: Bound = asyncio.timeout,
+    line: Line | None = None,
 ) -> Result:
-    """Probe once; never raises for anything the server does. `era` is the one of an earlier result, tried first."""
+    """Probe once; never raises for anything the server does. `era` is the one of an earlier result, tried first.
+
+    `line` is the connection to use, and to leave open where it can be used once more; without it none is left.
+    """
     started = clock()
     if target.plain:
         return replace(await _probe_within(_plain(target), era, timeout, bound), latency=clock() - started)
+    held = line or Line()
     try:
-        client = http_client.Client(target.url, target.address)
+        held.client = held.client or http_client.Client(target.url, target.address)
     except ValueError as error:
         return Result("error", Reason("InvalidRequest", str(error)), era)
-    async with client:
-        session = Session(target, client)
-        try:
-            asking = _ask_or_read_page(session, era)
-            result = replace(await _probe_within(asking, era, timeout, bound), latency=clock() - started)
-            if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
-                result = replace(result, tools=await _tools(session, result), listed=clock())
-            return result
-        finally:
-            await session.close()
+    known = held.known if held.kept else None
+    held.known = None
+    session = Session(target, held.client, keep=line is not None)
+    try:
+        asking = _ask_again(session, known) if known else _ask_or_read_page(session, era)
+        result = replace(await _probe_within(asking, era, timeout, bound), latency=clock() - started)
+        if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
+            result = replace(result, tools=await _tools(session, result), listed=clock())
+        if line is not None and result.state == "ok" and result.era == MODERN:
+            held.known = result
+        return result
+    finally:
+        await session.close()
+        if not held.kept:
+            held.close()
 
 
 def patience(before: Result | None) -> float:
     """Return the seconds that a confirmation may take: as long as it took when all was well, and half of it more."""
-    usual = before.latency if before is not None else 0.0
+    usual = before.latency * (2 if before.brief else 1) if before is not None else 0.0  # it asks two questions
     return min(max(CONFIRM_TIMEOUT, SLOWER * usual), TIMEOUT)
 
 
@@ -157,6 +195,15 @@ async def _ask_or_read_page(session: Session, era: str) -> Result:
             raise
         body = json.loads(response.body)
         return replace(reported_health, name=as_text(body.get("name")), version=as_text(body.get("version")))
+
+
+async def _ask_again(session: Session, known: Result) -> Result:
+    """Ask for the health alone, of whom `known` was found; all of it where the connection is no longer there."""
+    reached = Result("ok", era=MODERN, name=known.name, version=known.version)
+    try:
+        return replace(await _deep(session, reached, again=True), brief=True)
+    except http_client.Closed:
+        return await _ask_or_read_page(session, known.era)
 
 
 async def _ask(session: Session, era: str) -> Result:
@@ -198,8 +245,7 @@ async def _modern(session: Session) -> Result:
         or MODERN not in as_texts(result.get("supportedVersions"))
     ):
         raise _NotModern
-    info = as_object(as_object(result.get("_meta")).get(f"{META}serverInfo"))
-    reached = Result("ok", era=MODERN, name=as_text(info.get("name")), version=as_text(info.get("version")))
+    reached = _named(Result("ok", era=MODERN), result)
     return await _deep(session, reached) if session.target.deep else reached
 
 
@@ -226,12 +272,15 @@ async def _legacy(session: Session) -> Result:
     return await _deep(session, reached)
 
 
-async def _deep(session: Session, reached: Result) -> Result:
+async def _deep(session: Session, reached: Result, *, again: bool = False) -> Result:
     era = MODERN if reached.era == MODERN else ""
     params = {"name": health.TOOL, "arguments": {}}
-    response = await session.post("tools/call", params, era=era, name=health.TOOL, last=not session.target.tools)
+    last = not session.target.tools
+    response = await session.post("tools/call", params, era=era, name=health.TOOL, last=last, again=again)
     answer = session.answer(response)
     result = as_object(answer.get("result"))
+    if again:
+        reached = _named(reached, result)
     content = result.get("content")
     first = as_object(content[0]) if isinstance(content, list) and content else {}
     text = first["text"] if isinstance(first.get("text"), str) else ""
@@ -264,6 +313,14 @@ async def _tools(session: Session, reached: Result) -> Mapping[str, ToolContract
         return None
     tools = [as_object(entry) for entry in entries]
     return {as_text(tool["name"]): tool_contract(tool) for tool in tools if isinstance(tool.get("name"), str)}
+
+
+def _named(reached: Result, result: Mapping[str, Any]) -> Result:
+    """Return `reached` with the name and version that an answer of 2026-07-28 gives, as each of them should."""
+    info = as_object(as_object(result.get("_meta")).get(f"{META}serverInfo"))
+    if not info:
+        return reached
+    return replace(reached, name=as_text(info.get("name")), version=as_text(info.get("version")))
 
 
 def _health(text: str) -> Result | None:

@@ -69,29 +69,39 @@ class ProbeEnded(Exception):
 class Session:
     """The MCP session of one probe with one server: its requests, and the id that a server may have given it."""
 
-    def __init__(self, target: Target, client: http_client.Client) -> None:
+    def __init__(self, target: Target, client: http_client.Client, *, keep: bool = False) -> None:
+        """`keep` leaves the connection open at the end, for a session that may follow."""
         self.target = target
         self._client = client
+        self._keep = keep
         self._id = 0
         self.session_id = ""
         self.version = LEGACY
 
     async def post(
-        self, method: str, params: dict[str, Any], *, era: str = "", name: str = "", last: bool = False
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        era: str = "",
+        name: str = "",
+        last: bool = False,
+        again: bool = False,
     ) -> http_client.HttpResponse:
-        """POST one JSON-RPC request; `last` when another is not expected to follow.
+        """POST one JSON-RPC request; `last` when another is not expected to follow, `again` as in `Client.request`.
 
         Raises:
             ProbeEnded: the status says that no other question will be answered either (401, 403, 429, 5xx, 3xx).
+            Closed: as `Client.request`.
         """
         self._id += 1
         headers = self._headers()
         if era:
             headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
         body = _body(self._id, method, json.dumps(params) if params else "{}", era)
-        last = last and not self.session_id  # the goodbye follows
+        last = last and not self.session_id and not self._keep  # the goodbye follows, or another probe
         response = await self._client.request(
-            "POST", headers=headers, body=body, is_complete=self._is_complete, last=last
+            "POST", headers=headers, body=body, is_complete=self._is_complete, last=last, again=again
         )
         raise_for_status(response)
         return response

@@ -95,6 +95,10 @@ class Metrics:
             self._seconds.labels(method, self._tool(ctx) if call else "", error).observe(self._clock() - started)
         return result
 
+    def repeated_health(self, seconds: float) -> None:
+        """Count a `get_health` that was answered in front of the MCP server (web.repeated_health)."""
+        self._seconds.labels("tools/call", TOOL, "").observe(seconds)
+
     def render(self) -> bytes:
         return generate_latest(self.registry)
 

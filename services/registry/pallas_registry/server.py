@@ -20,6 +20,7 @@ from pallas_registry.dependencies import PATIENCE, Dependencies
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.prebuilt import fast_path, fd_limit
+from pallas_registry.probing.kept_lines import SHARE, KeptLines
 from pallas_registry.probing.scheduler import MOST, Prober
 from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import RegistrationStore
@@ -60,10 +61,14 @@ async def serve(
     stop = Stop()
     stall_clock = StallClock()
     stall_clock.start()
-    prober = Prober(partial(probe, clock=stall_clock.clock, bound=stall_clock.timeout), clock=stall_clock.clock)
+    most = fd_limit.affordable(MOST)
+    lines = KeptLines(most // SHARE)
+    prober = Prober(
+        partial(probe, clock=stall_clock.clock, bound=stall_clock.timeout), clock=stall_clock.clock, lines=lines
+    )
     dependencies = Dependencies(
         store=store,
-        most=fd_limit.affordable(MOST),
+        most=most,
         check=prober.check,
         stall_clock=stall_clock,
         start_period=START_PERIOD[settings.placement],
@@ -88,5 +93,5 @@ async def serve(
     service.monitor.history.close()  # ends the event streams, which would otherwise outlast `LINGER`
     await serving
     await loops.save_uptime(store, service.monitor.uptime)
-    with contextlib.suppress(asyncio.CancelledError):
+    with contextlib.suppress(asyncio.CancelledError), contextlib.closing(lines):
         await background

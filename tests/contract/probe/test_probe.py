@@ -499,3 +499,108 @@ async def test_a_stream_without_a_word_is_no_answer(serve) -> None:
     server = await serve(silent)
     result = await probe.probe(Target(server.url, sse=True), timeout=0.1)
     assert (result.state, result.reason.code) == ("error", "NoAnswer")
+
+
+class Keeping:
+    """A server of the current era that leaves its connections open; `asked` has the connection and method of each."""
+
+    def __init__(self) -> None:
+        self.replies = {"server/discover": DISCOVERED, "tools/call": OK, "tools/list": {"tools": []}}
+        self.asked: list[tuple[int, str]] = []
+        self.fields: list[str] = []
+        self.connections: list[asyncio.StreamWriter] = []
+        self.silent = False
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        finally:
+            server.close()
+            server.close_clients()
+            await server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(self.connections)
+        self.connections.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = next(line for line in head.split("\r\n") if line.startswith("content-length"))
+                message = json.loads(await reader.readexactly(int(length.split(":")[1])))
+                self.asked.append((number, message["method"]))
+                self.fields.append(head)
+                if self.silent:
+                    continue
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": self.replies[message["method"]]}
+                body = json.dumps(reply).encode()
+                kind = "content-type: application/json"
+                writer.write(f"HTTP/1.1 200 OK\r\n{kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        writer.close()
+
+
+async def test_on_a_line_that_is_kept_the_health_alone_is_asked_for() -> None:
+    server, line = Keeping(), probe.Line()
+    async with server.running() as url:
+        whole = await probe.probe(Target(url, deep=True, tools=True), line=line)
+        brief = await probe.probe(Target(url, deep=True), line=line)
+        server.replies["tools/call"] = said('{"status": "degraded", "message": "LLM: no key"}')
+        worse = await probe.probe(Target(url, deep=True), line=line)
+        assert not line.kept, "who is not well is asked everything"
+        await probe.probe(Target(url, deep=True), line=line)
+        line.close()
+    assert (whole.brief, brief.brief, brief.tools, brief.listed) == (False, True, None, None)
+    assert (brief.state, brief.era, brief.name, brief.version) == ("ok", MODERN, "research", "1.2.3")
+    assert (worse.state, worse.reason.code, worse.name) == ("degraded", "ProviderDown", "research")
+    first = [(0, "server/discover"), (0, "tools/call"), (0, "tools/list"), (0, "tools/call"), (0, "tools/call")]
+    assert server.asked == [*first, (1, "server/discover"), (1, "tools/call")]
+    assert not any("connection: close" in fields for fields in server.fields)
+
+
+async def test_a_line_that_was_closed_is_a_whole_probe_at_once() -> None:
+    server, line = Keeping(), probe.Line()
+    async with server.running() as url:
+        await probe.probe(Target(url, deep=True), line=line)
+        server.connections[0].transport.abort()
+        result = await probe.probe(Target(url, deep=True), line=line)
+        line.close()
+    assert (result.state, result.brief) == ("ok", False)
+    assert [call for call in server.asked if call[0]] == [(1, "server/discover"), (1, "tools/call")]
+
+
+async def test_another_server_on_the_same_line_is_noticed() -> None:
+    """A proxy may send what comes next to another one; each answer of 2026-07-28 says whose it is."""
+    server, line = Keeping(), probe.Line()
+    async with server.running() as url:
+        await probe.probe(Target(url, deep=True), line=line)
+        other = {"io.modelcontextprotocol/serverInfo": {"name": "writer", "version": "2"}}
+        server.replies["tools/call"] = {**OK, "_meta": other}
+        result = await probe.probe(Target(url, deep=True), line=line)
+        line.close()
+    assert (result.name, result.version, result.brief) == ("writer", "2", True)
+
+
+async def test_silence_on_a_line_is_an_error_and_ends_it() -> None:
+    server, line = Keeping(), probe.Line()
+    async with server.running() as url:
+        await probe.probe(Target(url, deep=True), line=line)
+        server.silent = True
+        result = await probe.probe(Target(url, deep=True), line=line, timeout=0.2)
+        assert (result.state, result.reason.code, result.era) == ("error", "NoAnswer", "")
+        assert not line.kept
+        server.silent = False
+        assert (await probe.probe(Target(url, deep=True), line=line)).state == "ok"
+        line.close()
+    assert server.asked[-2:] == [(1, "server/discover"), (1, "tools/call")]
+
+
+async def test_an_earlier_era_has_no_line(serve, mcp) -> None:
+    server, line = await serve(mcp({"initialize": INITIALIZED, "tools/call": OK}, session="s1")), probe.Line()
+    assert (await probe.probe(Target(server.url, deep=True), line=line)).era == LEGACY
+    assert not line.kept
+    assert methods(server)[-1] == "DELETE"
+
+
+def test_a_confirmation_of_a_brief_answer_has_the_time_of_a_whole_one() -> None:
+    assert probe.patience(Result("ok", latency=0.9, brief=True)) == pytest.approx(2.7)

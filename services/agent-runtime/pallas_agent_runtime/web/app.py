@@ -22,6 +22,7 @@ from pallas_agent_runtime.health.preflight import Preflight
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.web import body_limits, sessions
 from pallas_agent_runtime.web.body_limits import Refusals
+from pallas_agent_runtime.web.repeated_health import RepeatedHealth
 from pallas_agent_runtime.web.sessions import Sessions
 from pallas_contract import names
 from pallas_contract.documents import registry_api
@@ -72,6 +73,10 @@ class Pages(Readiness):
     def count(self, opened: Sessions) -> None:
         """Say in the metrics how many sessions there are, and what became of others."""
         self._metrics.watch_sessions(lambda: len(opened), lambda: opened.ended, lambda: opened.refused)
+
+    def remembering(self, transport: ASGIApp) -> ASGIApp:
+        """Return the transport with a short way for who asks for the health again."""
+        return RepeatedHealth(transport, self._current, self._metrics.repeated_health)
 
     async def healthz(self, request: Request) -> Response:
         """Return the answer of `get_health`, and what it was made of, with the age in seconds of each part."""
@@ -131,7 +136,7 @@ def session_manager(server: Server[Any], settings: Settings) -> StreamableHTTPSe
 
 def app(manager: StreamableHTTPSessionManager, pages: Pages, max_body: int, gate: Gate | None = None) -> Starlette:
     """Return the application. All pages are open; `/mcp` is behind the gate, if there is one."""
-    mcp: ASGIApp = StreamableHTTPASGIApp(manager)
+    mcp: ASGIApp = pages.remembering(StreamableHTTPASGIApp(manager))
     if not manager.stateless:
         mcp = opened = Sessions(mcp, sessions.SESSIONS, sessions.IDLE_SESSION)
         pages.count(opened)

@@ -1,9 +1,9 @@
 """Ready-made documents in the parser's callback: the common GET costs no task and no ASGI messages.
 
-A 304 costs less still. Who polls sends the same bytes again and again, so the answer to the last request of a
-connection is given again, unparsed, as long as the document is the same: 304 is more than twice as fast as 200
-(benchmarks/registry_catalogue.py). Whatever is not plain takes the long way, to the same answer: also what is made when
-it is asked for, and all but the first of requests that come at once, so that other connections have their turn.
+Who polls sends the same bytes again and again, so the answer to the last request of a connection, 200 or 304, is given
+again, unparsed, as long as the document is the same (benchmarks/registry_catalogue.py). Whatever is not plain takes the
+long way, to the same answer: also what is made when it is asked for, and all but the first of requests that come at
+once, so that other connections have their turn.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class FastPathProtocol(BoundedProtocol):
 
     _open = _begun = 0
     """Requests that have begun and are not read to their end; those that began in the bytes at hand."""
-    _answered: tuple[str, Document] | None = None
-    """Path and document of a 304 given in the bytes at hand."""
-    _again: tuple[bytes, str, Document] | None = None
-    """The bytes of the last request, if it was one whole request for which there was a 304; then as `_answered`."""
+    _answered: tuple[str, Document, bool] | None = None
+    """Path, document and whether it was sent whole, of an answer given in the bytes at hand."""
+    _again: tuple[bytes, str, Document, bool] | None = None
+    """The bytes of the last request, if it was one whole request that was answered here; then as `_answered`."""
     _repeated = 0.0
     """When that request came again, by the loop's clock."""
 
     def data_received(self, data: bytes) -> None:
         if self._again is not None and data == self._again[0] and not self.flow.write_paused:
-            _, path, document = self._again
+            _, path, document, whole = self._again
             if self.ready(path) is document:
                 self._repeated = self.loop.time()  # setting a timer would cost as much as all the rest
                 self.server_state.total_requests += 1
-                self.transport.write(self._fields(_UNCHANGED, document.head))
+                self._write(document, whole=whole)
                 return
         whole = not self._open and not self._backlog
         self._begun = 0
@@ -97,13 +97,16 @@ class FastPathProtocol(BoundedProtocol):
             return
         document = match[1]
         self.cycle = _Answered  # type: ignore[assignment] # what uvicorn asks of a cycle that is over
-        if tag is None:
+        self._answered = (*match, tag is None)
+        self._write(document, whole=tag is None)
+        self.on_response_complete()
+
+    def _write(self, document: Document, *, whole: bool) -> None:
+        if whole:
             self.transport.write(self._fields(_WHOLE, document.full))
             self.transport.write(document.body)
         else:
-            self._answered = match
             self.transport.write(self._fields(_UNCHANGED, document.head))
-        self.on_response_complete()
 
     def _plain(self) -> tuple[str, Document] | None:
         """Return the path and its document, if the request can be answered at once and in turn."""

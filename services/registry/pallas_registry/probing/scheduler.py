@@ -15,8 +15,9 @@ import structlog
 from pallas_contract import names
 from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
-from pallas_contract.probe.probe import Result, Target
+from pallas_contract.probe.probe import Line, Result, Target
 from pallas_registry.discovery.sighting import Endpoint
+from pallas_registry.probing.kept_lines import KeptLines
 from pallas_registry.timing import Sleep, surviving
 
 CONCURRENCY = 64
@@ -51,9 +52,18 @@ class Prober:
     """One deep probe of an endpoint, confirmed before a good one is called bad."""
 
     def __init__(
-        self, ask: Probe = probe.probe, *, sleep: Sleep = asyncio.sleep, clock: Callable[[], float] = time.monotonic
+        self,
+        ask: Probe = probe.probe,
+        *,
+        sleep: Sleep = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        lines: KeptLines | None = None,
     ) -> None:
-        """`clock` is the one that probes date their findings by."""
+        """`clock` is the one that probes date their findings by.
+
+        With `lines` an agent that is well is asked again on the connection of before, until its tools are due.
+        """
+        self._lines = lines
         self._ask = ask
         self._sleep = sleep
         self._clock = clock
@@ -76,7 +86,7 @@ class Prober:
         due = listed is None or self._clock() - listed >= TOOLS_EVERY
         target = _target(endpoint, tools=due)
         era = before.era if before else ""
-        first = await self._once(target, era, probe.TIMEOUT)
+        first = await self._first(endpoint, target, era)
         if first.state != "error" or (before is not None and before.state == "error"):
             return first
         for _ in range(CONFIRMATIONS):
@@ -86,10 +96,22 @@ class Prober:
                 return again
         return first
 
-    async def _once(self, target: Target, era: str, timeout: float) -> Result:
+    async def _first(self, endpoint: Endpoint, target: Target, era: str) -> Result:
+        """Probe on the line that is kept, where there may be one: for agents only, since services are asked little."""
+        if self._lines is None or not target.deep:
+            return await self._once(target, era, probe.TIMEOUT)
+        line = self._lines.take(endpoint)
+        if target.tools:  # once a minute all is asked, and a new connection is what others need too
+            line.close()
+        try:
+            return await self._once(target, era, probe.TIMEOUT, line=line)
+        finally:
+            self._lines.give_back(endpoint, line)
+
+    async def _once(self, target: Target, era: str, timeout: float, **more: Line) -> Result:
         """Probe once. A probe that raises met an answer nobody had thought of: no reason to stop watching others."""
         try:
-            result = await self._ask(target, era=era, timeout=timeout)
+            result = await self._ask(target, era=era, timeout=timeout, **more)
         except Exception as error:
             _log.exception("a probe failed by itself", url=target.url, address=target.address)
             reason = Reason("ProbeFailed", f"the probe failed by itself: {type(error).__name__}")
