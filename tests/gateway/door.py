@@ -129,7 +129,7 @@ class Noted:
 
     async def until(self, count: int) -> list[Record]:
         """Return the records once there are `count` of them."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while len(self.ended) < count:
                 self.changed.clear()
                 await self.changed.wait()

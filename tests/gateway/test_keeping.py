@@ -73,12 +73,15 @@ async def test_stores_that_are_away_hold_up_no_start_and_are_said(tmp_path: Path
     for name, scheme in (("postgres.url", "postgresql"), ("valkey.url", "valkey")):
         (tmp_path / name).write_text(f"{scheme}://127.0.0.1:{free_port()}/0")
     shared = ", replicas: 3, store: {url: {file: postgres.url}}, counters: {url: {file: valkey.url}}"
-    state = keeping(tmp_path, f"{AUDIT}{CONFIRM}{shared}, tenants: {{acme: {{callers: [ui]}}}}")
+    state = keeping(tmp_path, f"{AUDIT}{CONFIRM}{shared}{DURABLE}")
     metrics = Metrics([])
     async with background(*state.start(metrics)):
         assert state.counters
-        async with state.counters.used("acme", Tenant()):  # let through
+        async with state.counters.used("desk", Tenant()):  # let through
             pass
+        assert state.journal
+        with pytest.raises(CannotStore):
+            await state.journal.find("1")
         async with asyncio.timeout(60):
             while "each replica counts" not in state.problem or "the store cannot be used" not in state.problem:
                 await asyncio.sleep(0.02)

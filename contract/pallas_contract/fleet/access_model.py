@@ -257,10 +257,10 @@ class Gateway(Written):
     tasks: Tasks | None = None
     """How graphs of tasks are run; in memory, where nothing is said."""
     replicas: Annotated[int, Field(ge=1, le=100)] = 1
-    """How many of it there are (docs/gateway.md, Replicas). More than one need a `store` for `audit` and `confirm`, and
-    `counters` for `tenants`."""
+    """How many of it there are (docs/gateway.md, Replicas). More than one need a `store` for `audit`, `confirm` and
+    durable `tasks`, and `counters` for `tenants`."""
     store: Store | None = None
-    """PostgreSQL for confirmations and audit. Default: files in the gateway's own folder."""
+    """PostgreSQL for confirmations, audit and durable graphs of tasks. Default: files in the gateway's own folder."""
     counters: Store | None = None
     """Valkey, or what speaks its protocol, for the limits of tenants. Default: each gateway counts for itself."""
     access: Access = Access()
@@ -276,17 +276,17 @@ class Gateway(Written):
     @property
     def keeps(self) -> bool:
         """Return whether it keeps what several can share in a `store`."""
-        return self.audit is not None or bool(self.confirm)
+        return self.audit is not None or bool(self.confirm) or self.is_durable
 
     @property
     def is_durable(self) -> bool:
-        """Return whether it keeps graphs of tasks, which it has for itself."""
+        """Return whether it keeps graphs of tasks."""
         return self.tasks is not None and self.tasks.durable
 
     @property
     def has_files(self) -> bool:
         """Return whether it keeps something in a folder of its own."""
-        return self.is_durable or (self.keeps and self.store is None)
+        return self.keeps and self.store is None
 
     @property
     def services_of_stores(self) -> list[str]:

@@ -21,6 +21,7 @@ from pallas_gateway.confirmation.gatekeeper import Gatekeeper, Noted, nothing
 from pallas_gateway.confirmation.shared import SharedConfirmations
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.own.execution.durable.journal import Journal, SqliteJournal
+from pallas_gateway.own.execution.durable.shared import SharedJournal
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
 from pallas_gateway.state.counters import Counters
@@ -79,10 +80,10 @@ class Keeping:
             else:
                 trail = Trail(settings.state / AUDIT, key, size=size)
             self.audit = Audit(trail, key, policy.version)
-        if settings.gateway.is_durable or (settings.gateway.confirm and not self._postgres):
+        if (settings.gateway.is_durable or settings.gateway.confirm) and not self._postgres:
             self._database = Database(settings.state / FILE)
-        if self._database and settings.gateway.is_durable:
-            self.journal = SqliteJournal(self._database)
+        if settings.gateway.is_durable:
+            self.journal = self._journal()
         self.confirmations = self._confirmations(settings)
         if self.confirmations:
             noted = self.audit.confirmation if self.audit else nothing
@@ -130,6 +131,11 @@ class Keeping:
         if self._postgres:
             return SharedConfirmations(self._postgres)
         return Confirmations(self._database) if self._database else None
+
+    def _journal(self) -> Journal | None:
+        if self._postgres:
+            return SharedJournal(self._postgres)
+        return SqliteJournal(self._database) if self._database else None
 
     def _observe(self, registry: CollectorRegistry) -> None:
         shared: dict[str, Postgres | Counters | None] = {"store": self._postgres, "counters": self.counters}

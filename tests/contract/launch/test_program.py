@@ -101,7 +101,15 @@ def test_the_gateway_has_the_environment_that_the_file_gives_it() -> None:
         assert "HEADERS" not in made.env
 
 
-@pytest.mark.parametrize(("tasks", "state"), [("{durable: true}", True), ("{durable: false}", False), ("{}", False)])
+@pytest.mark.parametrize(
+    ("tasks", "state"),
+    [
+        ("{durable: true}", True),
+        ("{durable: true}, store: {url: {file: pg.url}}", False),
+        ("{durable: false}", False),
+        ("{}", False),
+    ],
+)
 def test_a_gateway_with_durable_graphs_has_a_place_for_them(tasks: str, state: bool) -> None:
     gateway = f"{{agents: [a], tenants: {{t: {{}}}}, tasks: {tasks}}}"
     text = f"name: x\ngateway: {gateway}\nagents: {{a: {{card: a.md, port: 8201}}}}"

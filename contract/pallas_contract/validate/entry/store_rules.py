@@ -25,16 +25,12 @@ def problems(fleet: ResolvedFleet, gateway: Gateway, tree: Source) -> Iterator[P
 
 def _missing(gateway: Gateway, tree: Source) -> Iterator[Problem]:
     many = f"{gateway.replicas} replicas"
-    kept = "audit" if gateway.audit else "confirm"
+    kept = "audit" if gateway.audit else "confirm" if gateway.confirm else "tasks: {durable: true}"
     if gateway.keeps and gateway.store is None:
         message = f"{many} with `{kept}` need one PostgreSQL for all: `gateway.store`"
         hint = (
             "add `store: {url: {file: secrets/postgres.url}}`, with `postgresql://user:password@host:5432/name` in it"
         )
-        yield tree.problem(_AT, "replicas", message=message, hint=hint, code=Code.REPLICAS_WITHOUT_STORE)
-    if gateway.is_durable:
-        message = f"{many} cannot share durable graphs: each is kept, and gone on with, by the gateway that began it"
-        hint = "write `replicas: 1`, or remove `tasks: {durable: true}`"
         yield tree.problem(_AT, "replicas", message=message, hint=hint, code=Code.REPLICAS_WITHOUT_STORE)
     if gateway.tenants and gateway.counters is None:
         message = f"{many} with `tenants` need one Valkey for all: `gateway.counters`"

@@ -21,7 +21,7 @@ from pallas_gateway.confirmation.confirmations import (
     readable,
     shown,
 )
-from pallas_gateway.state.postgres import Connection, Postgres, locked
+from pallas_gateway.state.postgres import Connection, Postgres, locked, now
 
 _OF = "caller = $1 AND tenant = $2 AND agent = $3 AND tool = $4 AND digest = $5 AND policy = $6"
 _PENDING = """
@@ -53,9 +53,9 @@ class SharedConfirmations:
         """Return what waits for the word of `approver`, the oldest first."""
 
         async def read(connection: Connection) -> list[dict[str, Any]]:
-            now = await self._sweep(connection)
+            time = await self._sweep(connection)
             rows = await connection.fetch(f"{self._pending} ORDER BY expires, id", approver, MOST_LISTED)
-            return [shown(tuple(row), now) for row in rows]
+            return [shown(tuple(row), time) for row in rows]
 
         return await self._store.run(read)
 
@@ -63,9 +63,9 @@ class SharedConfirmations:
         """Return what waits for the word of `approver` under an id, with all of its arguments."""
 
         async def read(connection: Connection) -> dict[str, Any] | None:
-            now = await self._sweep(connection)
+            time = await self._sweep(connection)
             row = await connection.fetchrow(f"{self._pending} AND id = $3", approver, MOST_ARGUMENTS, id_)
-            return shown(tuple(row), now) if row else None
+            return shown(tuple(row), time) if row else None
 
         return await self._store.run(read)
 
@@ -88,7 +88,7 @@ class SharedConfirmations:
     async def _redeem(self, connection: Connection, wanted: Wanted) -> Answer:
         # one at a time, over all replicas: else two identical calls would ask two questions, or go beyond the counts
         await locked(connection, self._table)
-        now = await self._sweep(connection)
+        time = await self._sweep(connection)
         row = await connection.fetchrow(
             f"DELETE FROM {self._table} WHERE state = 'approved' AND id ="  # noqa: S608
             f" (SELECT id FROM {self._table} WHERE {_OF} AND state = 'approved' LIMIT 1)"
@@ -100,8 +100,8 @@ class SharedConfirmations:
             f" WHERE {_OF} AND state IN ('pending', 'refused') LIMIT 1",
             *wanted.key,
         )
-        id_, state, expires = row or await self._asked(connection, wanted, now + SECONDS)
-        return Answer(id_, state, max(1, round(expires - now)))
+        id_, state, expires = row or await self._asked(connection, wanted, time + SECONDS)
+        return Answer(id_, state, max(1, round(expires - time)))
 
     async def _asked(self, connection: Connection, wanted: Wanted, expires: float) -> tuple[str, State, float]:
         counted = await connection.fetchrow(
@@ -122,8 +122,7 @@ class SharedConfirmations:
 
     async def _sweep(self, connection: Connection) -> float:
         """Return the time, once what has expired is gone, and what expires later than any question of now."""
-        text = "SELECT extract(epoch FROM clock_timestamp())::double precision"
-        now: float = self._clock() if self._clock else await connection.fetchval(text)
+        time = await now(connection, self._clock)
         expired = f"DELETE FROM {self._table} WHERE expires <= $1 OR expires > $2"  # noqa: S608 - a name of ours
-        await connection.execute(expired, now, now + SECONDS + SLACK)
-        return now
+        await connection.execute(expired, time, time + SECONDS + SLACK)
+        return time

@@ -43,6 +43,19 @@ _MIGRATIONS = (
         PRIMARY KEY (chain, first)
     );
     """,
+    """
+    CREATE TABLE {schema}.graphs (
+        id text PRIMARY KEY, tenant text NOT NULL, digest text NOT NULL, asked text NOT NULL, state text NOT NULL,
+        starts integer NOT NULL, begun double precision NOT NULL, ended double precision NOT NULL, answer text NOT NULL,
+        holder text NOT NULL, run bigint NOT NULL, lease double precision NOT NULL
+    );
+    CREATE INDEX graphs_of ON {schema}.graphs (tenant, state);
+    CREATE INDEX graphs_running ON {schema}.graphs (begun, id) WHERE state = 'running';
+    CREATE TABLE {schema}.steps (
+        graph text REFERENCES {schema}.graphs ON DELETE CASCADE, task text, status text NOT NULL, outcome text NOT NULL,
+        PRIMARY KEY (graph, task)
+    );
+    """,
 )
 """Statements that bring the schema from each format to the next."""
 Connection = Any
@@ -132,6 +145,13 @@ class Postgres:
 async def locked(connection: Connection, about: str) -> None:
     """Wait until no other transaction, of any replica, holds the lock `about`; it ends with the transaction."""
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", about)
+
+
+async def now(connection: Connection, clock: Callable[[], float] | None = None) -> float:
+    """Return the time in seconds, which is the database's where no `clock` stands for it."""
+    text = "SELECT extract(epoch FROM clock_timestamp())::double precision"
+    time: float = clock() if clock else await connection.fetchval(text)
+    return time
 
 
 async def _ping(connection: Connection) -> None:

@@ -1,12 +1,16 @@
-"""Durable graphs: each goes on without its caller, and after a restart with what was not done yet (decision 0044)."""
+"""Durable graphs: each goes on without its caller, and after a restart with what was not done yet (decision 0044).
+
+With several gateways one of them runs a graph, and another goes on with it when that one is gone (decision 0053).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -15,8 +19,9 @@ from starlette.requests import Request
 
 from pallas_gateway.own.execution import run
 from pallas_gateway.own.execution.durable import outcomes, sender
-from pallas_gateway.own.execution.durable.journal import Graph, Journal, TooMany, graph_id
+from pallas_gateway.own.execution.durable.journal import Begun, Graph, Journal, Lost, Step, TooMany, graph_id
 from pallas_gateway.own.execution.durable.live import Live
+from pallas_gateway.own.execution.durable.replicas import Replicas
 from pallas_gateway.own.execution.envelope import Envelope
 from pallas_gateway.own.execution.run import Around, Run
 from pallas_gateway.own.execution.scheduler import Outcome
@@ -27,13 +32,22 @@ from pallas_service.http.disconnect import attended
 from pallas_service.sqlite_file import CannotStore
 
 MOST_STARTS = 10
-"""Times that a graph is begun after ends of the gateway in its middle: it may be what ends it."""
+"""Times that a graph is begun after ends of a gateway in its middle: it may be what ends it."""
 PATIENCE = 60.0
 """Seconds after a restart in which agents may come up that a graph needs."""
 _WAITS = "confirmation_required"
 """Reason of an error that ends no graph: sent again, it goes on."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A run by its number, with the outcomes that there are; `patience` is that of `Run`."""
+
+    number: int
+    ended: Mapping[str, Outcome]
+    patience: float
 
 
 class DurableGraphs:
@@ -44,24 +58,38 @@ class DurableGraphs:
         self._journal = journal
         self._live: dict[str, Live] = {}
         self._claiming = asyncio.Lock()
+        self._unreadable: set[str] = set()
         self._running: set[asyncio.Task[None]] = set()
-        self._ending = False
+        self._storing: set[asyncio.Future[None]] = set()
+        self._is_ending = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run what was under way when the gateway ended, and what is asked for; what is not done then is left so."""
-        self._begin(self._resume())
+        """Run what was under way when the gateway ended, and what is asked for; what is not done then is left so.
+
+        With other replicas, go on with what theirs was too, and leave to them what is not done.
+        """
+        shared = self._journal.shared
+        replicas = Replicas(shared, self._live, self._claiming) if shared else None
+        for job in replicas.jobs(self._resume) if replicas else [self._resume_once()]:
+            self._begin(job)
         try:
             yield
         finally:
-            self._ending = True
+            self.end()
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
+            await asyncio.gather(*self._storing, return_exceptions=True)
+            if shared:
+                with suppress(CannotStore):  # others then wait for the end of its lease
+                    await shared.leave()
 
     def end(self) -> None:
-        """Begin no task from now on; those under way may end, and are kept."""
-        self._ending = True
+        """Begin no task from now on; those under way may end, and are kept. Callers are told at once."""
+        self._is_ending = True
+        for live in self._live.values():
+            live.leave()
 
     async def answer(
         self, request: Request, message: dict[str, Any], head: Envelope, progress: Progress | None = None
@@ -82,87 +110,116 @@ class DurableGraphs:
 
         await self._around.counted(request, tenant, "", admitted)
         live = await self._claimed(graph)
-        return {**head.head, **await attended(request, live.wait(progress))}
+        live.callers += 1  # before anything else runs: what nobody waits for is not followed
+        try:
+            return {**head.head, **await attended(request, live.wait(progress))}
+        finally:
+            live.callers -= 1
 
     async def _claimed(self, graph: Graph) -> Live:
         """Return the run of a graph, which is begun where nobody has begun it."""
         async with self._claiming:
             live = self._live.get(graph.id)
             if live is None:
+                live = Live(graph)
+                if self._is_ending:
+                    live.leave()
+                    return live
                 try:
-                    entry, ended = await _kept(self._journal.begin(graph))
+                    begun = await _kept(self._journal.begin(graph))
                 except TooMany as error:
                     raise Failed("concurrency", f"Rate limit exceeded: {error}", 1) from None
-                live = Live(entry.digest)
-                if entry.answer is not None:
-                    live.answer.set_result(entry.answer)
-                elif entry.digest == graph.digest:
-                    self._start(graph, live, ended, again=entry.starts > 1)
+                live.digest = begun.entry.digest
+                if begun.run is not None:
+                    self._start(graph, live, begun, patience=PATIENCE if begun.again else 0.0)
+                elif begun.entry.state == "ended":
+                    live.succeed(begun.entry.answer or {})
+                elif begun.entry.digest == graph.digest:
+                    self._live[graph.id] = live
         if live.digest != graph.digest:
             raise invalid("meta.task_id", "is that of another graph of this caller")
         return live
 
-    async def _resume(self) -> None:
-        """Go on with the graphs that were under way."""
+    async def _resume_once(self) -> None:
         try:
-            for graph in await self._journal.unfinished():
-                async with self._claiming:
-                    if graph.id in self._live:
-                        continue  # its caller came first
-                    entry, ended = await self._journal.begin(graph)
-                    if entry.starts > MOST_STARTS:
-                        text = f"the gateway ended {MOST_STARTS} times while it ran this graph"
-                        await self._journal.end(graph.id, Envelope({}).refusal(Failed("interrupted", text)))
-                    elif entry.answer is None:
-                        with suppress(Failed):  # it is logged, and its caller hears of it
-                            self._start(graph, Live(graph.digest), ended, again=True)
+            await self._resume()
         except CannotStore as error:
             log.error("graphs cannot be resumed", reason=str(error))
 
-    def _start(self, graph: Graph, live: Live, ended: Mapping[str, str], *, again: bool) -> None:
-        """Run a graph from what has `ended` of it.
+    async def _resume(self) -> None:
+        """Go on with the graphs that were under way, and that nobody runs.
+
+        Raises:
+            CannotStore: the journal cannot be used.
+        """
+        here = {id_ for id_, live in self._live.items() if live.run is not None}
+        for graph in await self._journal.unfinished(here | self._unreadable):
+            async with self._claiming:
+                live = self._live.get(graph.id)
+                if self._is_ending or (live is not None and live.run is not None):
+                    continue  # its caller came first
+                begun = await self._journal.begin(graph)
+                if begun.run is None:
+                    continue  # another replica did, or it has ended
+                if begun.entry.starts > MOST_STARTS:
+                    await self._journal.end(graph.id, begun.run, Envelope({}).refusal(_given_up()))
+                    continue
+                with suppress(Failed):  # it is logged, and its caller hears of it
+                    self._start(graph, live or Live(graph), begun, patience=PATIENCE)
+
+    def _start(self, graph: Graph, live: Live, begun: Begun, *, patience: float) -> None:
+        """Run a graph that was begun from what has ended of it.
 
         Raises:
             Failed: that was kept by a version that wrote it in another way.
         """
         try:
-            before = {task: outcomes.read(text) for task, text in ended.items()}
+            before = {task: outcomes.read(text) for task, text in begun.ended.items()}
         except (ValueError, LookupError, TypeError):
             log.error("what was kept of a graph cannot be read", graph=graph.id)
+            self._unreadable.add(graph.id)
             raise Failed("failed", "what was kept of this graph cannot be read") from None
+        start = _Start(begun.run or 0, before, patience)
+        live.run = start.number
         self._live[graph.id] = live
-        self._begin(self._run(graph, live, before, patience=PATIENCE if again else 0.0))
+        live.work = self._begin(self._run(graph, live, start))
 
-    def _begin(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
-    async def _run(self, graph: Graph, live: Live, ended: Mapping[str, Outcome], *, patience: float) -> None:
+    async def _run(self, graph: Graph, live: Live, start: _Start) -> None:
         try:
-            live.answer.set_result(await self._answered(graph, live, ended, patience))
+            live.succeed(await self._answered(graph, live, start))
+        except Lost:
+            log.warning("another replica goes on with a graph", graph=graph.id)
+            if live.run == start.number:
+                live.run = None
         except MCPError as error:
             live.fail(error)
         except asyncio.CancelledError:
-            live.fail(Failed("interrupted", "the gateway ends, and goes on with this graph when it starts again"))
-            raise
+            if live.run == start.number:  # else this run alone ends, since another replica goes on with it
+                live.leave()
+                raise
         except Exception:
             log.exception("graph failed")
             live.fail(Failed("failed", "the gateway could not answer"))
         finally:
-            del self._live[graph.id]
+            if live.run == start.number:
+                del self._live[graph.id]
 
-    async def _answered(
-        self, graph: Graph, live: Live, ended: Mapping[str, Outcome], patience: float
-    ) -> dict[str, Any]:
+    async def _answered(self, graph: Graph, live: Live, start: _Start) -> dict[str, Any]:
         try:
             params, dependencies = run.read({"params": graph.params})
             optional = {task.task_id for task in params.tasks if task.on_error == "skip"}
 
             async def keep(task: str, outcome: Outcome) -> None:
                 if task in optional or not _waits(outcome.error):
-                    await _kept(self._journal.step(graph.id, task, outcomes.written(outcome)))
-                if self._ending:
+                    step = Step(task, outcome.status, outcomes.written(outcome))
+                    await self._stored(self._journal.step(graph.id, start.number, step))
+                if self._is_ending:
                     await asyncio.Event().wait()  # what waits for this task begins after the restart
 
             request = sender.request(graph.sender)
@@ -173,8 +230,8 @@ class DurableGraphs:
                 dependencies,
                 progress=live.progress,
                 keep=keep,
-                ended=ended,
-                patience=patience,
+                ended=start.ended,
+                patience=start.patience,
             )
             running.begin()
             answer = await running.answer()
@@ -185,10 +242,27 @@ class DurableGraphs:
         except MCPError as error:  # its caller is no more in a tenant, or this version takes no such graph
             answer = Envelope({}).refusal(error)
         if answer.get("error", {}).get("data", {}).get("reason") == _WAITS:
-            await _kept(self._journal.wait(graph.id))
+            await self._stored(self._journal.wait(graph.id, start.number, answer))
         else:
-            await _kept(self._journal.end(graph.id, answer))
+            await self._stored(self._journal.end(graph.id, start.number, answer))
         return answer
+
+    async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
+        """Store something to the end, also when the gateway ends meanwhile."""
+        storing = asyncio.ensure_future(work)
+        self._storing.add(storing)
+        storing.add_done_callback(self._heard)
+        await _kept(asyncio.shield(storing))
+
+    def _heard(self, storing: asyncio.Future[None]) -> None:
+        self._storing.discard(storing)
+        if not storing.cancelled():
+            storing.exception()  # there may be nobody to hear of it
+
+
+def _given_up() -> Failed:
+    text = f"this graph was begun {MOST_STARTS} times, and each time the gateway ended or could not keep it"
+    return Failed("interrupted", text)
 
 
 def _graph(params: Mapping[str, Any], request: Request, tenant: str) -> Graph:
