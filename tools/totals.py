@@ -1,35 +1,106 @@
-"""tools/totals.py REPORT...: the ten slowest tests of several pytest runs, and how all went, from their JUnit XML.
+"""tools/totals.py [--again REPORT] REPORT...: the ten slowest tests of several pytest runs, and how all went.
 
-Exit code 0 when at least one test passed and none failed, else 1. A run that ended without its report has failed.
+REPORT is JUnit XML of pytest. A test that failed and passes in the one after --again is unsteady: it is named at the
+end, and fails nothing (docs/decisions/0051). A run that ended without its report has failed. Exit code 0 when at
+least one test passed and none failed, else 1.
+
+`--failed REPORT...` prints instead, a line each, the tests that may have such a second look: all that failed, or none
+where they are more than three, or where something failed that is no test.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 SLOWEST = 10
+LOOKS = 3
+"""How many failures of one run may be chance: what breaks more is broken."""
 
 
-def main(reports: list[str]) -> int:
-    seconds: list[tuple[float, str]] = []
-    counts: Counter[str] = Counter(passed=0, failed=0)
-    for report in map(Path, reports):
+@dataclass
+class Runs:
+    """What the tests of some runs did."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """Test -> `passed`, `skipped` or `failed`; a test of a file that is here by pytest's name for it."""
+    seconds: list[tuple[float, str]] = field(default_factory=list)
+    lost: int = 0
+    """Runs without a report."""
+
+    @property
+    def failed(self) -> list[str]:
+        return [test for test, outcome in self.outcomes.items() if outcome == "failed"]
+
+
+def read(reports: Iterable[Path]) -> Runs:
+    """Read the reports; a test that fails and whose teardown fails too is there twice, and counts once."""
+    runs = Runs()
+    for report in reports:
         if not report.exists():
-            counts["failed"] += 1
+            runs.lost += 1
             continue
         for case in ElementTree.parse(report).iter("testcase"):
+            test = name_of(case)
             outcomes = {child.tag for child in case} & {"failure", "error", "skipped"}
-            failed = bool(outcomes - {"skipped"})
-            counts["failed" if failed else "skipped" if outcomes else "passed"] += 1
-            seconds.append((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}"))
+            if outcomes - {"skipped"} or runs.outcomes.get(test) == "failed":
+                runs.outcomes[test] = "failed"
+            else:
+                runs.outcomes[test] = "skipped" if outcomes else "passed"
+            runs.seconds.append((float(case.get("time", 0)), test))
+    return runs
+
+
+def name_of(case: ElementTree.Element) -> str:
+    """Return `FILE::CLASS::TEST`, by which pytest finds the test, or as the report has it where there is no such file."""
+    parts, name = case.get("classname", "").split("."), case.get("name", "")
+    for length in range(len(parts), 0, -1):
+        path = f"{'/'.join(parts[:length])}.py"
+        if Path(path).is_file():
+            return "::".join((path, *parts[length:], name))
+    return f"{'.'.join(parts)}::{name}"
+
+
+def to_look_at(runs: Runs) -> list[str]:
+    """Return the tests that failed where a second look at them is worth it."""
+    tests = runs.failed
+    known = all(Path(test.partition("::")[0]).is_file() for test in tests)
+    return tests if known and not runs.lost and len(tests) <= LOOKS else []
+
+
+def totals(runs: Runs, again: Runs) -> int:
+    """Print the slowest, the counts and last the unsteady; return the exit code."""
+    unsteady = [test for test in runs.failed if again.outcomes.get(test) == "passed"]
+    counts = Counter(passed=0, failed=runs.lost)
+    counts.update((runs.outcomes | dict.fromkeys(unsteady, "unsteady")).values())
     print(f"\nThe {SLOWEST} slowest, with setup and teardown:")
-    for duration, name in sorted(seconds, reverse=True)[:SLOWEST]:
+    for duration, name in sorted(runs.seconds, reverse=True)[:SLOWEST]:
         print(f"{duration:8.1f} s  {name}")
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    for test in unsteady:
+        print(f"UNSTEADY {test} (failed, as shown above; passed alone)")
+        if "GITHUB_ACTIONS" in os.environ:
+            print(f"::warning title=Unsteady test::{test} failed, and passed alone")
     return 0 if counts["passed"] and not counts["failed"] else 1
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("reports", type=Path, nargs="+")
+    options = parser.parse_args(arguments)
+    runs = read(options.reports)
+    if options.failed:
+        print("".join(f"{test}\n" for test in to_look_at(runs)), end="")
+        return 0
+    return totals(runs, read([options.again] if options.again else []))
 
 
 if __name__ == "__main__":
