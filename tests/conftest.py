@@ -7,6 +7,7 @@ import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,34 +26,51 @@ atexit.register(gc.freeze)
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 LONGEST = (
+    # those of the cluster
     "e2e/test_cluster_fixture.py",
+    "e2e/test_cluster_examples.py",
+    "e2e/test_cluster_options.py",
     "e2e/test_cluster.py",
     "e2e/test_cluster_guarded.py",
-    "e2e/test_cluster_options.py",
-    "e2e/test_conformance.py",
-    "e2e/test_compose.py",
-    "chart/test_kubernetes.py",
-    "e2e/test_stranger.py",
-    "e2e/test_local.py",
-    "packaging/test_wheel.py",
+    # those beside
     "tools/supply_chain/test_release.py",
-    "e2e/test_baked.py",
-    "e2e/test_data_pool.py",
-    "e2e/test_local_data_pool.py",
-    "chart/test_policy.py",
-    "agent_runtime/test_bad_input.py",
-    "agent_runtime/test_probed.py",
-    "registry/status_page/test_browser.py",
-    "e2e/test_upstream.py",
-    "e2e/test_access.py",
-    "e2e/test_demo.py",
-    "testing/targets/test_compose.py",
     "agent_runtime/upstream/test_examples.py",
     "agent_runtime/upstream/test_human_input.py",
+    "e2e/test_conformance.py",
+    "e2e/test_commands.py",
+    "e2e/test_baked.py",
+    "packaging/test_wheel.py",
+    # the others
+    "e2e/test_compose.py",
+    "testing/targets/test_compose.py",
+    "agent_runtime/test_bad_input.py",
+    "e2e/test_local.py",
+    "e2e/test_stranger.py",
+    "e2e/test_data_pool.py",
+    "e2e/test_local_percolate.py",
+    "benchmarks/test_runs.py",
+    "e2e/test_local_data_pool.py",
+    "agent_runtime/test_starting.py",
+    "e2e/test_percolate.py",
+    "registry/status_page/test_browser.py",
+    "e2e/test_atlas.py",
+    "e2e/test_local_atlas.py",
+    "e2e/test_upstream.py",
+    "gateway/test_console_page.py",
+    "agent_runtime/telemetry/test_traces.py",
+    "agent_runtime/access/test_forwarding.py",
+    "tools/site/test_sources.py",
+    "e2e/test_demo.py",
+    "e2e/test_access.py",
+    "testing/test_plugin.py",
+    "proof/test_load.py",
+    "agent_runtime/test_check.py",
+    "agent_runtime/test_probed.py",
+    "chart/test_kubernetes.py",
+    "chart/test_policy.py",
 )
-"""The modules that take a minute and more. Where workers share the tests these begin first: none is to be waited for
-alone. Those that need a cluster have workers of their own (tools/test); of the others that start ten agents no two come
-within the first three, which begin together."""
+"""The modules that take long, in each lane the longest first: none is to be waited for alone. Of those that start ten
+agents no two come within the first three, which begin together."""
 
 TOGETHER = ("tests/agent_runtime/pair/", "tests/agent_runtime/upstream/", "tests/testing/model/")
 """Folders whose modules share the agents that they call, or imports of seconds: one worker runs them all, and starts or
@@ -65,13 +83,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Put the longest first for workers; alone, those with a cluster last, for it runs until the session ends."""
+    """Put the longest first for workers, and those of the lane beside after the others that it runs.
+
+    Without workers those with a cluster come last, for it runs until the session ends.
+    """
     if "PALLAS_TEST_FILES" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
         list_files(items, Path(os.environ["PALLAS_TEST_FILES"]))
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         order: Mapping[Path, int] = {TESTS / name: number for number, name in enumerate(LONGEST)}
-        items.sort(key=lambda item: order.get(item.path, len(LONGEST)))
+        later = [(item.get_closest_marker("beside") is not None, order.get(item.path, len(LONGEST))) for item in items]
+        items[:] = [item for _, item in sorted(zip(later, items, strict=True), key=itemgetter(0))]
     else:
         items.sort(key=lambda item: item.get_closest_marker("cluster") is not None)
 
@@ -94,7 +116,7 @@ def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
     files: dict[str, set[str]] = defaultdict(set)
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        for name in marks & {"alone", "waits"} or marks:
+        for name in marks & {"alone", "waits", "beside"} or marks:
             files[name].add(item.path.relative_to(ROOT).as_posix())
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     unfinished.mkdir(parents=True)

@@ -58,7 +58,7 @@ def read(reports: Iterable[Path]) -> Runs:
 
 
 def name_of(case: ElementTree.Element) -> str:
-    """Return `FILE::CLASS::TEST`, by which pytest finds the test, or as the report has it where there is no such file."""
+    """Return `FILE::CLASS::TEST`, by which pytest finds the test, or as the report has it where that is no file."""
     parts, name = case.get("classname", "").split("."), case.get("name", "")
     for length in range(len(parts), 0, -1):
         path = f"{'/'.join(parts[:length])}.py"

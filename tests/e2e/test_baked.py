@@ -19,7 +19,7 @@ from pallas_gen.images import pip_settings
 
 from .canaries import Canaries
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.beside]
 
 FLEET = """\
 name: baked by a test

@@ -23,7 +23,7 @@ from . import decisions, suite
 from .projects import edited
 from .stack import running
 
-pytestmark = [pytest.mark.docker, pytest.mark.conformance]
+pytestmark = [pytest.mark.docker, pytest.mark.conformance, pytest.mark.beside]
 
 HERE = Path(__file__).parent / "conformance"
 AGENT = "test_error_handling"

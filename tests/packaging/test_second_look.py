@@ -76,7 +76,9 @@ def test_a_test_of_any_round_has_a_second_look(copy: Copy, name: str, again: str
     if again != "passes":
         copy.script("fail-again" if again == "fails" else "crash-again", "")
     done = copy.run("tools/test", FAILED=name)
-    assert copy.rounds[5:] == [line for line in copy.rounds if line.endswith(f" --timeout 600 tests/{name}.py::test_it")]
+    assert copy.rounds[5:] == [
+        line for line in copy.rounds if line.endswith(f" --timeout 600 tests/{name}.py::test_it")
+    ]
     assert done.returncode == {"passes": 0, "fails": 1, "crashes": 3}[again]
     counts = "4 passed, 0 failed, 1 unsteady" if again == "passes" else "4 passed, 1 failed"
     assert counts in done.stdout.splitlines()[-2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,8 +41,8 @@ if [ -n "${PALLAS_TEST_FILES:-}" ] && [ -e files ]; then cp -r files new && mv n
 [ ! -e "crash-$name" ] || exit 3
 if [ -e "fail-$name" ]; then fault='<failure message="no"/>' code=1; else fault="" code=0; fi
 [ "$name" = again ] || round=$name
-echo "<testsuites><testsuite><testcase classname='tests.${round:-$FAILED}' name='test_it' time='1.5'>$fault</testcase>" > "$report"
-echo "</testsuite></testsuites>" >> "$report"
+echo "<testsuites><testcase classname='tests.${round:-$FAILED}' name='test_it' time='1.5'>" > "$report"
+echo "$fault</testcase></testsuites>" >> "$report"
 exit $code
 """
 
@@ -122,25 +123,30 @@ def test_no_round_begins_where_the_lint_has_failed(copy: Copy) -> None:
 def test_every_test_is_in_one_round(copy: Copy) -> None:
     """The marks of a round are its own expression, evaluated for every kind of test there is."""
     copy.run("tools/test", CI="1")
-    expressions = [line.partition(" -q -m ")[2].partition(" --junitxml")[0] for line in copy.rounds]
+    expressions = [re.findall(" -m (.*) -n ", line)[0] for line in copy.rounds]
     heavy = ("docker", "slow", "cluster", "browser", "prometheus")
-    pairs = [{"slow", "alone"}, {"docker", "helm"}, {"docker", "cluster"}, {"slow", "waits"}]
+    others = ("alone", "waits", "beside", "helm", "root", "policy", "conformance", "site", "versions")
+    pairs = [{"slow", "alone"}, {"docker", "helm"}, {"docker", "cluster"}, {"slow", "waits"}, {"docker", "beside"}]
     for marks in [set[str](), *({mark} for mark in heavy), {"alone"}, *pairs]:
-        names = {
-            mark: mark in marks
-            for mark in (*heavy, "alone", "waits", "helm", "root", "policy", "conformance", "site", "versions")
-        }
+        names = {mark: mark in marks for mark in (*heavy, *others)}
         assert [bool(eval(text, {}, names)) for text in expressions].count(True) == 1, marks
 
 
 def test_each_round_reads_only_the_files_with_tests_of_its_marks(copy: Copy) -> None:
-    for mark, files in {"waits": "w", "alone": "a", "slow": "sw", "docker": "ds", "cluster": "cs"}.items():
+    for mark, files in {
+        "waits": "w",
+        "beside": "b",
+        "alone": "a",
+        "slow": "sw",
+        "docker": "ds",
+        "cluster": "cs",
+    }.items():
         copy.script(f"files/{mark}", "".join(f"{name}.py\n" for name in files))
     copy.run("tools/test", CI="1")
     read = {Path(line.partition("--junitxml ")[2].split()[0]).stem: line.split(".py") for line in copy.rounds}
     assert {name: sorted(part[-1] for part in parts[:-1]) for name, parts in read.items()} == {
         "quick": [],
-        "waiting": ["w"],
+        "waiting": ["b", "w"],
         "together": ["d", "s", "w"],
         "pods": ["c", "s"],
         "alone": ["a"],
@@ -157,7 +163,7 @@ def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRe
     assert (tmp_path / "files/parametrize").read_text() == "tests/packaging/test_tools_test.py\n"
 
 
-@pytest.mark.parametrize("own", ["alone", "waits"])
+@pytest.mark.parametrize("own", ["alone", "beside", "waits"])
 def test_a_file_of_tests_of_a_round_of_their_own_is_read_by_no_other(
     root: Path, request: pytest.FixtureRequest, tmp_path: Path, own: str
 ) -> None:

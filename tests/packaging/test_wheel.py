@@ -36,7 +36,7 @@ IMAGE_SOURCES = (
     "tools/shrink.py",
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.beside]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""tools/cluster: what `down` finds when others have made network namespaces meanwhile. All of it in a namespace of its own."""
+"""tools/cluster: what `down` finds when others have made network namespaces meanwhile; in namespaces of its own."""
 
 from __future__ import annotations
 

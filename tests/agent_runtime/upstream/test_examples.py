@@ -13,7 +13,7 @@ from mcp import Client
 
 from tests.agent_runtime.upstream.conftest import RESOURCES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.beside]
 
 GPT = "gpt-4.1"
 SONNET = "claude-sonnet-5-5"

@@ -8,7 +8,7 @@ import mcp_types as t
 import pytest
 from mcp import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.beside]
 
 SANDBOX = "***CALL_TOOL sandbox_server__start_t4_small_sandbox {}"
 NOBODY = "No human can be asked: the caller's client takes no questions: it does not declare `elicitation`"

@@ -23,7 +23,7 @@ from pallas_contract import __version__
 from tests.installed import ROOT, end, run
 from tools.supply_chain.image import oci
 
-pytestmark = [pytest.mark.docker, pytest.mark.helm]
+pytestmark = [pytest.mark.docker, pytest.mark.helm, pytest.mark.beside]
 
 PATTERN = f"pallas-release-test-{os.getpid()}/{{name}}"
 NAMES = ("pallas-agent", "pallas-registry")
