@@ -24,6 +24,9 @@ from pymap.imap import IMAPServer
 
 from tests import ports
 
+from .certificates import server_side
+
+HERE = "127.0.0.1"
 USER, PASSWORD = "anna@example.com", "a-good-password"
 
 
@@ -36,7 +39,9 @@ async def called(client: Client, tool: str, **arguments: Any) -> tuple[bool, Any
 
 
 @asynccontextmanager
-async def talking(talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[int]:
+async def talking(
+    talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], host: str = HERE
+) -> AsyncIterator[int]:
     """Yield the port of a server of which each connection is one run of `talk`."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,7 +49,7 @@ async def talking(talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], A
             await talk(reader, writer)
         writer.close()
 
-    async with _open(await asyncio.start_server(connected, "127.0.0.1", 0)) as port:
+    async with _open(await asyncio.start_server(connected, host, 0)) as port:
         yield port
 
 
@@ -73,15 +78,18 @@ async def rubbish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 @asynccontextmanager
-async def imap() -> AsyncIterator[int]:
-    """Yield the port of an IMAP server whose INBOX has four messages, and which has folders Sent and Trash."""
-    names = ("host", "cert", "key", "passlib_cfg", "proxy_protocol", "inherited_sockets")
-    args = Namespace(**dict.fromkeys(names), port=0, debug=False, tls=False, demo_data=True)
+async def imap(host: str = HERE, *, tls: Path | None = None, starttls: Path | None = None) -> AsyncIterator[int]:
+    """Yield the port of an IMAP server whose INBOX has four messages, and which has folders Sent and Trash.
+
+    With a certificate in `tls` it speaks nothing else; with one in `starttls` it does when it is told to.
+    """
+    names = ("host", "key", "passlib_cfg", "proxy_protocol", "inherited_sockets")
+    args = Namespace(**dict.fromkeys(names), port=0, debug=False, tls=bool(starttls), cert=starttls, demo_data=True)
     args.demo_user, args.demo_password = USER, PASSWORD
     backend, config = await DictBackend.init(args, secure_auth=False, invalid_user_sleep=0, reject_dnsbl=False)
     config.apply_context()
     callback = ProxyProtocolReader(config.proxy_protocol).get_callback(IMAPServer(backend.login, config))
-    async with _open(await asyncio.start_server(callback, "127.0.0.1", 0)) as port:
+    async with _open(await asyncio.start_server(callback, host, 0, ssl=tls and server_side(tls))) as port:
         yield port
 
 
@@ -104,17 +112,28 @@ class Post:
 
 
 @asynccontextmanager
-async def smtp(post: Post) -> AsyncIterator[int]:
-    """Yield the port of an SMTP server that takes messages of anna alone."""
+async def smtp(
+    post: Post, host: str = HERE, *, tls: Path | None = None, starttls: Path | None = None
+) -> AsyncIterator[int]:
+    """Yield the port of an SMTP server that takes messages of anna alone; `tls` and `starttls` are as of `imap`."""
+    upgrade = server_side(starttls) if starttls else None
 
     def login(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         right = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
         return AuthResult(success=right, handled=False)
 
     def made() -> SMTP:
-        return SMTP(post, authenticator=login, auth_require_tls=False, hostname="post")
+        return SMTP(
+            post,
+            authenticator=login,
+            auth_require_tls=upgrade is not None,
+            tls_context=upgrade,
+            require_starttls=upgrade is not None,
+            hostname="post",
+        )
 
-    async with _open(await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)) as port:
+    loop = asyncio.get_running_loop()
+    async with _open(await loop.create_server(made, host, 0, ssl=tls and server_side(tls))) as port:
         yield port
 
 
@@ -124,8 +143,8 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def caldav(folder: Path) -> Iterator[int]:
-    """Yield the port of a CalDAV server with its files in `folder`; anna has a calendar `home`."""
+def caldav(folder: Path, host: str = HERE, *, tls: Path | None = None) -> Iterator[int]:
+    """Yield the port of a CalDAV server with its files in `folder`, by https with a certificate in `tls`."""
     (folder / "users").write_text(f"{USER}:{PASSWORD}\n")
     configuration = radicale.config.load()
     configuration.update(
@@ -142,7 +161,10 @@ def caldav(folder: Path) -> Iterator[int]:
         "tests",
     )
     app = radicale.app.Application(configuration)
-    with make_server("127.0.0.1", 0, app, handler_class=_Quiet) as server:
+    with make_server(host, 0, app, handler_class=_Quiet) as server:
+        if tls:  # each connection is greeted when it is first read, by the one thread that answers
+            server.socket = server_side(tls).wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who breaks it off is told of by the client
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -170,11 +192,14 @@ class Mqtt:
 
 
 @asynccontextmanager
-async def mqtt() -> AsyncIterator[Mqtt]:
-    """Yield an MQTT broker that lets in everybody who has a name."""
+async def mqtt(host: str = HERE, *, tls: Path | None = None) -> AsyncIterator[Mqtt]:
+    """Yield an MQTT broker that lets in everybody who has a name, by TLS with a certificate in `tls`."""
     port = ports.free_port()
     plugins = {f"{_AMQTT}.authentication.AnonymousAuthPlugin": {"allow_anonymous": False}}
-    broker = Broker({"listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}}, "plugins": plugins})
+    listener = {"type": "tcp", "bind": f"{host}:{port}"}
+    if tls:
+        listener |= {"ssl": True, "certfile": str(tls), "keyfile": str(tls)}
+    broker = Broker({"listeners": {"default": listener}, "plugins": plugins})
     logging.getLogger("transitions").setLevel(logging.WARNING)
     await broker.start()
     try:

@@ -51,7 +51,8 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 """Example -> an agent of it and what to ask it."""
 TOKENS: Mapping[str, str] = {"atlas": "secrets/phone.txt"}
 """Example -> the file with the token of who asks, where one has to be shown."""
-_SECRETS = "secrets"
+SECRETS = "secrets"
+"""Folder of an example with its secret files."""
 
 
 def files(example: str) -> dict[PurePosixPath, str]:
@@ -65,7 +66,7 @@ def files(example: str) -> dict[PurePosixPath, str]:
     folder = _folder(_FOLDERS[example])
     paths = {PurePosixPath(path.relative_to(folder).as_posix()): path for path in _paths(folder)}
     return {
-        name: f"{token_hex(32)}\n" if name.parts[0] == _SECRETS else path.read_text("utf-8")
+        name: f"{token_hex(32)}\n" if name.parts[0] == SECRETS else path.read_text("utf-8")
         for name, path in paths.items()
     }
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pallas_cli.project import examples, starter
+from pallas_cli.project.examples import SECRETS
 from pallas_contract import extras, names
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
@@ -65,8 +68,9 @@ def write(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
     try:
         for path, text in files.items():
             target = folder / path
+            mode = _secret_mode(target.parent) if path.parts[0] == SECRETS else 0o666
             target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("x", encoding="utf-8") as file:
+            with open(target, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
                 written.append(target)
                 file.write(text)
     except OSError:
@@ -74,6 +78,18 @@ def write(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
             with contextlib.suppress(OSError):
                 target.unlink()
         raise
+
+
+def _secret_mode(folder: Path) -> int:
+    """Return the mode of a secret file in a folder, which is made for its user alone where it is not there.
+
+    In a folder that nobody else enters the file itself may be read: compose mounts it without its folder, and the
+    containers' user owns nothing here (docs/decisions/0056). In one of before it is for its user alone.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(0o700)
+    return 0o600 if folder.stat().st_mode & 0o077 else 0o644
 
 
 def refuse_present(folder: Path, files: Iterable[PurePosixPath]) -> None:

@@ -86,8 +86,28 @@ def test_secrets_of_an_example_are_made_anew(tmp_path: Path, capsys: pytest.Capt
     assert len({*made.values(), *(path.read_text() for path in (example / "secrets").iterdir())}) == 2 * len(made)
     for path in (*example.glob("home_tools/**/*.py"), example / "home_tools" / "tools.yaml"):
         assert (tmp_path / path.relative_to(example)).read_text() == path.read_text()
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     printed = capsys.readouterr().out
     assert 'PALLAS_TOKEN=$(cat secrets/phone.txt) pallas call family "How is the weather?"\n' in printed
+
+
+def test_others_of_this_machine_read_no_secret_and_containers_do(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "before" / "secrets").mkdir(parents=True)  # of somebody, as open as folders are
+    umask = os.umask(0o022)
+    try:
+        for folder in ("new", "before"):
+            assert command.main(["init", str(tmp_path / folder), "--example", "atlas", "--quiet"]) == 0
+    finally:
+        os.umask(umask)
+    modes = {
+        folder: {path.stat().st_mode & 0o777 for path in (tmp_path / folder / "secrets").iterdir()}
+        for folder in ("new", "before")
+    }
+    assert modes == {"new": {0o644}, "before": {0o600}}
+    assert (tmp_path / "new" / "secrets").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "new" / "agents.yaml").stat().st_mode & 0o777 == 0o644
+    monkeypatch.chdir(tmp_path / "new")
+    assert [str(warning) for warning in load.load(Path("agents.yaml"), {}).warnings] == []
 
 
 def test_nothing_is_written_where_a_file_of_the_project_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 
 import httpx
 
+from connectors import trust
 from connectors.accounts import Account
 from connectors.problems import Problem
 
@@ -100,13 +101,15 @@ class Calendar:
             unknown = " It is not known whether it did that: look before you try again." if method != "REPORT" else ""
             raise Problem(f"{at} has not answered for {self._timeout:g} s.{unknown}") from None
         except httpx.HTTPError as error:
-            raise Problem(f"{at} cannot be reached, or speaks no HTTP: {error}") from None
+            why = trust.distrust(error) or f"cannot be reached, or speaks no HTTP: {error}"
+            raise Problem(f"{at} {why}") from None
         if status in wanted:
             return answer
         raise Problem(f"{at} {_reason(status, self._account.user, method)}")
 
     async def _answer(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
-        options: dict[str, Any] = {"timeout": self._timeout, "trust_env": False}
+        # httpx by itself brings authorities of its own, and knows none of this machine's
+        options: dict[str, Any] = {"timeout": self._timeout, "trust_env": False, "verify": trust.context()}
         auth = (self._account.user, self._account.password)
         async with (
             httpx.AsyncClient(auth=auth, **options) as client,

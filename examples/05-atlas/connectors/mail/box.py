@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import imaplib
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import imap_tools
 from imap_tools.errors import ImapToolsError, MailboxFolderSelectError, MailboxLoginError
 
+from connectors import trust
 from connectors.accounts import Account
 from connectors.problems import Problem
 
@@ -98,10 +98,8 @@ class Box:
             raise Problem(f"{at} has no folder {folder!r}") from None
         except TimeoutError:
             raise Problem(f"{at} has not answered for {self._timeout:g} s: try again later") from None
-        except ssl.SSLError as error:
-            raise Problem(f"{at} cannot be trusted: {error.reason or error}") from None
         except OSError as error:
-            raise Problem(f"{at} cannot be reached: {error.strerror or error}") from None
+            raise Problem(f"{at} {trust.distrust(error) or f'cannot be reached: {error.strerror or error}'}") from None
         except (imaplib.IMAP4.error, ImapToolsError, ValueError, LookupError, TypeError) as error:
             raise Problem(f"{at} does not answer as an IMAP server does: {str(error)[:200]}") from None
         finally:
@@ -114,14 +112,10 @@ class Box:
     def _connected(self) -> imap_tools.BaseMailBox:
         account = self._account
         if account.scheme == "imaps":
-            return imap_tools.MailBox(
-                account.host, account.port, self._timeout, ssl_context=ssl.create_default_context()
-            )
+            return imap_tools.MailBox(account.host, account.port, self._timeout, ssl_context=trust.context())
         if account.is_here:
             return imap_tools.MailBoxUnencrypted(account.host, account.port, self._timeout)
-        return imap_tools.MailBoxStartTls(
-            account.host, account.port, self._timeout, ssl_context=ssl.create_default_context()
-        )
+        return imap_tools.MailBoxStartTls(account.host, account.port, self._timeout, ssl_context=trust.context())
 
 
 def _row(message: imap_tools.MailMessage) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import smtplib
-import ssl
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
+from connectors import trust
 from connectors.accounts import Account
 from connectors.problems import Problem
 
@@ -58,9 +58,9 @@ class Outbox:
         at, user = self._account.at, self._account.user
         try:
             smtp = self._connected()
-        except ssl.SSLError as error:
-            raise Problem(f"not sent: {at} cannot be trusted: {error.reason or error}") from None
         except (smtplib.SMTPException, OSError) as error:
+            if why := trust.distrust(error):
+                raise Problem(f"not sent: {at} {why}") from None
             if _is_late(error):
                 raise Problem(f"not sent: {at} has not answered for {self._timeout:g} s") from None
             strange = "does not answer as an SMTP server does" if isinstance(error, smtplib.SMTPException) else ""
@@ -77,7 +77,7 @@ class Outbox:
             smtp.close()
 
     def _connected(self) -> smtplib.SMTP:
-        account, context = self._account, ssl.create_default_context()
+        account, context = self._account, trust.context()
         if account.scheme == "smtps":
             return smtplib.SMTP_SSL(account.host, account.port, timeout=self._timeout, context=context)
         smtp = smtplib.SMTP(account.host, account.port, timeout=self._timeout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import aiomqtt
 
+from connectors import trust
 from connectors.accounts import Account
 from connectors.problems import Problem
 from connectors.smart_home.devices import Device, announced
@@ -116,7 +116,7 @@ class Home:
             username=account.user or None,
             password=account.password or None,
             timeout=self._timeout,
-            tls_context=ssl.create_default_context() if account.scheme == "mqtts" else None,
+            tls_context=trust.context() if account.scheme == "mqtts" else None,
             max_queued_incoming_messages=0,
         )
         try:
@@ -129,7 +129,7 @@ class Home:
         except (TimeoutError, aiomqtt.MqttError, OSError) as error:
             late = isinstance(error, TimeoutError) or "timed out" in str(error).lower()
             why = f"has not answered for {self._timeout:g} s" if late else f"cannot be used: {error}"
-            raise Problem(f"{account.at} {why}") from None
+            raise Problem(f"{account.at} {trust.distrust(error) or why}") from None
 
 
 def _named(name: str, devices: list[Device]) -> Device:

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS timers (
 );
 CREATE INDEX IF NOT EXISTS waiting ON timers (due) WHERE fired IS NULL;
 """
+_SPOILT = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+"""What no room on the disk makes better."""
 _COLUMNS = "id, kind, label, due, fired"
 
 
@@ -57,7 +59,11 @@ class Store:
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
             self.close()
-            raise Problem(f"{path}: {error}: move it away, and timers begin anew") from None
+            spoilt = getattr(error, "sqlite_errorcode", 0) & 0xFF in _SPOILT
+            cure = (
+                "move it away, and timers begin anew" if spoilt else "is there room on its disk, and may it be written?"
+            )
+            raise Problem(f"{path}: {error}: {cure}") from None
 
     def close(self) -> None:
         """Close the file."""
