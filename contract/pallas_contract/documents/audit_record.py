@@ -6,7 +6,6 @@ so that nothing is written anew to check it; `prev` is the MAC of record N-1, an
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
@@ -20,6 +19,9 @@ SUFFIX = ".jsonl"
 _PREFIX = "audit-"
 _MAC = re.compile(rb',"mac":"([0-9a-f]{64})"\}')
 _LENGTH = len(',"mac":""}') + 64
+# `json.dumps` makes an encoder for each call of these forms
+_WRITTEN = json.JSONEncoder(separators=(",", ":"))
+_SORTED = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 class NotOurs(ValueError):
@@ -60,8 +62,7 @@ def first_of(name: str) -> int | None:
 def sealed(key: bytes, fields: Mapping[str, Any], after: Link) -> tuple[bytes, Link]:
     """Return the line of a record with `fields` that follows `after`, with its newline, and its own place."""
     seq = after.seq + 1
-    written = json.dumps({"seq": seq, **fields, "prev": after.mac}, separators=(",", ":"))
-    body = written[:-1].encode()
+    body = _WRITTEN.encode({"seq": seq, **fields, "prev": after.mac})[:-1].encode()
     mac = _mac(key, body)
     return b'%s,"mac":"%s"}\n' % (body, mac.encode()), Link(seq, mac)
 
@@ -88,9 +89,8 @@ def arguments_digest(key: bytes, arguments: object) -> str:
 
     Keys of objects are sorted. Without the key whoever reads the audit could try values until the digest is right.
     """
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return hmac.new(key, b"arguments\n" + text.encode(), hashlib.sha256).hexdigest()
+    return _mac(key, b"arguments\n" + _SORTED.encode(arguments).encode())
 
 
 def _mac(key: bytes, body: bytes) -> str:
-    return hmac.new(key, body, hashlib.sha256).hexdigest()
+    return hmac.digest(key, body, "sha256").hex()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, TextIO
 
 import structlog
@@ -36,24 +37,56 @@ def configure(fmt: str, *, stream: TextIO | None = None, extra: Sequence[Process
         _binder(bound),
         *extra,
     ]
+    rendered = _text(colors=output.isatty()) if text else _json()
+    handler = _Handler(output)
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[structlog.stdlib.filter_by_level, *shared, *rendered],
+        logger_factory=partial(_Lines, handler),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=False,  # one that is cached would keep an earlier configuration
     )
     formatter = structlog.stdlib.ProcessorFormatter(
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *(_text(colors=output.isatty()) if text else _json()),
-        ],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
         foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
     )
-    handler = logging.StreamHandler(output)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]  # a library may have added one of its own, and each line would come twice
     root.setLevel(logging.INFO)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """The one way out; trouble with it is shown on stderr, and is no trouble of who logs."""
+
+    def write(self, line: str) -> None:
+        """Write a line that is rendered already."""
+        self.acquire()
+        try:
+            self.stream.write(line + self.terminator)
+            self.flush()
+        except Exception:  # as `emit` does
+            self.handleError(logging.makeLogRecord({"msg": line}))
+        finally:
+            self.release()
+
+
+class _Lines:
+    """Logger behind structlog's processors, with the level that `logging` has for its name.
+
+    It makes no `LogRecord`, which would take longer than the line: a gateway writes one for each call.
+    """
+
+    def __init__(self, handler: _Handler, name: str | None = None) -> None:
+        self._logger = logging.getLogger(name)
+        self.info = self.warning = self.error = self.critical = handler.write
+
+    @property
+    def disabled(self) -> bool:
+        return self._logger.disabled
+
+    def getEffectiveLevel(self) -> int:  # noqa: N802 - as `logging` has it
+        """Return the level from which on lines are written."""
+        return self._logger.getEffectiveLevel()
 
 
 def _binder(bound: dict[str, str]) -> Processor:
@@ -78,4 +111,10 @@ def _ordered(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
 
 
 def _dumps(value: Any, default: Any = None, **_: Any) -> str:
-    return json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"))
+    return _encoder(default).encode(value)
+
+
+@cache
+def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
+    # `json.dumps` makes one for each line
+    return json.JSONEncoder(default=default, ensure_ascii=False, separators=(",", ":"))

@@ -12,14 +12,20 @@ _SHOWN = 200
 
 
 class CallLog:
-    """A `Watcher` that writes who called what, and how it ended; never arguments or results."""
+    """A `Watcher` that writes who called what, and how it ended; never arguments or results.
+
+    It keeps the configuration of logging that is there when it is made.
+    """
+
+    def __init__(self) -> None:
+        self._log = log.bind()  # else each line would set up a logger of its own
 
     def begin(self, call: Call) -> None:
         """Write nothing: a call is one line, at its end."""
 
     def end(self, record: Record) -> None:
         call = record.call
-        log.info(
+        self._log.info(
             "call",
             agent=call.agent[:_SHOWN],
             caller=call.caller or None,

@@ -37,7 +37,8 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self._in_flight = Gauge("pallas_gateway_requests_in_flight", "Requests under way.", registry=self.registry)
+        in_flight = Gauge("pallas_gateway_requests_in_flight", "Requests under way.", registry=self.registry)
+        in_flight.set_function(lambda: float(self._open))
         self._milliseconds = Histogram(
             "mcp_tool_duration_ms",
             "Duration of calls of the gateway's own tools in milliseconds (seed 002, Metrics).",
@@ -79,7 +80,6 @@ class Metrics:
     def _count(self, call: Call, change: int) -> None:
         if not call.listens:
             self._open += change
-            self._in_flight.set(self._open)
             (self.idle.clear if self._open else self.idle.set)()
 
 

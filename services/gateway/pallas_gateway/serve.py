@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 from contextlib import AbstractContextManager, AsyncExitStack
@@ -132,9 +133,11 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
             confirmations=keeping.api,
             routed=policy.is_routed,
         )
-        server = HttpServer(app)
+        server = HttpServer(app, proxy_headers=False)  # each call would pay for it, and nothing asks for the address
         for listener in listeners:
             http_sockets.start(listener)
+        gc.collect()
+        gc.freeze()  # what is there stays, and no call waits for a look through it
         pages.ready = True
         log.info("ready", address=f"{settings.host}:{settings.port}", agents=sorted(settings.routes))
         serving = asyncio.create_task(server.serve(listeners))

@@ -35,9 +35,9 @@ def caller(request: HTTPConnection | None) -> Caller | None:
     token = user.access_token
     client, issuer, subject = principal_components(token)
     parts = [client, issuer, subject]
-    behind = request.headers.get(names.CALLER_HEADER) if request is not None else None
-    if behind and client == names.GATEWAY and issuer is None:
-        parts.append(behind)  # from anybody else it would be a claim that nobody has verified
+    if client == names.GATEWAY and issuer is None and request is not None:
+        # from anybody else it would be a claim that nobody has verified
+        parts += filter(None, [request.headers.get(names.CALLER_HEADER)])
     return Caller(
         name=subject or client,
         identity=json.dumps(parts),  # as JSON: a separator could stand in one of them

@@ -8,6 +8,8 @@ from mcp.server.transport_security import TransportSecurityMiddleware, Transport
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+_JUDGED = frozenset({b"host", b"origin"})
+
 
 def settings(hosts: Iterable[str]) -> TransportSecuritySettings:
     """Return the SDK's settings for `hosts`, the Host headers that are accepted; `name:*` admits every port."""
@@ -24,5 +26,7 @@ class HostCheck:
         self._security = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = await self._security.validate_request(Request(scope))
+        # the SDK goes through all headers for each of the two
+        judged = [header for header in scope["headers"] if header[0] in _JUDGED]
+        refused = await self._security.validate_request(Request({"type": "http", "headers": judged}))
         await (refused or self._app)(scope, receive, send)

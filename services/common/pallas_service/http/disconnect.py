@@ -13,6 +13,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from starlette.requests import Request
 
+PATIENCE = 0.05
+"""Seconds of work after which somebody listens for the end of the connection: to most answers a task that does would
+add a tenth of what they cost."""
+
 
 class HungUp(MCPError):
     """A caller that closed its connection; there is nobody to tell it to but the log."""
@@ -30,7 +34,9 @@ async def attended[T](request: Request | None, work: Awaitable[T]) -> T:
     if request is None:
         return await work
     limit = asyncio.timeout(None)
-    listening = asyncio.create_task(_closed(request, limit))
+    listening: list[asyncio.Task[None]] = []
+    loop = asyncio.get_running_loop()
+    later = loop.call_later(PATIENCE, lambda: listening.append(loop.create_task(_closed(request, limit))))
     try:
         async with limit:
             return await work
@@ -39,8 +45,10 @@ async def attended[T](request: Request | None, work: Awaitable[T]) -> T:
             raise
         raise HungUp from None
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        later.cancel()
+        for task in listening:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def _closed(request: Request, limit: asyncio.Timeout) -> None:

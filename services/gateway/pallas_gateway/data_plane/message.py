@@ -106,11 +106,13 @@ def check_head(headers: Headers, request_id: str | int | None = None) -> None:
     Raises:
         Malformed: one is there twice, or is not ASCII, which the agent would get in another encoding.
     """
-    for header in _SINGLE:
-        if len(headers.getlist(header)) > 1:
+    routing = [(name, value) for name, value in headers.raw if name.startswith(b"mcp-")]
+    names = [name for name, _ in routing]
+    for header in _SINGLE if len(set(names)) < len(names) else ():
+        if names.count(header.encode()) > 1:
             raise Malformed(HEADER_MISMATCH, f"{header} header is there twice", request_id)
-    for name, value in headers.raw:
-        if name.startswith(b"mcp-") and not value.isascii():
+    for name, value in routing:
+        if not value.isascii():
             shown = name.decode("latin-1")[:_SHOWN]
             raise Malformed(HEADER_MISMATCH, f"{shown} header is not ASCII: encode it as MCP says", request_id)
 
