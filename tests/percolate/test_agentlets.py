@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +43,10 @@ class Scripted:
 
 
 @pytest.fixture(autouse=True)
-def runner(tmp_path: Path) -> Iterator[Scripted]:
-    store = Store(tmp_path / "memory.db")
+def runner(store: Store) -> Scripted:
     scripted = Scripted(GOOD)
     use(Tools(store, runner=scripted))
-    yield scripted
-    store.close()
+    return scripted
 
 
 async def test_an_agent_is_made_listed_and_asked_by_its_tenant_alone(runner: Scripted) -> None:
@@ -85,6 +82,7 @@ async def test_the_same_name_is_the_next_version_and_the_last_one_answers(runner
         ({"output_schema": ANSWER | {"x": "y" * (16 << 10)}}, "output_schema: has more than 16 KiB"),
         ({"output_schema": {"type": "object", "$ref": "http://169.254.169.254/"}}, "`$ref` may lead to `#/...` only"),
         ({"output_schema": {"type": "object", "allOf": [{"$ref": "other.json"}]}}, "`$ref` may lead to `#/...` only"),
+        ({"description": "a\0b"}, "description: has a character of zero"),
         ({"tools": ["lookup_entity", "run_shell"]}, "tools: there is no `run_shell`, only search_knowledge_base"),
     ],
 )
@@ -162,7 +160,7 @@ async def test_the_last_versions_are_kept_and_the_list_stays_small_enough_for_th
     for _ in range(keeping.VERSIONS + 2):
         made = await create_agent(**ALICE)
     assert made["version"] == keeping.VERSIONS + 2
-    assert used().store.rows("SELECT min(version), count(*) FROM agentlets") == [(3, keeping.VERSIONS)]
+    assert used().store.rows("acme", "SELECT min(version), count(*) FROM agentlets") == [(3, keeping.VERSIONS)]
     long = ALICE | {"description": "x" * 20_000}
     for number in range(102):
         await create_agent(**long | {"agent_name": f"a{number}"})

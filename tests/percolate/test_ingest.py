@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -17,9 +16,11 @@ import pytest
 from percolate.ingest import pdf as pdf_reader
 from percolate.ingest import readers
 from percolate.ingest.folder import Report, forget_others, ingest
+from percolate.memory.databases import open_store
 from percolate.memory.embeddings import Embedder, StandIn, embedder
 from percolate.memory.pieces import Document, Piece
 from percolate.memory.search import search
+from percolate.memory.sqlite import SqliteStore
 from percolate.memory.store import Kind, Store
 from percolate.problems import Malformed, Problem
 from percolate.settings import Settings
@@ -29,13 +30,6 @@ from tests.installed import ROOT
 
 DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
 TENANT = "acme"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "memory.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -140,26 +134,46 @@ def test_what_is_gone_from_the_folder_is_gone_from_the_memory(store: Store, fold
     (folder / "general" / "fine.md").rename(folder / "general" / "other.md")
     (folder / "entities.yaml").unlink()
     take_in(store, folder)
-    assert store.rows("SELECT source FROM documents") == [("resource://general/other.md",)]
+    assert store.rows(TENANT, "SELECT source FROM documents") == [("resource://general/other.md",)]
     assert found(store, "otters") == ["Otters hold hands while they sleep."]
-    assert store.rows("SELECT id FROM entities") == []
+    assert store.rows(TENANT, "SELECT id FROM entities") == []
 
 
 def test_a_tenant_whose_folder_is_gone_is_forgotten_and_the_library_is_not(store: Store, folder: Path) -> None:
     take_in(store, folder)
     ingest(store, StandIn(), folder, "library")
     forget_others(store, ["somebody"])
-    assert store.tenants() == ["library"]
+    assert store.digest(TENANT, "resource://general/fine.md") == ""
+    assert store.digest("library", "resource://general/fine.md") != ""
+    assert "library" in store.tenants()
 
 
-def test_what_does_not_fit_is_named_and_the_rest_stays(store: Store, folder: Path) -> None:
-    take_in(store, folder)
-    ((pages,),) = store.rows("PRAGMA page_count")
-    store.rows(f"PRAGMA max_page_count = {pages + 2}")
-    (folder / "general" / "huge.md").write_text("Badgers dig. " * 10_000)
-    (problem,) = take_in(store, folder).problems
-    assert problem == "acme/general/huge.md does not fit: the disk of the memory, or its /tmp in a container, is full"
-    assert found(store, "otters") == ["Otters hold hands while they sleep."]
+def test_a_disk_that_is_full_is_named_and_the_rest_stays(folder: Path, tmp_path: Path) -> None:
+    (folder / "general" / "huge.md").write_text("Badgers dig. " * 20_000)
+    (folder / "general" / "last.md").write_text("Weasels dance.")
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)); "
+        "from percolate.ingest.__main__ import main; sys.exit(main())"
+    )
+    (tmp_path / "documents").symlink_to(tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(DOCUMENTS.parent), "PERCOLATE_DATABASE": str(tmp_path / "memory.db")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, TENANT],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    full = "does not fit: the disk of the memory, or its /tmp in a container, is full"
+    assert (done.returncode, done.stdout) == (1, "2 documents read, 1 problems\n"), done.stderr
+    assert done.stderr == f"acme/general/huge.md {full}\n"
+    store = open_store(str(tmp_path / "memory.db"))
+    try:
+        assert found(store, "otters", limit=1) == ["Otters hold hands while they sleep."]
+        assert found(store, "weasels", limit=1) == ["Weasels dance."]
+    finally:
+        store.close()
 
 
 def test_text_without_letters_is_found_by_nothing_and_hides_nothing(store: Store, folder: Path) -> None:
@@ -214,7 +228,7 @@ def test_a_graph_is_taken_in_whole_or_not_at_all_with_every_reason(store: Store,
         assert problem.startswith("acme/entities.yaml"), problem
     file.write_text("entities: &all [*all]")
     assert take_in(store, folder).problems == ["acme/entities.yaml has an alias (`*name`): write it out"]
-    assert store.rows("SELECT id FROM entities") == [("a",)]
+    assert store.rows(TENANT, "SELECT id FROM entities") == [("a",)]
 
 
 class Provider:
@@ -225,7 +239,7 @@ class Provider:
         self.embedder = self._embedder()
 
     def _embedder(self) -> Embedder:
-        settings = Settings(Path(), "https://embeddings.example/v1", "small", "sk-key")
+        settings = Settings("", "https://embeddings.example/v1", "small", "sk-key")
         return embedder(settings, httpx.Client(transport=httpx.MockTransport(self._answer)))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
@@ -266,7 +280,7 @@ def test_vectors_of_another_length_replace_none_until_one_says_so(store: Store, 
     assert "found by words only, until `python -m percolate.ingest --again` has run" in answer.notice
     provider.numbers = 0
     take_in(store, folder, provider.embedder, again=True)
-    assert store.kinds(TENANT) == [Kind("small", 12)]
+    assert store.kinds(TENANT) == [Kind("small", 3)]
     provider.numbers = 4
     assert take_in(store, folder, provider.embedder, again=True).problems == []
     assert len(found(store, "something else", provider.embedder)) == 2
@@ -276,25 +290,26 @@ def test_another_endpoint_takes_no_vector_away_until_one_says_so(store: Store, f
     provider = Provider(3)
     take_in(store, folder, provider.embedder)
     store.replace("other", *one_piece())
-    store.put_vectors("small", [(key, bytes(12)) for key, _ in store.without_vector("other")])
+    store.put_vectors("other", "small", [(key, bytes(12)) for key, _ in store.without_vector("other")])
     (folder / "general" / "new.md").write_text("Badgers dig.")
     (problem,) = take_in(store, folder).problems  # a command that has no variables of the service
     assert "the memory has vectors of small, 3 numbers, and these are of letters, 256 numbers" in problem
-    assert store.kinds(TENANT) == [Kind("small", 12)]
+    assert store.kinds(TENANT) == [Kind("small", 3)]
     answer = search(store, StandIn(), tenant=TENANT, query="badgers", knowledge_base=None, limit=5)
     assert [hit.content for hit in answer.hits] == ["Badgers dig."]
     assert "the memory has vectors of small, 3 numbers, and the query has one of letters, 256" in answer.notice
     assert take_in(store, folder, again=True).problems == []
-    assert (store.kinds(TENANT), store.kinds("other")) == ([Kind("letters", 1024)], [Kind("small", 12)])
+    assert (store.kinds(TENANT), store.kinds("other")) == ([Kind("letters", 256)], [Kind("small", 3)])
 
 
 def one_piece() -> tuple[Document, list[Piece]]:
     return Document("resource://general/a.md", "general", "markdown", "d", [(None, "A.")]), [Piece(None, 0, "A.")]
 
 
-def test_who_cannot_write_is_told_why_and_nothing_is_lost(store: Store, folder: Path, tmp_path: Path) -> None:
+def test_who_cannot_write_is_told_why_and_nothing_is_lost(folder: Path, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "memory.db")
     take_in(store, folder)
-    store.rows("PRAGMA busy_timeout = 1")
+    store.rows(TENANT, "PRAGMA busy_timeout = 1")
     other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     (folder / "general" / "new.md").write_text("Badgers dig.")
@@ -302,8 +317,9 @@ def test_who_cannot_write_is_told_why_and_nothing_is_lost(store: Store, folder: 
         take_in(store, folder)
     other.close()
     assert take_in(store, folder).read == 1
+    store.close()
     with pytest.raises(Problem, match=r"absent/memory\.db: unable to open database file: is its folder there"):
-        Store(tmp_path / "absent" / "memory.db")
+        SqliteStore(tmp_path / "absent" / "memory.db")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +335,7 @@ def test_who_cannot_write_is_told_why_and_nothing_is_lost(store: Store, folder: 
 def test_an_endpoint_that_answers_nonsense_is_named(
     store: Store, folder: Path, status: int, body: str, reason: str
 ) -> None:
-    settings = Settings(Path(), "https://embeddings.example/v1")
+    settings = Settings("", "https://embeddings.example/v1")
     answering = httpx.MockTransport(lambda _: httpx.Response(status, text=body))
     (problem,) = take_in(store, folder, embedder(settings, httpx.Client(transport=answering))).problems
     assert problem.startswith(f"acme: the embedding endpoint embeddings.example {reason}: 1 pieces")

@@ -12,6 +12,7 @@ from percolate.mcp.server import server
 from percolate.mcp.tools import Tools, use
 from percolate.mcp.tools.entity import lookup_entity
 from percolate.mcp.tools.search import library_search, search_knowledge_base
+from percolate.memory.databases import open_store
 from percolate.memory.embeddings import StandIn
 from percolate.memory.pieces import LONGEST, Document, pieces
 from percolate.memory.store import Store
@@ -19,14 +20,16 @@ from percolate.problems import NotThere
 
 from tests.installed import ROOT
 
+from .conftest import DATABASES, NewDatabase
+
 DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
 TENANT = "test-tenant"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+@pytest.fixture(scope="module", params=DATABASES, autouse=True)
+def memory(new_database: NewDatabase, request: pytest.FixtureRequest) -> Iterator[Store]:
     """The documents of the example, which no test here changes."""
-    store = Store(tmp_path_factory.mktemp("memory") / "memory.db")
+    store = open_store(new_database(request.param))
     use(Tools(store))
     for folder in DOCUMENTS.iterdir():
         assert ingest(store, StandIn(), folder, folder.name).problems == []

@@ -19,3 +19,7 @@ class EmbeddingFailed(Problem):
 
 class NotThere(Problem):
     """Nothing of that name is in the memory."""
+
+
+class Away(Problem):
+    """The database of the memory does not answer; what it has stays."""

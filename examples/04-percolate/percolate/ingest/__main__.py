@@ -9,8 +9,8 @@ import argparse
 import sys
 
 from percolate.ingest.folder import forget_others, ingest
+from percolate.memory.databases import open_store
 from percolate.memory.embeddings import embedder
-from percolate.memory.store import Store
 from percolate.problems import Problem
 from percolate.settings import DOCUMENTS, LIBRARY, Settings
 
@@ -24,9 +24,9 @@ def main() -> int:
     there = sorted(path.name for path in DOCUMENTS.glob("*") if path.is_dir() and path.name != LIBRARY)
     if unknown := set(options.tenant) - set(there):
         parser.error(f"there is no {DOCUMENTS}/{min(unknown)}, only {', '.join(there) or 'nothing'}")
-    settings = Settings.read()
     try:
-        store = Store(settings.database)
+        settings = Settings.read()
+        store = open_store(settings.database)
         forget_others(store, there)
         reports = [
             ingest(store, embedder(settings), DOCUMENTS / tenant, tenant, again=options.again)

@@ -15,6 +15,9 @@ from percolate.memory.store import Kind, Store
 from percolate.problems import EmbeddingFailed, Full, Malformed
 from percolate.settings import LIBRARY
 
+_LONGEST_NAME = 1000
+"""Bytes; it is a part of keys, which databases bound."""
+
 
 @dataclass
 class Report:
@@ -75,9 +78,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _check_name(name: str) -> None:
     try:
-        name.encode()
+        length = len(name.encode())
     except UnicodeEncodeError:
         raise Malformed("has a name that is not UTF-8: rename it") from None
+    if length > _LONGEST_NAME:
+        raise Malformed(f"has a name of {length} bytes with its folders, and may have {_LONGEST_NAME}: rename it")
 
 
 def _source(name: str) -> str:
@@ -109,16 +114,18 @@ def _embed(store: Store, embedder: Embedder, tenant: str, *, again: bool) -> Non
     if again:
         (sample,) = embedder.embed(["again"])
         for kind in store.kinds(tenant):
-            if kind != Kind(embedder.model, len(sample)):
+            if kind != Kind(embedder.model, len(sample) // 4):
                 store.drop_vectors(tenant, kind)
     waiting = store.without_vector(tenant)
     for start in range(0, len(waiting), AT_ONCE):
         batch = waiting[start : start + AT_ONCE]
         vectors = embedder.embed([content for _, content in batch])
-        kind = Kind(embedder.model, len(vectors[0]))
+        kind = Kind(embedder.model, len(vectors[0]) // 4)
         # so that a command in whose environment another endpoint stands, or none, mixes nothing
         if others := [str(other) for other in store.kinds(tenant) if other != kind]:
             raise EmbeddingFailed(
                 f"the memory has vectors of {' and '.join(others)}, and these are of {kind} (`--again` makes all anew)"
             )
-        store.put_vectors(embedder.model, [(key, vector) for (key, _), vector in zip(batch, vectors, strict=True)])
+        store.put_vectors(
+            tenant, embedder.model, [(key, vector) for (key, _), vector in zip(batch, vectors, strict=True)]
+        )

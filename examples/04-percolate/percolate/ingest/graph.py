@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from percolate.memory.entities import Entity
 from percolate.problems import Malformed
 
 FILE = "entities.yaml"
 _LARGEST = 4 << 20
-_Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _without_zero(name: str) -> str:
+    if "\0" in name:
+        raise ValueError("has a character of zero")
+    return name
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_without_zero)]
 
 
 class _Relation(BaseModel):

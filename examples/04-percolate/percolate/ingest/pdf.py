@@ -62,7 +62,7 @@ def _pages(path: str) -> list[tuple[int, str]]:
             left -= len(text)
             if left < 0 or number > MOST_PAGES:
                 raise _Refusal(f"has more than {MOST_PAGES} pages or {MOST_CHARACTERS >> 20} MiB of text: split it")
-            pages.append((number, text.encode("utf-8", "replace").decode()))
+            pages.append((number, text.encode("utf-8", "replace").decode().replace("\0", " ")))
     except LimitReachedError:
         raise _Refusal(_BOMB) from None
     return pages

@@ -23,12 +23,14 @@ from percolate.mcp.tools import Tools, use
 from percolate.mcp.tools.agent import ask_agent, create_agent, list_agents
 from percolate.mcp.tools.entity import lookup_entity
 from percolate.mcp.tools.search import library_search, search_knowledge_base
+from percolate.memory.databases import open_store
 from percolate.memory.embeddings import embedder
-from percolate.memory.store import Store
 from percolate.problems import Problem
 from percolate.settings import DOCUMENTS, LIBRARY, Settings
 
 Tool = Callable[..., Awaitable[Any]]
+_PATIENCE = 60
+"""Seconds to wait for a database that is started beside the server."""
 
 
 def server(functions: list[Tool]) -> MCPServer:
@@ -65,7 +67,7 @@ def runner() -> runners.Runner:
 
 def take_in(settings: Settings, tenants: list[str]) -> None:
     """Take in the documents of `tenants`, and say on stderr what could not be."""
-    tools = Tools(Store(settings.database), embedder(settings), runner())
+    tools = Tools(open_store(settings.database, patience=_PATIENCE), embedder(settings), runner())
     use(tools)
     if tenants != [LIBRARY]:
         forget_others(tools.store, tenants)

@@ -1,1 +1,1 @@
-"""One SQLite file: pieces of documents with their vectors and words, and entities with their relations."""
+"""Pieces of documents with their vectors and words, and entities with their relations, in SQLite or PostgreSQL."""

@@ -34,18 +34,23 @@ class Entity:
 
 def replace(store: Store, tenant: str, entities: Sequence[Entity]) -> None:
     """Put `entities` in the place of all that `tenant` has; each relation leads to one of them."""
-    with store.transaction():
-        store.write("DELETE FROM entities WHERE tenant = ?", [(tenant,)])
+    with store.transaction(tenant):
+        store.write("DELETE FROM entities WHERE tenant = :tenant", [{}])
         store.write(
-            "INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entities VALUES (:tenant, :id, :type, :name, :aliases, :properties)",
             [
-                (tenant, entity.id, entity.type, entity.name, json.dumps(entity.aliases), json.dumps(entity.properties))
+                {"id": entity.id, "type": entity.type, "name": entity.name}
+                | {"aliases": json.dumps(entity.aliases), "properties": json.dumps(entity.properties)}
                 for entity in entities
             ],
         )
         store.write(
-            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?)",
-            [(tenant, entity.id, relation, other) for entity in entities for relation, other in entity.related],
+            "INSERT INTO relations VALUES (:tenant, :origin, :relation, :target) ON CONFLICT DO NOTHING",
+            [
+                {"origin": entity.id, "relation": relation, "target": other}
+                for entity in entities
+                for relation, other in entity.related
+            ],
         )
 
 
@@ -55,11 +60,14 @@ def lookup(store: Store, tenant: str, entity_type: str, query: str) -> Entity:
     Raises:
         NotThere: there is none.
     """
-    statement = "SELECT id, type, name, aliases, properties FROM entities WHERE tenant = ? AND lower(type) = lower(?)"
-    entities = [_entity(row) for row in store.rows(f"{statement} ORDER BY id", tenant, entity_type)]
+    rows = store.rows(
+        tenant, "SELECT id, type, name, aliases, properties FROM entities WHERE tenant = :tenant ORDER BY id"
+    )
+    # compared here, as databases differ in what the small letter of another alphabet is
+    entities = [_entity(row) for row in rows if row[1].casefold() == entity_type.casefold()]
     best = max(entities, key=lambda entity: _likeness(entity, query), default=None)
     if best is None:
-        types = [row[0] for row in store.rows("SELECT DISTINCT type FROM entities WHERE tenant = ? ORDER BY 1", tenant)]
+        types = sorted({row[1] for row in rows})
         there = f"there are {', '.join(types)}" if types else "there are no entities"
         raise NotThere(f"there is no entity of type `{entity_type[:80]}`: {there}")
     if _likeness(best, query) < _LIKE:
@@ -79,7 +87,7 @@ def related(store: Store, tenant: str, key: str) -> list[dict[str, Any]]:
       WHERE r.tenant = :tenant AND r.target = :key
       ORDER BY 2 DESC, 1, 3 LIMIT :most
     """
-    rows = store.rows_of(statement, {"tenant": tenant, "key": key, "most": MOST_RELATED})
+    rows = store.rows(tenant, statement, key=key, most=MOST_RELATED)
     return [
         {"relation": relation, "direction": direction, "entity": _entity(row).document()}
         for relation, direction, *row in rows

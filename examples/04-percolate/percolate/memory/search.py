@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import re
+import math
 from dataclasses import dataclass
 
 from percolate.memory.embeddings import Embedder
 from percolate.memory.pieces import LONGEST
 from percolate.memory.store import Kind, Store
+from percolate.memory.words import bm25, stems, tokens
 from percolate.problems import EmbeddingFailed
 
 _CANDIDATES = 100
 """Pieces that each of the two ways may bring."""
 _NEAR = 0.2
 """Cosine from which on a piece is found without having a word of the query."""
-_WORDS_OF_A_QUERY = 32
 _MEANING = 0.6
 """Share of the score; the rest is that of the words."""
 
-_BY_VECTOR = """
-SELECT p.id, 1 - vec_distance_cosine(p.vector, :vector) AS cosine
-FROM pieces p JOIN documents d USING (tenant, source)
-WHERE p.tenant = :tenant AND p.model = :model AND length(p.vector) = length(:vector)
-  AND (:knowledge_base IS NULL OR d.knowledge_base = :knowledge_base)
-ORDER BY cosine DESC, p.id LIMIT :most
-"""
-_BY_WORDS = """
-SELECT p.id, -bm25(words) AS score
-FROM words JOIN pieces p ON p.id = words.rowid JOIN documents d USING (tenant, source)
-WHERE words MATCH :words AND p.tenant = :tenant
-  AND (:knowledge_base IS NULL OR d.knowledge_base = :knowledge_base)
-ORDER BY score DESC, p.id LIMIT :most
-"""
 _SHOWN = """
-SELECT p.content, p.source, p.page, d.type, d.knowledge_base FROM pieces p JOIN documents d USING (tenant, source)
-WHERE p.id = ? AND p.tenant = ?
+SELECT p.content, p.page, d.type, d.knowledge_base FROM pieces p JOIN documents d USING (tenant, source)
+WHERE p.tenant = :tenant AND p.source = :source AND p.position = :position
 """
+_Key = tuple[str, int]
+"""A piece: its source, and its position in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +50,21 @@ def search(
     store: Store, embedder: Embedder, *, tenant: str, query: str, knowledge_base: str | None, limit: int
 ) -> Found:
     """Return what `tenant` has about `query`, in one knowledge base or in all of them."""
-    scope = {"tenant": tenant, "knowledge_base": knowledge_base, "most": _CANDIDATES}
     notice = ""
-    cosines: dict[int, float] = {}
+    cosines: dict[_Key, float] = {}
     try:
         (vector,) = embedder.embed([query])
-        notice = _mismatch(store, tenant, Kind(embedder.model, len(vector)))
-        rows = store.rows_of(_BY_VECTOR, scope | {"vector": vector, "model": embedder.model})
+        notice = _mismatch(store, tenant, Kind(embedder.model, len(vector) // 4))
+        rows = store.nearest(tenant, embedder.model, vector, knowledge_base=knowledge_base, most=_CANDIDATES)
         # a vector of zeros, of a text without letters or digits, has no direction, and so is near nothing
-        cosines = {key: cosine for key, cosine in rows if cosine is not None}
+        cosines = {
+            (source, position): cosine
+            for source, position, cosine in rows
+            if cosine is not None and not math.isnan(cosine)
+        }
     except EmbeddingFailed as error:
         notice = f"{error}: found by words only"
-    terms = re.findall(r"\w+", query)[:_WORDS_OF_A_QUERY]
-    words = " OR ".join(f'"{term}"' for term in terms)
-    scores = dict(store.rows_of(_BY_WORDS, scope | {"words": words})) if words else {}
+    scores = _by_words(store, tenant, query, knowledge_base)
     best = max(scores.values(), default=0.0)
     ranked = sorted(
         (
@@ -87,6 +76,12 @@ def search(
     )
     hits = [hit for score, key in ranked[:limit] for hit in _hits(store, tenant, key, score)]
     return Found(hits, notice)
+
+
+def _by_words(store: Store, tenant: str, query: str, knowledge_base: str | None) -> dict[_Key, float]:
+    rows = store.with_words(tenant, query, knowledge_base, _CANDIDATES)
+    words, *texts = stems([" ".join(tokens(query)), *(content for *_, content in rows)])
+    return bm25(words, {(source, position): text for (source, position, _), text in zip(rows, texts, strict=True)})
 
 
 def _score(cosine: float | None, words: float, *, words_alone: bool) -> float:
@@ -110,8 +105,9 @@ def _mismatch(store: Store, tenant: str, kind: Kind) -> str:
     )
 
 
-def _hits(store: Store, tenant: str, key: int, score: float) -> list[Hit]:
+def _hits(store: Store, tenant: str, key: _Key, score: float) -> list[Hit]:
+    source, position = key
     return [
         Hit(content[: 2 * LONGEST], score, source, type_, page, knowledge_base)
-        for content, source, page, type_, knowledge_base in store.rows(_SHOWN, key, tenant)
+        for content, page, type_, knowledge_base in store.rows(tenant, _SHOWN, source=source, position=position)
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from percolate.agentlets import runners
 from percolate.agentlets.runners import Runner
 from percolate.memory.embeddings import Embedder, StandIn
+from percolate.memory.sqlite import SqliteStore
 from percolate.memory.store import Store
 
 
@@ -14,7 +15,7 @@ from percolate.memory.store import Store
 class Tools:
     """The memory, who embeds queries, and who thinks for agents; by default nothing that outlives the process."""
 
-    store: Store = field(default_factory=lambda: Store(":memory:"))
+    store: Store = field(default_factory=lambda: SqliteStore(":memory:"))
     embedder: Embedder = field(default_factory=StandIn)
     runner: Runner = field(default_factory=runners.StandIn)
 
