@@ -149,7 +149,7 @@ def test_one_that_records_has_a_volume_and_is_alone(compiled) -> None:
 
 
 def test_replicas_with_stores_have_no_volume_and_are_updated_one_by_one(compiled) -> None:
-    keys = "replicas: 3, audit: {key: {file: audit.txt}}, tenants: {acme: {callers: [phone]}}"
+    keys = "replicas: 3, audit: {key: {file: audit.txt}}, tenants: {acme: {callers: [phone]}}, tasks: {durable: true}"
     stores = "store: {url: {file: postgres.txt}}, counters: {url: {file: valkey.txt}}"
     several = compiled(GUARDED.replace("[front]}", f"[front], {keys}, {stores}}}"))
     tokens = (*TOKENS, *(f"--set=secrets.{name}-txt.content=z" for name in ("audit", "postgres", "valkey")))

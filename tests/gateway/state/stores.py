@@ -97,8 +97,11 @@ def _programs(folder: Path) -> Path:
 
 
 @contextmanager
-def postgres() -> Iterator[Server]:
-    """Yield a PostgreSQL with a role and a database of the name `postgres`, without a password."""
+def postgres(*, synced: bool = False) -> Iterator[Server]:
+    """Yield a PostgreSQL with a role and a database of the name `postgres`, without a password.
+
+    What is stored is on disk where it is `synced`; what a power cut leaves is no test's.
+    """
     user = 65534 if os.geteuid() == 0 else None  # it refuses to run as root
     with _folder(user) as folder:
         data = str(folder / "data")
@@ -116,9 +119,8 @@ def postgres() -> Iterator[Server]:
         assert made.returncode == 0, made.stderr
 
         def command(port: int) -> list[str]:
-            # small and without fsync: what a power cut leaves is no test's
             settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}"]
-            settings += ["fsync=off", "shared_buffers=16MB", "max_connections=40"]
+            settings += [f"fsync={'on' if synced else 'off'}", "shared_buffers=16MB", "max_connections=40"]
             return [str(programs / "postgres"), "-D", data, *(part for entry in settings for part in ("-c", entry))]
 
         server = Server(command, folder, user=user, end=signal.SIGQUIT, question=_STARTUP)  # an immediate shutdown

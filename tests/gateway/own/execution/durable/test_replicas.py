@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -265,6 +266,7 @@ async def test_without_its_store_nothing_is_begun_and_who_waits_is_told(
 async def test_another_process_goes_on_with_the_graphs_of_one_that_was_killed(
     pool: Gated, server: Server, tmp_path: Path
 ) -> None:
+    """That other process is told to stop then, while it runs another graph, and says so at once."""
     store = Postgres(stores.postgres_url(server), "killed", seconds=LIMIT)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
@@ -279,7 +281,7 @@ async def test_another_process_goes_on_with_the_graphs_of_one_that_was_killed(
             f"agents: {{news_fetcher: {{card: a.md, port: {agent.base_url.port}}}}}\n"
         )
         process, one = stack.enter_context(started(tmp_path))
-        _, two = stack.enter_context(started(tmp_path))
+        stopped, two = stack.enter_context(started(tmp_path))
         web = await stack.enter_async_context(httpx.AsyncClient(timeout=LIMIT))
         first = asyncio.create_task(web.post(f"{one}/mcp", json=graph(*PLAN)))
         await pool.until_hanging(1)
@@ -297,3 +299,12 @@ async def test_another_process_goes_on_with_the_graphs_of_one_that_was_killed(
         tasks = (await web.post(f"{two}/mcp", json=graph(*PLAN))).json()["result"]["tasks"]
         assert tasks["b"]["result"] == {"value": 2}
         assert sorted(name for name, _, _ in pool.calls) == ["double", "double", "hang", "hang"]
+        third = graph(*PLAN)
+        third["params"]["meta"]["task_id"] = "third"
+        last = asyncio.create_task(web.post(f"{two}/mcp", json=third))
+        await pool.until_hanging(3)
+        stopped.send_signal(signal.SIGTERM)
+        data = (await last).json()["error"]["data"]
+        assert (data["reason"], data["graph"]) == ("interrupted", "third")
+        pool.gates[2].set()  # what is under way is waited for
+        assert await asyncio.to_thread(stopped.wait, LIMIT) == 0
