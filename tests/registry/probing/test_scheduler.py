@@ -16,7 +16,18 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.documents.tool_contract import ToolContract
 from pallas_contract.probe.probe import Result
 from pallas_registry.discovery.sighting import Endpoint
-from pallas_registry.probing.scheduler import WAIT, Before, Check, Limits, Pace, Prober, Scheduler, next_due, phase
+from pallas_registry.probing.scheduler import (
+    WAIT,
+    Before,
+    Check,
+    Limits,
+    Pace,
+    Prober,
+    Scheduler,
+    next_due,
+    phase,
+    together,
+)
 
 OK, REFUSED = Result("ok", era="2026-07-28"), Result("error", Reason("ConnectionRefused", "connection refused"))
 
@@ -228,10 +239,27 @@ async def test_who_asks_for_peace_gets_some(scheduler, time, wait: float, rounds
     assert {round(later - before, 6) for before, later in pairwise(at[1:])} == {rounds}
 
 
+async def test_probes_that_are_due_at_about_the_same_time_begin_at_once(scheduler, check: Watched, time) -> None:
+    """Each wake of the process costs more than a probe; and nobody is asked later than an interval after the last."""
+    scheduler().follow("harper", [endpoint(number) for number in range(200)])
+    await time.advance(60)
+    assert len({at for at, _ in check.at if 10 <= at < 15}) == 20
+    begun = [at for at, asked in check.at if asked == endpoint(7)][1:]
+    assert {later - at for at, later in pairwise(begun)} == {5.0}
+
+
+@pytest.mark.parametrize(("count", "step"), [(1, 0.25), (200, 0.25), (400, 0.125), (10_000, 0.005)])
+def test_the_more_there_are_the_less_a_probe_waits_for_others(count: int, step: float) -> None:
+    for due in (100.0, 101.7, 103.333):
+        begin = together(due, 5.0, count)
+        assert due <= begin < due + step + 1e-9
+        assert begin / step == pytest.approx(round(begin / step))
+
+
 async def test_probes_are_spread_over_the_interval(scheduler, check: Watched, time) -> None:
     scheduler().follow("harper", [endpoint(number) for number in range(200)])
     await time.advance(60)
-    by_second = Counter(int(at) for at, _ in check.at if at >= 10)
+    by_second = Counter(int(at) for at, _ in check.at if 10 <= at < 60)
     assert len(by_second) == 50
     assert max(by_second.values()) < 3 * 200 / 5
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 from zlib import crc32
 
@@ -29,6 +30,11 @@ MOST = 1024
 CONFIRMATIONS = 2
 TOOLS_EVERY = 60.0
 """Seconds between two questions for the tools of one replica: they change with a release, not with the weather."""
+
+TOGETHER = 10
+"""Probes that begin in one turn of the loop: to wake a process, and the one that it asks, costs more than to ask."""
+GRAIN = 0.25
+"""Most seconds that a probe waits for others to begin with."""
 
 STARTING = 60.0
 STARTING_EVERY = 1.0
@@ -181,29 +187,33 @@ class Scheduler:
         self._young = limits.young
         self._before = before
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
+        self._count = 0
 
     def follow(self, agent: str, endpoints: Sequence[Endpoint]) -> None:
         """Probe exactly these endpoints of `agent` from now on, new ones at once."""
         watches = self._watches.setdefault(agent, {})
         for gone in watches.keys() - set(endpoints):
             watches.pop(gone).cancel()
+            self._count -= 1
         for endpoint in endpoints:
             if endpoint not in watches:
+                self._count += 1
                 watches[endpoint] = self._spawn(self._watch(agent, endpoint))
 
     def retain(self, agents: Sequence[str]) -> None:
         """Stop following every agent that is not in `agents`."""
         for agent in self._watches.keys() - set(agents):
             for watch in self._watches.pop(agent).values():
+                self._count -= 1
                 watch.cancel()
 
     async def _watch(self, agent: str, endpoint: Endpoint) -> None:
-        started = due = self._clock()
+        started = due = begin = self._clock()
         starting = True
         step = phase(agent, endpoint)  # after the first probe a part of the interval, so that probes spread out
         while True:
             async with self._turn():
-                self._late(max(0.0, self._clock() - due))
+                self._late(max(0.0, self._clock() - begin))
                 result = await self._check(endpoint, self._before(agent, endpoint))
             with surviving("probes"):
                 self._report(agent, endpoint, result)
@@ -215,7 +225,8 @@ class Scheduler:
                 due = next_due(due, step * self._interval(), self._interval(), now)
                 step = 1.0
             due = max(due, now + min(result.wait, WAIT))
-            await self._sleep(due - self._clock())
+            begin = due if starting else together(due, self._interval(), self._count)
+            await self._sleep(begin - self._clock())
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -238,6 +249,15 @@ class Scheduler:
 def phase(agent: str, endpoint: Endpoint) -> float:
     """Return the part of the interval, above 0 and at most 1, that this endpoint takes: the same in every run."""
     return (crc32(f"{agent} {endpoint.url} {endpoint.ip}".encode()) + 1) / 2**32
+
+
+def together(due: float, interval: float, count: int) -> float:
+    """Return the time at or after `due` at which a probe begins, with `TOGETHER` of `count` or `GRAIN` seconds' worth.
+
+    The interval is a whole number of such steps, so that a replica is asked as often as before.
+    """
+    steps = max(ceil(count / TOGETHER), ceil(interval / GRAIN))
+    return ceil(due * steps / interval) * interval / steps
 
 
 def next_due(due: float, step: float, interval: float, now: float) -> float:
