@@ -15,7 +15,8 @@ import mcp_types as t
 import pytest
 
 from pallas_contract.fleet.access_model import Tenant
-from pallas_gateway.own.execution.durable.journal import Pace
+from pallas_gateway.own.execution.durable.journal import Graph, Pace
+from pallas_gateway.own.execution.durable.live import Live
 from pallas_gateway.own.execution.durable.shared import LEASE, SharedJournal
 from pallas_gateway.own.execution.executions import Options
 from pallas_gateway.state.postgres import Postgres
@@ -156,6 +157,24 @@ async def test_who_waits_at_another_replica_hears_of_each_task_and_of_the_end(re
             assert [event["params"]["progress"] for event in events[:-1]] == list(range(1, len(events)))
             assert events[-1]["result"] == (await first)["result"]
             assert len(pool.calls) == 3
+
+
+async def test_progress_goes_on_from_what_was_told_when_another_takes_over() -> None:
+    live = Live(Graph("1", "desk", "d", graph(*PLAN)["params"], {}))
+    told: list[tuple[float, str | None]] = []
+
+    async def tell(done: float, total: float | None, text: str | None) -> None:
+        told.append((done, text))
+
+    waiting = asyncio.create_task(live.wait(tell))
+    await asyncio.sleep(0)
+    await live.tell({"a": "success"})
+    await live.tell({"a": "success", "c": "error"})
+    for number, text in enumerate(("a: success", "c: error", "b: success"), 1):  # as a run tells it from its beginning
+        await live.progress(number, 3, text)
+    live.succeed({})
+    assert await waiting == {}
+    assert told == [(1, "a: success"), (2, "c: error"), (3, "b: success")]
 
 
 async def test_what_a_replica_has_lost_it_cannot_write_any_more(replicas: Replicas, pool: Gated) -> None:
