@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 BEGIN = "0" * 64
@@ -93,4 +94,11 @@ def arguments_digest(key: bytes, arguments: object) -> str:
 
 
 def _mac(key: bytes, body: bytes) -> str:
-    return hmac.digest(key, body, "sha256").hex()
+    mac = _keyed(key).copy()
+    mac.update(body)
+    return mac.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hmac.HMAC:
+    return hmac.new(key, digestmod="sha256")

@@ -54,6 +54,8 @@ class Metrics:
         )
         build = Gauge("pallas_build_info", "Version of the gateway.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
+        self._known: dict[tuple[str, str, str], Histogram] = {}
+        """Those of label values that were seen: the library makes text of all of them to find one."""
         self._open = 0
         self.idle = asyncio.Event()
         """Set while no request is under way."""
@@ -67,7 +69,10 @@ class Metrics:
         self._count(call, -1)
         if not call.listens:
             agent = call.agent if call.agent in self._agents else OTHER
-            self._seconds.labels(agent, _method(call), record.outcome).observe(record.seconds)
+            labels = (agent, _method(call), record.outcome)
+            if (histogram := self._known.get(labels)) is None:
+                histogram = self._known[labels] = self._seconds.labels(*labels)
+            histogram.observe(record.seconds)
         if call.own and call.method == "tools/call" and call.name:
             self._milliseconds.labels(call.name, call.tenant).observe(1000 * record.seconds)
             if record.outcome not in ("answered", "hung_up"):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Literal, Protocol
 
 from pallas_contract.fleet.access_model import Tenant
@@ -44,9 +44,12 @@ class Allowance:
         self._begun: deque[float] = deque()
         self._open = 0
 
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Count one request, which is under way until the context ends.
+    def used(self) -> Use:
+        """Return the context of one request, which is counted when it begins, and under way until it ends."""
+        return Use(self)
+
+    def begin(self) -> None:
+        """Count one request, which is under way until its `end`.
 
         Raises:
             Exceeded: it would be one too many; it is not counted.
@@ -61,15 +64,39 @@ class Allowance:
             raise too_many_in_a_minute(self.name, self.tenant, wait)
         self._begun.append(now)
         self._open += 1
-        try:
-            yield
-        finally:
-            self._open -= 1
+
+    def end(self) -> None:
+        """Note that a request is no longer under way."""
+        self._open -= 1
 
     def uncounted(self) -> None:
         """Take back the newest of the requests that were counted: others have refused it."""
         if self._begun:
             self._begun.pop()
+
+
+class Use:
+    """One request of an allowance, for `with` and `async with`.
+
+    Every call has one, and a generator would take longer than what is counted.
+    """
+
+    __slots__ = ("_allowance",)
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+
+    def __enter__(self) -> None:
+        self._allowance.begin()
+
+    def __exit__(self, *failure: object) -> None:
+        self._allowance.end()
+
+    async def __aenter__(self) -> None:
+        self._allowance.begin()
+
+    async def __aexit__(self, *failure: object) -> None:
+        self._allowance.end()
 
 
 class Shared(Protocol):
@@ -114,24 +141,23 @@ class Tenants:
             self._by_caller |= dict.fromkeys(tenant.callers, allowance)
             self._by_subject |= dict.fromkeys(tenant.subjects, allowance)
 
-    @asynccontextmanager
-    async def using(self, allowance: Allowance) -> AsyncIterator[None]:
+    def using(self, allowance: Allowance) -> AbstractAsyncContextManager[None]:
         """Count one request, which is under way until the context ends.
 
         Raises:
             Exceeded: it would be one too many; it is not counted.
         """
-        with allowance.used():
-            if self._shared is None:
-                yield
-                return
-            async with AsyncExitStack() as stack:
-                try:
-                    await stack.enter_async_context(self._shared.used(allowance.name, allowance.tenant))
-                except Exceeded:
-                    allowance.uncounted()
-                    raise
-                yield
+        return allowance.used() if self._shared is None else self._used_by_all(allowance, self._shared)
+
+    @asynccontextmanager
+    async def _used_by_all(self, allowance: Allowance, shared: Shared) -> AsyncIterator[None]:
+        async with allowance.used(), AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(shared.used(allowance.name, allowance.tenant))
+            except Exceeded:
+                allowance.uncounted()
+                raise
+            yield
 
     def named(self, tenant: str) -> Allowance | None:
         """Return the allowance of a tenant that a client names itself: for where nobody is verified."""

@@ -234,7 +234,8 @@ async def test_of_a_long_name_the_beginning_is_kept_and_all_of_it_is_compared(sc
 async def test_a_head_that_can_be_read_in_two_ways_goes_nowhere(scout: Agent, method: str) -> None:
     twice = [(b"mcp-session-id", b"a"), (b"mcp-session-id", b"b")]
     async with before(scout) as door:
-        for header in (twice, [(b"mcp-name", b"caf\xe9")]):
+        hidden = [(b"mcp-param-x", b"caf\xe9"), (b"mcp-param-x", b"cafe")]
+        for header in (twice, [(b"mcp-name", b"caf\xe9")], hidden):
             reply = await door.web.request(method, door.url(), headers=header, json=PING if method == "POST" else None)
             request_id = 7 if method == "POST" else None
             assert (reply.status_code, reason_of(reply.json())) == (400, refusal(-32020, "header_mismatch", request_id))

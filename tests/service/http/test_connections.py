@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from pallas_service.http import connections
-from pallas_service.http.protocol import BoundedProtocol, Connection
+from pallas_service.http.protocol import BoundedProtocol, Connection, Joining
 
 DEADLINE = 20.0
 GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -49,6 +49,43 @@ def test_what_is_written_to_a_connection_that_has_ended_is_dropped() -> None:
     connection.write(b"seen")
     connection.write(b"lost")
     assert (connection.is_closing(), connection.get_extra_info("peername")) == (True, "peername")
+
+
+class Sent(asyncio.Transport):
+    """A connection that notes each write."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_head_leaves_with_its_body_and_waits_for_no_later_one() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+    sent = Sent()
+    connection = Joining(sent)
+    connection.write(head)
+    connection.write(b"ok")
+    connection.write(b"more")
+    assert sent.writes == [head + b"ok", b"more"]
+    connection.write(head)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert sent.writes[2:] == [head]
+    connection.write(head)
+    connection.close()
+    assert (sent.writes[3:], sent.closed) == ([head], True)
+    connection.write(head)
+    connection.write(b"lost")
+    assert len(sent.writes) == 4
 
 
 class Peer:

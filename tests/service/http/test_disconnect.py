@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from pallas_service.http.disconnect import HungUp, attended
+from pallas_service.http.disconnect import HungUp, Overdue, attended
 
 
 class Line:
@@ -52,6 +52,31 @@ async def test_a_caller_who_stays_gets_what_comes_of_it() -> None:
     assert await attended(None, work()) == "done"
     with pytest.raises(ValueError, match="no"):
         await attended(Line().request, fail())
+
+
+async def test_nobody_listens_for_the_end_of_a_connection_while_work_is_short() -> None:
+    async def receive() -> Any:
+        raise AssertionError("asked")
+
+    work = Work()
+    work.let.set()
+    for _ in range(100):
+        assert await attended(Request({"type": "http", "headers": []}, receive), work()) == "done"
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("request_", [None, Line().request])
+async def test_work_that_takes_too_long_is_ended(request_: Request | None) -> None:
+    work = Work()
+    with pytest.raises(Overdue):
+        await attended(request_, work(), 0.2)
+    assert work.cancelled.is_set()
+
+    async def own() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        await attended(request_, own(), 60)
 
 
 async def test_one_who_hangs_up_ends_it() -> None:

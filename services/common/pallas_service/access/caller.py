@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import principal_components
@@ -34,14 +35,20 @@ def caller(request: HTTPConnection | None) -> Caller | None:
         return None
     token = user.access_token
     client, issuer, subject = principal_components(token)
-    parts = [client, issuer, subject]
+    parts: tuple[str | None, ...] = (client, issuer, subject)
     if client == names.GATEWAY and issuer is None and request is not None:
         # from anybody else it would be a claim that nobody has verified
-        parts += filter(None, [request.headers.get(names.CALLER_HEADER)])
+        parts += tuple(filter(None, [request.headers.get(names.CALLER_HEADER)]))
     return Caller(
         name=subject or client,
-        identity=json.dumps(parts),  # as JSON: a separator could stand in one of them
+        identity=_identity(parts),
         token=token.token,
         issuer=issuer,
         audiences=frozenset((token.claims or {}).get("aud", ())),
     )
+
+
+@lru_cache(maxsize=1024)
+def _identity(parts: tuple[str | None, ...]) -> str:
+    """Return the parts as JSON: a separator could stand in one of them."""
+    return json.dumps(parts)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive
@@ -56,32 +54,33 @@ class BodyBudget:
         """Return whether there is room for a body of which a head promises `declared` bytes."""
         return self._has_room(self._charge(declared), Upload(owner=owner))
 
-    @asynccontextmanager
-    async def read(self, receive: Receive, owner: str = "") -> AsyncIterator[Upload]:
-        """Yield one body, to its end or until it is beyond `most_read`; an empty `owner` shares with nobody.
+    def read(self, receive: Receive, owner: str = "") -> Reading:
+        """Return the context of one body, to its end or until it is beyond `most_read`.
+
+        An empty `owner` shares with nobody.
+        """
+        return Reading(self, receive, owner)
+
+    async def fill(self, upload: Upload, receive: Receive) -> None:
+        """Read a body into `upload`.
 
         Raises:
             OverBudget: there is no room for what has come.
             UploadAborted: the caller hung up.
         """
-        upload = Upload(owner=owner)
         size = 0
-        try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise UploadAborted
-                upload.pieces.append(message)
-                size += len(message.get("body", b""))
-                more = self._charge(size) - upload.charged
-                if not self._has_room(more, upload):
-                    raise OverBudget
-                self._take(more, upload)
-                if not message.get("more_body", False) or size > self._most_read:
-                    break
-            yield upload
-        finally:
-            self.release(upload)
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise UploadAborted
+            upload.pieces.append(message)
+            size += len(message.get("body", b""))
+            more = self._charge(size) - upload.charged
+            if not self._has_room(more, upload):
+                raise OverBudget
+            self._take(more, upload)
+            if not message.get("more_body", False) or size > self._most_read:
+                return
 
     def release(self, upload: Upload) -> None:
         """Give back what `upload` was charged: it is no longer in memory."""
@@ -102,3 +101,34 @@ class BodyBudget:
 
     def _charge(self, size: int) -> int:
         return self._weight * min(size, self._limit) if size > SMALL else 0
+
+
+class Reading:
+    """One body of a budget, read when the context begins and given back when it ends.
+
+    Each request has one, and a generator would take longer than a small body.
+    """
+
+    __slots__ = ("_budget", "_receive", "_upload")
+
+    def __init__(self, budget: BodyBudget, receive: Receive, owner: str) -> None:
+        self._budget = budget
+        self._receive = receive
+        self._upload = Upload(owner=owner)
+
+    async def __aenter__(self) -> Upload:
+        """Return the body.
+
+        Raises:
+            OverBudget: there is no room for what has come.
+            UploadAborted: the caller hung up.
+        """
+        try:
+            await self._budget.fill(self._upload, self._receive)
+        except BaseException:
+            self._budget.release(self._upload)
+            raise
+        return self._upload
+
+    async def __aexit__(self, *failure: object) -> None:
+        self._budget.release(self._upload)

@@ -14,8 +14,10 @@ from mcp_types import CONNECTION_CLOSED
 from starlette.requests import Request
 
 PATIENCE = 0.05
-"""Seconds of work after which somebody listens for the end of the connection: to most answers a task that does would
-add a tenth of what they cost."""
+"""Seconds of work after which somebody listens for the end of the connection.
+
+Most answers are quicker, and a task that listens is a tenth of what a call takes.
+"""
 
 
 class HungUp(MCPError):
@@ -25,34 +27,44 @@ class HungUp(MCPError):
         super().__init__(CONNECTION_CLOSED, "the caller hung up")
 
 
-async def attended[T](request: Request | None, work: Awaitable[T]) -> T:
-    """Return the result of `work`, which is cancelled when the connection of `request` is closed.
+class Overdue(Exception):
+    """Work that was ended because it took too long."""
+
+
+async def attended[T](request: Request | None, work: Awaitable[T], seconds: float | None = None) -> T:
+    """Return the result of `work`, which is cancelled when the connection of `request` is closed, or after `seconds`.
 
     Raises:
-        HungUp: it was.
+        HungUp: it was closed.
+        Overdue: it took longer.
     """
-    if request is None:
-        return await work
-    limit = asyncio.timeout(None)
+    limit = asyncio.timeout(seconds)
+    closed: list[bool] = []
     listening: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()
-    later = loop.call_later(PATIENCE, lambda: listening.append(loop.create_task(_closed(request, limit))))
+
+    def listen(request: Request) -> None:
+        listening.append(loop.create_task(_closed(request, limit, closed)))
+
+    later = loop.call_later(PATIENCE, listen, request) if request is not None else None
     try:
         async with limit:
             return await work
     except TimeoutError:
         if not limit.expired():
             raise
-        raise HungUp from None
+        raise (HungUp() if closed else Overdue()) from None
     finally:
-        later.cancel()
+        if later is not None:
+            later.cancel()
         for task in listening:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def _closed(request: Request, limit: asyncio.Timeout) -> None:
-    """Let `limit` expire once the connection is closed."""
+async def _closed(request: Request, limit: asyncio.Timeout, closed: list[bool]) -> None:
+    """Let `limit` expire once the connection is closed, which is noted in `closed`."""
     while (await request.receive())["type"] != "http.disconnect":
         pass  # the end of the body
+    closed.append(True)
     limit.reschedule(asyncio.get_running_loop().time())

@@ -59,6 +59,38 @@ class Connection:
         return getattr(self._transport, name)
 
 
+class Joining(Connection):
+    """A connection that keeps the head of an answer for what follows it in the same turn of the loop.
+
+    uvicorn writes them one by one: two system calls, and a client that wakes up twice.
+    """
+
+    __slots__ = ("_head", "_loop")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._loop = asyncio.get_running_loop()
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            data = self._head + data
+            self._head = b""
+        elif data.startswith(b"HTTP/1.") and data.endswith(b"\r\n\r\n"):
+            self._head = data
+            self._loop.call_soon(self._flush)
+            return
+        super().write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+
 class BoundedProtocol(TimedProtocol):
     """Answers 431 and hangs up where a head goes beyond `HEAD`.
 
@@ -67,13 +99,14 @@ class BoundedProtocol(TimedProtocol):
     answers (pipelining) a piece is parsed, and the next one when all of the piece before have had their turn.
     """
 
+    connection: type[Connection] = Connection
     _head = 0
     _unfinished = 0
     _progress = False
     _backlog = memoryview(b"")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        super().connection_made(cast("asyncio.Transport", Connection(transport)))
+        super().connection_made(cast("asyncio.Transport", self.connection(transport)))
         self.flow = _Flow(transport)
 
     def data_received(self, data: bytes) -> None:

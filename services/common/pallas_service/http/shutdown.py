@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from pallas_service.http.connections import KEEP_ALIVE_SECONDS
-from pallas_service.http.protocol import BoundedProtocol
+from pallas_service.http.protocol import BoundedProtocol, Joining
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +42,8 @@ class Stop:
 
 class _Protocol(BoundedProtocol):
     """httptools leaves the space after a header's value, which is no part of it (RFC 9110 section 5.5)."""
+
+    connection = Joining
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value.strip(b" \t"))

@@ -31,7 +31,8 @@ _CALLS = frozenset({_CALL, "completion/complete", "prompts/get", "resources/read
 """Methods that may have to be confirmed."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
-_SINGLE = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER, SESSION_HEADER)
+_METHOD, _NAME = MCP_METHOD_HEADER.encode(), MCP_NAME_HEADER.encode()
+_SINGLE = frozenset({MCP_PROTOCOL_VERSION_HEADER.encode(), _METHOD, _NAME, SESSION_HEADER.encode()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +107,7 @@ def check_head(headers: Headers, request_id: str | int | None = None) -> None:
     Raises:
         Malformed: one is there twice, or is not ASCII, which the agent would get in another encoding.
     """
-    routing = [(name, value) for name, value in headers.raw if name.startswith(b"mcp-")]
-    names = [name for name, _ in routing]
-    for header in _SINGLE if len(set(names)) < len(names) else ():
-        if names.count(header.encode()) > 1:
-            raise Malformed(HEADER_MISMATCH, f"{header} header is there twice", request_id)
-    for name, value in routing:
-        if not value.isascii():
-            shown = name.decode("latin-1")[:_SHOWN]
-            raise Malformed(HEADER_MISMATCH, f"{shown} header is not ASCII: encode it as MCP says", request_id)
+    _routing(headers, request_id)
 
 
 def check(message: Message, headers: Headers) -> None:
@@ -123,11 +116,26 @@ def check(message: Message, headers: Headers) -> None:
     Raises:
         Malformed: one disagrees, or `check_head` refuses it.
     """
-    check_head(headers, message.id)
-    if headers.get(MCP_METHOD_HEADER, message.method) != message.method:
+    routing = _routing(headers, message.id)
+    if routing.get(_METHOD, message.method) != message.method:
         raise Malformed(HEADER_MISMATCH, f"{MCP_METHOD_HEADER} header does not match the body's method", message.id)
-    if (written := headers.get(MCP_NAME_HEADER)) is not None and decode_header_value(written) != message.name:
+    if (written := routing.get(_NAME)) is not None and decode_header_value(written) != message.name:
         raise Malformed(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the body", message.id)
+
+
+def _routing(headers: Headers, request_id: str | int | None) -> dict[bytes, str]:
+    """Return MCP's headers, of which those that decide are there once."""
+    written = [(name, value) for name, value in headers.raw if name.startswith(b"mcp-")]
+    routing: dict[bytes, str] = {}
+    for name, value in written:
+        if name in routing and name in _SINGLE:
+            raise Malformed(HEADER_MISMATCH, f"{name.decode()} header is there twice", request_id)
+        routing[name] = value.decode("latin-1")
+    for name, value in written:
+        if not value.isascii():
+            shown = name.decode("latin-1")[:_SHOWN]
+            raise Malformed(HEADER_MISMATCH, f"{shown} header is not ASCII: encode it as MCP says", request_id)
+    return routing
 
 
 def _marks(text: bytes) -> int:

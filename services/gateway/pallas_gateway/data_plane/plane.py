@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 import aiohttp
@@ -30,7 +31,7 @@ from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Exceeded, Tenants, is_counted
 from pallas_service.access.caller import Caller, caller
 from pallas_service.http.bodies import SMALL, BodyBudget, OverBudget, UploadAborted
-from pallas_service.http.disconnect import HungUp, attended
+from pallas_service.http.disconnect import HungUp, Overdue, attended
 
 AGENT = "agent"
 """Key of `path_params` in the ASGI scope with the host name of the agent or service that the path names; empty where
@@ -134,6 +135,7 @@ class _Exchange:
         self._plane = plane
         self._scope = scope
         self._receive = receive
+        self._headers = Headers(scope=scope)
         self._caller = caller(HTTPConnection(scope))
         self._allowance = plane.tenants.of(self._caller)
         self._owner = shares.owner(self._caller, self._allowance)
@@ -171,11 +173,11 @@ class _Exchange:
             )
         if self._scope["method"] != "POST":
             with _refusing():
-                message.check_head(Headers(scope=self._scope))
+                message.check_head(self._headers)
             self._permit(message.Message())
             await self._forward(None)
             return
-        declared = int(Headers(scope=self._scope).get("content-length") or 0)
+        declared = int(self._headers.get("content-length") or 0)
         if declared > self._plane.limit:
             raise self._too_large(f"{self._plane.limit} bytes")
         try:
@@ -215,7 +217,7 @@ class _Exchange:
                 self._id = parsed.id
                 name = parsed.name and parsed.name[:_RECORDED]
                 self.call = replace(self.call, method=parsed.method, name=name, arguments=arguments)
-                message.check(parsed, Headers(scope=self._scope))
+                message.check(parsed, self._headers)
             self._permit(parsed)
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
@@ -263,12 +265,9 @@ class _Exchange:
     async def _ask_in_time(self, route: Route, body: upstream.Outgoing | None, seconds: float | None) -> None:
         await self._check()
         try:
-            async with asyncio.timeout(seconds) as deadline:
-                # after the body nothing is received but the end of the connection
-                await attended(Request(self._scope, self._receive), self._ask(route, body))
-        except TimeoutError:
-            if not deadline.expired():
-                raise
+            # after the body nothing is received but the end of the connection
+            await attended(Request(self._scope, self._receive), self._ask(route, body), seconds)
+        except Overdue:
             raise self._failed("timeout", f"did not finish its answer in {seconds:g} s") from None
 
     async def _check(self) -> None:
@@ -288,7 +287,8 @@ class _Exchange:
         call = self.call
         tool = call.name if call.method == "tools/call" else None
         about = {spans.TOOL: tool, spans.TENANT: call.tenant, spans.AGENT: call.agent}
-        with spans.request(call.method, Headers(scope=self._scope).get("traceparent", ""), about):
+        traceparent = self._headers.get("traceparent", "") if spans.are_recorded() else ""
+        with spans.request(call.method, traceparent, about):
             await self._exchange(route, body)
 
     async def _exchange(self, route: Route, body: upstream.Outgoing | None) -> None:
@@ -299,10 +299,13 @@ class _Exchange:
             written, token=route.token, caller=digest(self._caller), traceparent=spans.traceparent()
         )
         try:
-            async with upstream.exchange(
+            response = await upstream.ask(
                 self._plane.client, self._scope["method"], route.url, headers=passed, body=body
-            ) as response:
+            )
+            try:
                 await self._pass_on(response)
+            finally:
+                response.close()
         except upstream.Unreachable as error:
             raise self._failed("unreachable", str(error)) from None
         except upstream.Interrupted as error:
@@ -365,4 +368,9 @@ def _refusing() -> Iterator[None]:
 
 def digest(verified: Caller | None) -> str:
     """Return what an agent tells callers apart by: the same for every token of one, empty where nobody is verified."""
-    return hashlib.sha256(verified.identity.encode()).hexdigest() if verified else ""
+    return _digest(verified.identity) if verified else ""
+
+
+@lru_cache(maxsize=1024)
+def _digest(identity: str) -> str:
+    return hashlib.sha256(identity.encode()).hexdigest()

@@ -67,11 +67,10 @@ class Outgoing:
         self._sent()
 
 
-@asynccontextmanager
-async def exchange(
+async def ask(
     client: aiohttp.ClientSession, method: str, url: str, *, headers: list[tuple[str, str]], body: Outgoing | None
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Yield the answer once its head is there; the connection is closed where the answer is not read to its end.
+) -> aiohttp.ClientResponse:
+    """Return the answer once its head is there; who asks closes it.
 
     No POST is sent twice: an agent may have done the work before its connection broke.
 
@@ -80,11 +79,23 @@ async def exchange(
     """
     sized = [*headers, ("content-length", str(body.size))] if body and body.size > BUFFER else headers
     try:
-        response = await client.request(
+        return await client.request(
             method, url, headers=sized, data=body.take() if body else None, allow_redirects=False
         )
     except FAILURES as error:
         raise Unreachable(_words(error)) from None
+
+
+@asynccontextmanager
+async def exchange(
+    client: aiohttp.ClientSession, method: str, url: str, *, headers: list[tuple[str, str]], body: Outgoing | None
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Yield what `ask` returns; the connection is closed where the answer is not read to its end.
+
+    Raises:
+        Unreachable: there was no answer.
+    """
+    response = await ask(client, method, url, headers=headers, body=body)
     try:
         yield response
     finally:

@@ -62,6 +62,11 @@ def begun() -> str:
     return _begun.get()
 
 
+def are_recorded() -> bool:
+    """Return whether somebody records."""
+    return _recorder.tracer is not None
+
+
 @contextmanager
 def request(method: str, traceparent: str, attributes: Mapping[str, str | None], trace_id: str = "") -> Iterator[None]:
     """Record a span around the answer to a request of a client.
