@@ -26,6 +26,8 @@ import asyncio, json, sys
 from pydantic import BaseModel
 from pallas_service import deferred_models
 deferred_models.defer()
+from pallas_agent_runtime import unused_imports
+unused_imports.defer()
 from fast_agent import FastAgent
 from fast_agent.llm.provider_types import Provider
 from pallas_agent_runtime.engine.patches import MissingKeys

@@ -17,6 +17,8 @@ import os, sys
 from pydantic import BaseModel
 from pallas_service import deferred_models
 deferred_models.defer()
+from pallas_agent_runtime import unused_imports
+unused_imports.defer()
 from pallas_agent_runtime import gc_tuning, preloaded
 
 def waiting(base=BaseModel):

@@ -81,6 +81,9 @@ def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) 
 
     compiled_texts.begin()
     deferred_models.defer()
+    from pallas_agent_runtime import unused_imports  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    unused_imports.defer()
     import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
 
     from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it

@@ -201,14 +201,14 @@ def suspended() -> Iterator[None]:
         _use.install()
 
 
-def end() -> None:
-    """Compile as usual from now on, and keep what was new, where Python would write bytecode."""
+def end(*, always: bool = False) -> None:
+    """Compile as usual from now on, and keep what was new, where Python would write bytecode, or `always`."""
     global _use  # noqa: PLW0603 - there is one standard library
     if _use is None:
         return
     _use.remove()
     texts = _use.texts
     _use = None
-    if texts.added and not sys.dont_write_bytecode:
+    if texts.added and (always or not sys.dont_write_bytecode):
         with contextlib.suppress(OSError):  # an installation that belongs to somebody else
             write(file_path(), texts.all())

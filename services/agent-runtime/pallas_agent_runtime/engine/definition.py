@@ -57,6 +57,7 @@ _LATER = (
     "fast_agent.tools.composite_filesystem_runtime",
     "fast_agent.tools.environment_filesystem_runtime",
     "fast_agent.tools.local_filesystem_runtime",
+    "fast_agent.ui.progress_display",
     "httpcore",
 )
 _NEED_A_MODEL = frozenset({"basic", "llm"})

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from pallas_agent_runtime import gc_tuning
+from pallas_agent_runtime import gc_tuning, unused_imports
 from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.child import dies_with
 from pallas_agent_runtime.local.warm import proc_title
@@ -165,4 +165,5 @@ if __name__ == "__main__":
     gc_tuning.seldom()
     compiled_texts.begin()
     deferred_models.defer()
+    unused_imports.defer()
     sys.exit(main(sys.argv[1]))

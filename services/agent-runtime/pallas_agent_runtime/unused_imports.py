@@ -1,0 +1,80 @@
+"""What fast-agent and others import for every agent, and next to none uses: imported when it is used.
+
+Found by how the importers named here use each name: as a function that is called, as a class that is instantiated or
+that `isinstance` asks for. None is caught, matched, or in an annotation that anybody evaluates. With another version
+look at the uses anew: tests/agent_runtime/test_unused_imports.py compares the versions with the lock.
+"""
+
+from __future__ import annotations
+
+from pallas_service.late_imports import Distribution, Late, install
+
+
+def _late(module: str, names: str = "", importers: str = "", **elsewhere: str) -> Late:
+    return Late(module, frozenset(names.split()), tuple(importers.split()), elsewhere)
+
+
+DISTRIBUTIONS = (
+    Distribution(
+        "fast_agent_mcp",
+        "0.10.46",
+        (
+            _late("fast_agent.commands.harness", "execute_harness_command", "fast_agent."),
+            _late(
+                "fast_agent.llm.structured_schema",
+                "validate_json_instance validate_json_schema_definition",
+                "fast_agent.",
+            ),
+            _late(
+                "fast_agent.tools.web_search",
+                "SearchCommands",
+                "fast_agent.tools.codex_web_search",
+                WebSearchError="fast_agent.tools.web_search.client",
+            ),
+            _late("fast_agent.tools.web_search.models", "SearchRequest SearchResponse", "fast_agent.tools.web_search."),
+            _late(
+                "fast_agent.ui.streaming",
+                "NullStreamingHandle StreamContextBaseline StreamingHandle StreamingMessageHandle",
+                "fast_agent.",
+            ),
+            _late("fast_agent.ui.markdown", "build_markdown_renderable prepare_markdown_content", "fast_agent."),
+        ),
+    ),
+    Distribution("filelock", "4.0.12", (_late("filelock", "FileLock", "fast_agent.", Timeout="filelock._error"),)),
+    Distribution(
+        "httpx",
+        "0.28.1",
+        (
+            _late("httpx", "AsyncClient Timeout", "fast_agent.tools.web_search.client"),
+            _late("httpx._main", "main", "httpx"),
+        ),
+    ),
+    Distribution("markdown_it_py", "4.3.0", (_late("markdown_it", "MarkdownIt", "fast_agent. rich."),)),
+    Distribution(
+        "mcp",
+        "2.3.0",
+        (
+            _late(
+                "mcp.server.auth.routes",
+                "build_resource_metadata_url cors_middleware create_auth_routes create_protected_resource_routes",
+                "mcp. pallas_service.access.gate",
+            ),
+            _late("mcp.server.mcpserver", "MCPServer", "mcp."),
+        ),
+    ),
+    Distribution("pillow", "13.0.0", (_late("PIL.Image"),)),
+    Distribution(
+        "rich",
+        "15.0.0",
+        (
+            _late("rich.syntax", "Syntax SyntaxPosition", "fast_agent. rich."),
+            _late("rich.traceback", "Traceback", "structlog."),
+        ),
+    ),
+    Distribution("uvicorn", "0.54.0", (_late("uvicorn.main", "main run", "uvicorn", Server="uvicorn.server"),)),
+)
+
+
+def defer() -> None:
+    """Import them late from now on."""
+    install(DISTRIBUTIONS)

@@ -1,0 +1,226 @@
+"""Modules of packages that are imported at their first use, where few or none of those who import them use them.
+
+A module that is imported late is in `sys.modules` without its contents. Whoever asks for something of it has it loaded,
+except for the importers that the table names: `from rich.syntax import Syntax` gives these a stand-in for the class,
+which has the module loaded when it is called, subclassed or looked into. So everybody else, the code of a project
+first, always has the real thing.
+
+Packages are named with their version. With any other one, or where it cannot be told, all is imported as usual.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+_PATIENCE = 60.0
+"""Seconds that a thread waits for another one which loads the same module."""
+_LOADING = "__pallas_loading__"
+_ASKED_BY_TYPING = frozenset(
+    {
+        "__args__",
+        "__origin__",
+        "__parameters__",
+        "__supertype__",
+        "__typing_is_unpacked_typevartuple__",
+        "__typing_subst__",
+        "__typing_unpacked_tuple_args__",
+    }
+)
+"""What annotations are asked for where they are written down: no class or function of the tables has any of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A module to be imported late."""
+
+    module: str
+    names: frozenset[str] = frozenset()
+    """Functions and classes for which `importers` get a stand-in. Nobody catches or matches them."""
+    importers: tuple[str, ...] = ()
+    """Modules, or packages with a dot at the end."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Names that it only takes over from another module -> that module, which is imported in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An installed distribution, as its folder of metadata says: `uvicorn-0.54.0.dist-info`."""
+
+    name: str
+    version: str
+    modules: tuple[Late, ...]
+
+    def is_beside(self, package: Path) -> bool:
+        """Return whether it is this version that is installed beside the folder of its package."""
+        return package.with_name(f"{self.name}-{self.version}.dist-info").is_dir()
+
+
+class _StandIn:
+    """A function or class of a module that may not have been loaded yet."""
+
+    def __init__(self, module: _LateModule, name: str) -> None:
+        vars(self).update(_late_module=module, _late_name=name)
+
+    def _late(self) -> Any:
+        own = vars(self)
+        return getattr(sys.modules[own["_late_module"].__name__], own["_late_name"])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ASKED_BY_TYPING:
+            raise AttributeError(name)
+        return getattr(self._late(), name)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._late()(*arguments, **named)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._late()[key]
+
+    def __mro_entries__(self, _: tuple[Any, ...]) -> tuple[type, ...]:
+        return (self._late(),)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return not _is_waiting(vars(self)["_late_module"]) and isinstance(instance, self._late())
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return not _is_waiting(vars(self)["_late_module"]) and issubclass(subclass, self._late())
+
+    def __or__(self, _: object) -> Any:
+        return Any
+
+    __ror__ = __or__
+
+    def __repr__(self) -> str:
+        own = vars(self)
+        return f"<{own['_late_name']} of {own['_late_module'].__name__}, imported at its first use>"
+
+
+@dataclass(slots=True)
+class _Loading:
+    """How a late module is loaded: by one thread, once."""
+
+    late: Late
+    lock: Any = field(default_factory=threading.RLock)
+    under_way: bool = False
+
+
+class _LateModule(ModuleType):
+    """A module without its contents, until somebody asks for them."""
+
+    def __getattr__(self, name: str) -> Any:
+        loading: _Loading | None = vars(self).get(_LOADING)
+        if loading is None or name == "__path__":  # while it is made; and a module that is no package is asked for it
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if (other := loading.late.elsewhere.get(name)) is not None:
+            return getattr(importlib.import_module(other), name)
+        if name in loading.late.names and _is_one_of(_importer(), loading.late.importers):
+            return _StandIn(self, name)
+        _load(self, loading)
+        return getattr(sys.modules[self.__name__], name)
+
+    def __dir__(self) -> Iterable[str]:
+        if loading := vars(self).get(_LOADING):
+            _load(self, loading)
+        return ModuleType.__dir__(self)
+
+
+def _load(module: ModuleType, loading: _Loading) -> None:
+    """Give `module` its contents, unless another thread has just done so.
+
+    Raises:
+        ImportError, or whatever else its code raises; whoever asks next has it try again.
+    """
+    if not loading.lock.acquire(timeout=_PATIENCE):
+        raise ImportError(f"{module.__name__} is imported by two threads that wait for each other")
+    try:
+        if not _is_waiting(module):
+            return
+        if loading.under_way:  # its own code, or what that imports, asks for what it does not have yet
+            raise AttributeError(f"partially initialized module {module.__name__!r}")
+        spec = module.__spec__
+        if spec is None or spec.loader is None:
+            raise ImportError(f"nothing loads {module.__name__}")
+        loading.under_way = True
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            loading.under_way = False
+        module.__class__ = ModuleType
+        vars(module).pop(_LOADING)
+    finally:
+        loading.lock.release()
+
+
+def _is_waiting(module: ModuleType) -> bool:
+    return type(module) is _LateModule
+
+
+def _importer() -> str:
+    """Return the name of the module that asks a late one for something, by itself or by an import."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")) if frame else ""
+
+
+def _is_one_of(module: str, importers: tuple[str, ...]) -> bool:
+    return any(module == name or (name.endswith(".") and module.startswith(name)) for name in importers)
+
+
+class _Loader(importlib.abc.Loader):
+    """Makes the module without its contents."""
+
+    def __init__(self, late: Late, usual: importlib.machinery.ModuleSpec) -> None:
+        self._late = late
+        self._usual = usual
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _LateModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)[_LOADING] = _Loading(self._late)
+        module.__spec__ = self._usual
+        module.__loader__ = self._usual.loader
+        module.__file__ = self._usual.origin
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules that are imported late, and looks at the version of each distribution once."""
+
+    def __init__(self, distributions: Iterable[Distribution]) -> None:
+        self._modules = {late.module: (of, late) for of in distributions for late in of.modules}
+        self._fitting: dict[str, bool] = {}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, _: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return how to import one of them; None for every other one."""
+        if name not in self._modules:
+            return None
+        distribution, late = self._modules[name]
+        usual = importlib.machinery.PathFinder.find_spec(name, path)
+        if usual is None or usual.origin is None or not isinstance(usual.loader, importlib.machinery.SourceFileLoader):
+            return None
+        if distribution.name not in self._fitting:
+            depth = name.count(".") + (usual.submodule_search_locations is not None)
+            self._fitting[distribution.name] = distribution.is_beside(Path(usual.origin).parents[max(depth - 1, 0)])
+        if not self._fitting[distribution.name]:
+            return None
+        spec = importlib.machinery.ModuleSpec(name, _Loader(late, usual), origin=usual.origin)
+        spec.submodule_search_locations = usual.submodule_search_locations
+        spec.cached = usual.cached
+        return spec
+
+
+def install(distributions: Iterable[Distribution]) -> None:
+    """Import the modules of `distributions` late from now on; one that is imported already stays as it is."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(distributions))

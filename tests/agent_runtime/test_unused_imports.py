@@ -1,0 +1,49 @@
+"""What is imported late is what the table was made for, and everything that it names is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from pallas_agent_runtime.unused_imports import DISTRIBUTIONS
+from tests.agent_runtime.conftest import environment
+from tests.installed import ROOT
+
+LOADED = """
+import importlib, sys
+from pallas_agent_runtime import unused_imports
+unused_imports.defer()
+import pallas_agent_runtime.serve, pallas_agent_runtime.engine
+pallas_agent_runtime.engine.preload("")
+late = [late for of in unused_imports.DISTRIBUTIONS for late in of.modules]
+waiting = [one.module for one in late if type(sys.modules.get(one.module)).__name__ == "_LateModule"]
+for one in late:
+    module = importlib.import_module(one.module)
+    for name in one.names:
+        assert callable(getattr(module, name)), name
+        assert type(getattr(module, name)).__name__ != "_StandIn", name
+    for name, other in one.elsewhere.items():
+        assert getattr(module, name) is getattr(importlib.import_module(other), name)
+        dir(module)  # has it loaded
+        assert getattr(module, name) is getattr(importlib.import_module(other), name)
+print(*waiting)
+"""
+
+
+def test_the_versions_are_those_of_the_images() -> None:
+    lock = (ROOT / "requirements" / "agent.lock").read_text()
+    pinned = {name.replace("-", "_"): version for name, version in re.findall(r"^(\S+)==([^\s;\\]+)", lock, re.M)}
+    assert {of.name: of.version for of in DISTRIBUTIONS} == {of.name: pinned[of.name] for of in DISTRIBUTIONS}
+
+
+@pytest.mark.slow
+def test_each_name_is_there_and_each_module_waits_until_it_is_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", LOADED], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    named = [late.module for of in DISTRIBUTIONS for late in of.modules if late.module != "httpx._main"]
+    assert done.stdout.split() == [*named]

@@ -1,0 +1,190 @@
+"""A late module is loaded for whoever uses it; those that the table names get stand-ins, all others the real thing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pallas_service import late_imports
+from pallas_service.late_imports import Distribution, Late
+
+HEAVY = """
+import late_log
+late_log.append(__name__)
+class Thing:
+    kind = "thing"
+    def __init__(self, size=1):
+        self.size = size
+    @classmethod
+    def made(cls):
+        return cls(7)
+def double(number):
+    return number * 2
+"""
+USER = """
+from late_package.heavy import Thing, double
+from late_package.heavy import Thing as Again
+def make(thing: Thing | None = None) -> "Thing":
+    return Thing(3)
+def is_thing(value):
+    return isinstance(value, Thing)
+def twice(number):
+    return double(number)
+def subclass():
+    class Special(Thing):
+        pass
+    return Special
+"""
+LATE = Late("late_package.heavy", frozenset({"Thing", "double"}), ("late_package.user",))
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    """Return the names of the modules that were loaded."""
+    loaded: Any = ModuleType("late_log")
+    names: list[str] = []
+    loaded.append = names.append
+    sys.modules["late_log"] = loaded
+    yield names
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"late_log", "late_package", "late_plain"}]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def arrange(tmp_path: Path, log: list[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what has the package found, with these late modules and that version installed."""
+    package = tmp_path / "late_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "heavy.py").write_text(HEAVY)
+    (package / "user.py").write_text(USER)
+    (package / "other.py").write_text("from late_package.heavy import Thing\n")
+    (package / "inner").mkdir()
+    (package / "inner" / "__init__.py").write_text(f"{HEAVY}\nfrom late_package.inner.error import Wrong\n")
+    (package / "inner" / "error.py").write_text("class Wrong(Exception):\n    pass\n")
+    (tmp_path / "late_package-1.2.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if "late" not in type(finder).__module__])
+
+    def install(*modules: Late, version: str = "1.2") -> None:
+        late_imports.install([Distribution("late_package", version, modules or (LATE,))])
+
+    return install
+
+
+def imported(name: str) -> Any:
+    return importlib.import_module(f"late_package.{name}")
+
+
+def test_a_stand_in_is_as_good_as_what_it_stands_for(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange()
+    user = imported("user")
+    assert not user.is_thing(1), "nothing can be an instance of a class that is not there"
+    assert log == []
+    made = user.make()
+    assert log == ["late_package.heavy"]
+    heavy = sys.modules["late_package.heavy"]
+    assert type(made) is heavy.Thing
+    assert type(heavy) is ModuleType
+    assert user.is_thing(made)
+    assert not user.is_thing(1)
+    assert user.twice(4) == 8
+    assert user.Thing.kind == "thing"
+    assert user.Thing.made().size == 7
+    assert issubclass(user.subclass(), heavy.Thing)
+    assert user.is_thing(user.subclass()())
+    assert issubclass(heavy.Thing, user.Thing)
+    assert "Thing" in repr(user.Again)
+    assert log == ["late_package.heavy"], "once"
+
+
+def test_a_subclass_has_it_loaded(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange()
+    special = imported("user").subclass()
+    assert special().size == 1
+    assert [parent.__name__ for parent in special.__mro__] == ["Special", "Thing", "object"]
+    assert log == ["late_package.heavy"]
+
+
+def test_everybody_else_has_the_real_thing(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange()
+    other = imported("other")
+    assert isinstance(other.Thing, type)
+    assert log == ["late_package.heavy"]
+
+
+def test_a_module_as_a_whole_is_there_when_it_is_looked_into(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    assert log == []
+    assert "double" in dir(heavy)
+    assert heavy.double(2) == 4
+    assert log == ["late_package.heavy"]
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = heavy.nothing
+    assert not hasattr(heavy, "__path__")
+
+
+def test_modules_of_a_late_package_are_imported_without_it(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.inner", elsewhere={"Wrong": "late_package.inner.error"}))
+    from late_package.inner import Wrong  # type: ignore[import-not-found]  # noqa: PLC0415
+    from late_package.inner.error import Wrong as Same  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    assert Wrong is Same
+    assert log == []
+    assert imported("inner").double(1) == 2
+    assert imported("inner").Wrong is Same
+    assert log == ["late_package.inner"]
+
+
+@pytest.mark.parametrize("version", ["1.3", "1"])
+def test_with_another_version_all_is_imported_as_usual(
+    arrange: Callable[..., None], log: list[str], version: str
+) -> None:
+    arrange(version=version)
+    user = imported("user")
+    assert isinstance(user.Thing, type)
+    assert log == ["late_package.heavy"]
+
+
+def test_a_module_that_cannot_be_imported_says_so_each_time(
+    arrange: Callable[..., None], tmp_path: Path, log: list[str]
+) -> None:
+    arrange()
+    user = imported("user")
+    path = tmp_path / "late_package" / "heavy.py"
+    path.write_text("import nowhere_at_all")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
+            user.make()
+    path.write_text(HEAVY + "\n# mended\n")
+    assert user.make().size == 3
+
+
+def test_threads_that_use_it_at_once_wait_for_one_load(
+    arrange: Callable[..., None], tmp_path: Path, log: list[str]
+) -> None:
+    arrange()
+    begun, go = threading.Event(), threading.Event()
+    sys.modules["late_log"].__dict__.update(begun=begun, go=go)
+    (tmp_path / "late_package" / "heavy.py").write_text(
+        f"import late_log\nlate_log.begun.set()\nlate_log.go.wait(60)\n{HEAVY}"
+    )
+    user = imported("user")
+    sizes: list[int] = []
+    threads = [threading.Thread(target=lambda: sizes.append(user.make().size)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(60)
+    go.set()
+    for thread in threads:
+        thread.join(60)
+    assert sizes == [3, 3, 3, 3]
+    assert log == ["late_package.heavy"]
