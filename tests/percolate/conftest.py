@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import asyncpg
@@ -36,7 +37,8 @@ def as_superuser(server: Server, database: str, *statements: str) -> None:
         finally:
             await connection.close()
 
-    asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # a test may be running a loop in this one
+        thread.submit(lambda: asyncio.run(run())).result()
 
 
 @pytest.fixture(scope="session")
