@@ -135,6 +135,7 @@ def doubling(levels: int) -> dict[str, Any]:
     ],
     ids=["references", "pattern"],
 )
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # no database has a part in it
 async def test_a_schema_that_is_months_of_work_holds_nobody_up(
     schema: dict[str, Any], answers: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

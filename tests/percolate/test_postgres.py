@@ -215,7 +215,7 @@ def until[T](work: Callable[[], T]) -> T:
             time.sleep(0.05)
 
 
-def test_a_database_that_goes_and_comes_is_said_and_nothing_is_lost(folder: Path) -> None:
+def test_a_database_that_goes_and_comes_is_said_waited_for_and_nothing_is_lost(folder: Path) -> None:
     with postgres() as server:
         as_superuser(server, "postgres", "CREATE ROLE percolate LOGIN", "CREATE DATABASE memory OWNER percolate")
         as_superuser(server, "memory", "CREATE EXTENSION vector")
@@ -231,24 +231,15 @@ def test_a_database_that_goes_and_comes_is_said_and_nothing_is_lost(folder: Path
                 ingest(store, StandIn(), folder, "acme")
             with pytest.raises(Away, match=gone):
                 open_store(address(server, "memory"))
-            server.start()
+            with ThreadPoolExecutor(1) as thread:
+                opening = thread.submit(open_store, address(server, "memory"), patience=LIMIT)
+                server.start()
+                opening.result(LIMIT).close()
             assert until(lambda: found(store, "otters"))[0].content == "Otters hold hands while they sleep."
             assert until(lambda: ingest(store, StandIn(), folder, "acme")).read == 1
             assert made(store, "acme").version == 1
         finally:
             store.close()
-
-
-def test_a_server_waits_for_a_database_that_is_started_beside_it() -> None:
-    with postgres() as server:
-        as_superuser(server, "postgres", "CREATE ROLE percolate LOGIN", "CREATE DATABASE memory OWNER percolate")
-        as_superuser(server, "memory", "CREATE EXTENSION vector")
-        server.stop()
-        with ThreadPoolExecutor(1) as thread:
-            opening = thread.submit(open_store, address(server, "memory"), patience=LIMIT)
-            server.start()
-            store = opening.result(LIMIT)
-        store.close()
 
 
 def test_a_full_disk_of_the_database_is_named_and_the_rest_goes_on(folder: Path) -> None:

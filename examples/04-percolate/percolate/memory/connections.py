@@ -133,6 +133,7 @@ class Connections:
             asyncpg.OperatorInterventionError,
             asyncpg.InsufficientResourcesError,
             asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
             OSError,
             TimeoutError,
         ) as error:
