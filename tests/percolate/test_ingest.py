@@ -51,8 +51,9 @@ def found(store: Store, query: str, embedder: Embedder | None = None, limit: int
 
 
 def pdf(stream: bytes, filters: str = "") -> bytes:
-    """Return a PDF with one page of this content."""
-    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << /Font << >> >> /Contents 4 0 R >>"
+    """Return a PDF with one page of this content, whose font is F1."""
+    fonts = b"<< /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << /Font %s >> /Contents 4 0 R >>" % fonts
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -198,6 +199,23 @@ def test_a_pdf_may_wait_for_a_processor_and_not_use_one_for_ever(
     monkeypatch.setattr(pdf_reader, "__file__", str(reader))
     with pytest.raises(Malformed, match="was not read in 20 s of processor time: print it to a new PDF"):
         readers.read(DOCUMENTS / "test-tenant" / "documents" / "agreement.pdf", "s", "documents")
+
+
+def test_characters_of_zero_are_no_text_that_a_database_could_hold(store: Store, folder: Path) -> None:
+    (folder / "general" / "zero.pdf").write_bytes(pdf(b"BT /F1 12 Tf (Bad\\000gers dig.) Tj ET"))
+    (folder / "entities.yaml").write_text('entities: [{id: "a\\0", type: t, name: A}]')
+    (problem,) = take_in(store, folder).problems
+    assert problem == "acme/entities.yaml entities.0.id: Value error, has a character of zero"
+    assert "Bad gers dig." in found(store, "dig")
+
+
+def test_a_name_that_no_key_can_hold_is_named(store: Store, folder: Path) -> None:
+    deep = folder.joinpath("general", *5 * ["x" * 220])
+    deep.mkdir(parents=True)
+    (deep / "deep.md").write_text("Moles.")
+    (problem,) = take_in(store, folder).problems
+    assert problem.endswith("/deep.md has a name of 1120 bytes with its folders, and may have 1000: rename it")
+    assert found(store, "otters") == ["Otters hold hands while they sleep."]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(store: Store, folder: Path, tmp_path: Path) -> None:
