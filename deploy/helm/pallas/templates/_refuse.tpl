@@ -36,7 +36,7 @@
 {{- $it := mergeOverwrite (deepCopy $.Values.defaults) $own }}
 {{- if and (hasKey $own "stateless") (not $own.stateless) (or $it.autoscaling.enabled (gt (int $it.replicas) 1)) }}
 {{- if ($own.state | default dict).enabled }}{{ if eq $name "gateway" }}
-{{- fail "defaults: the gateway keeps its audit and confirmations in files of its own: add `store`, a PostgreSQL that several share, to `gateway` in agents.yaml, or give replicas and autoscaling to agents (agents.NAME.autoscaling.enabled)" }}
+{{- fail "defaults: the gateway keeps its audit, confirmations or durable graphs in files of its own: add `store`, a PostgreSQL that several share, to `gateway` in agents.yaml, or give replicas and autoscaling to agents (agents.NAME.autoscaling.enabled)" }}
 {{- end }}{{ end }}
 {{- $why := ternary "keeps files of its own" "remembers its callers" (hasKey ($.Values.services | default dict) $name) }}
 {{- fail (printf "defaults: %s %s, so there is one of it: give replicas and autoscaling to those that do not (agents.NAME.autoscaling.enabled)" $name $why) }}

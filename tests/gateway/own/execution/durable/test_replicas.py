@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,17 @@ async def asking(door: Door, body: dict[str, Any]) -> AsyncIterator[asyncio.Task
     await asyncio.gather(sending, return_exceptions=True)
 
 
+async def followed(door: Door, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """Yield what is told of a graph's progress, and its answer."""
+    message = {**ENVELOPE, **body}
+    message["params"]["_meta"] = {"progressToken": "p"}
+    heads = {"accept": "application/json, text/event-stream"}
+    async with door.web.stream("POST", "/mcp", json=message, headers=heads) as reply:
+        async for line in reply.aiter_lines():
+            if line.startswith("data: "):
+                yield json.loads(line[6:])
+
+
 async def test_a_graph_that_is_sent_to_several_replicas_runs_once(replicas: Replicas, pool: Gated) -> None:
     async with replicas:
         doors = [await replicas.open() for _ in range(3)]
@@ -143,16 +154,11 @@ async def test_who_waits_at_another_replica_hears_of_each_task_and_of_the_end(re
         one, two = [await replicas.open() for _ in range(2)]
         async with asking(one, graph(*PLAN)) as first:
             await pool.until_hanging(1)
-            message = {**ENVELOPE, **graph(*PLAN)}
-            message["params"]["_meta"] = {"progressToken": "p"}
-            heads = {"accept": "application/json, text/event-stream"}
             events = []
-            async with two.web.stream("POST", "/mcp", json=message, headers=heads) as reply:
-                async for line in reply.aiter_lines():
-                    if line.startswith("data: "):
-                        events.append(json.loads(line[6:]))
-                        if events[-1].get("params", {}).get("progress") == 2:
-                            pool.gates[0].set()
+            async for event in followed(two, graph(*PLAN)):
+                events.append(event)
+                if event.get("params", {}).get("progress") == 2:
+                    pool.gates[0].set()
             assert {event["params"]["message"] for event in events[:2]} == {"a: success", "c: success"}
             assert [event["params"]["progress"] for event in events[:-1]] == list(range(1, len(events)))
             assert events[-1]["result"] == (await first)["result"]
@@ -263,11 +269,12 @@ async def test_without_its_store_nothing_is_begun_and_who_waits_is_told(
         async with asking(one, graph(*PLAN)) as first:
             await pool.until_hanging(1)
             await replicas.until_kept("ac")
-            async with asking(two, graph(*PLAN)) as second:
-                await two.noted.until(1)
+            async with aclosing(followed(two, graph(*PLAN))) as second:
+                assert "params" in await anext(second)  # it waits for the end now
                 server.stop()
                 try:
-                    assert (await second)["error"]["data"]["reason"] == "not_stored"
+                    told = [event async for event in second]
+                    assert told[-1]["error"]["data"]["reason"] == "not_stored"
                     assert (await failure(two, other))[1]["reason"] == "not_stored"
                     pool.gates[0].set()
                     assert (await first)["error"]["data"]["reason"] == "not_stored"
