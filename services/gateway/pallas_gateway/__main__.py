@@ -19,11 +19,9 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _serve(environ: Mapping[str, str]) -> int:
-    from pallas_service import deferred_models  # noqa: PLC0415 - `--help` needs none of it
+    from pallas_service import deferred_models, lean_packages  # noqa: PLC0415 - `--help` needs none of it
 
     deferred_models.defer()
-    from pallas_gateway import lean_packages  # noqa: PLC0415
-
     lean_packages.install(*lean_packages.SDK)
     import logging  # noqa: PLC0415
 

@@ -47,6 +47,11 @@ def main(env: Mapping[str, str] = os.environ) -> int:
 
 def _start(env: Mapping[str, str]) -> int:
     # imported here: `--help` needs none of the extra's packages
+    from pallas_service import lean_packages  # noqa: PLC0415
+
+    lean_packages.install(*lean_packages.SERVER)
+    with lean_packages.without("rich", "greenlet"):
+        import structlog  # noqa: F401, PLC0415
     from pallas_contract.launch.program import registry  # noqa: PLC0415
     from pallas_registry import settings  # noqa: PLC0415
     from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415

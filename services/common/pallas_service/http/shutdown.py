@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
-import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from pallas_service.http.connections import KEEP_ALIVE_SECONDS
 from pallas_service.http.protocol import BoundedProtocol, Joining
@@ -49,7 +50,7 @@ class _Protocol(BoundedProtocol):
         super().on_header(name, value.strip(b" \t"))
 
 
-class HttpServer(uvicorn.Server):
+class HttpServer(Server):
     """uvicorn without its signal handlers: it raises a signal again once it has stopped, and a wanted end is 0."""
 
     def __init__(
@@ -62,7 +63,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         """`linger` is the seconds after which a connection that is still open is cut."""
         super().__init__(
-            uvicorn.Config(
+            Config(
                 app,
                 http=protocol,
                 ws="none",

@@ -6,11 +6,10 @@ Beside them the uptime of all agents, as of the last time that it was saved.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -20,6 +19,9 @@ from pallas_registry.registration.errors import Refusal
 from pallas_registry.registration.leases import Registration
 from pallas_service import sqlite_file
 from pallas_service.sqlite_file import CannotStore, SqliteThread
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _APPLICATION = 0x70_61_6C_6C
 _FORMAT = 1
@@ -124,6 +126,8 @@ class SqliteRegistrations:
         self._thread.close()
 
     async def _write(self, work: Callable[[], object]) -> None:
+        import sqlite3  # noqa: PLC0415 - as in `opened`
+
         def run() -> None:
             with self._connection:
                 work()
@@ -140,6 +144,8 @@ def opened(path: Path) -> SqliteRegistrations:
     Raises:
         CannotStore: it cannot be made, is something else, or another registry uses it.
     """
+    import sqlite3  # noqa: PLC0415 - most registries have no such file
+
     try:
         connection = sqlite_file.connect(path, timeout=BUSY)
     except (OSError, sqlite3.Error) as error:

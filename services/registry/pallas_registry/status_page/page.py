@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context
+from typing import TYPE_CHECKING
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import State, timestamp
@@ -20,6 +18,10 @@ from pallas_registry.status_page import graph_layout, timeline
 from pallas_registry.status_page.overview import Overview, Row
 from pallas_registry.status_page.selection import STEPS, ZOOMS, Selection, parse, select
 from pallas_registry.timing import Brief
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from jinja2.runtime import Context
 
 MOST_TROUBLES = 15
 MOST_SUFFERING = 5
@@ -174,6 +176,9 @@ def _timelines(row: Row, buckets: Callable[[str], Buckets]) -> tuple[tuple[str, 
 
 @cache
 def _environment() -> Environment:
+    # two megabytes, for registries that people look at
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context  # noqa: PLC0415
+
     environment = Environment(
         # StrictUndefined, so that a field that was renamed fails a test and shows no empty cell
         loader=PackageLoader("pallas_registry.status_page", "assets"),
@@ -183,8 +188,8 @@ def _environment() -> Environment:
     environment.filters |= {
         "iso": timestamp,
         "clock": lambda moment: moment.strftime("%H:%M:%S UTC"),
-        "age": _age,
-        "span": _since,
+        "age": pass_context(_age),
+        "span": pass_context(_since),
         "duration": _span,
         "percent": timeline.percent,
         "milliseconds": lambda seconds: f"{seconds * 1000:.0f} ms",
@@ -217,13 +222,11 @@ def _headline(view: Overview) -> str:
     return f"{count} of {len(view.services)} services {words[worst]}"
 
 
-@pass_context
 def _age(context: Context, moment: datetime) -> str:
     seconds = _seconds(context, moment)
     return "just now" if seconds < 2 else f"{_span(seconds)} ago"
 
 
-@pass_context
 def _since(context: Context, moment: datetime) -> str:
     return _span(_seconds(context, moment))
 

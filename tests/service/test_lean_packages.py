@@ -7,7 +7,7 @@ import sys
 
 CODE = """
 import sys
-from pallas_gateway import lean_packages
+from pallas_service import lean_packages
 lean_packages.install("absent_package", *lean_packages.SDK)
 lean_packages.install(*lean_packages.SDK)
 from mcp.server.lowlevel.server import Server
@@ -27,3 +27,21 @@ print("whole")
 def test_a_lean_package_is_whole_for_who_asks_for_more() -> None:
     ran = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=120, check=False)
     assert (ran.stdout, ran.stderr) == ("whole\n", "")
+
+
+def test_a_package_that_was_hidden_is_there_afterwards() -> None:
+    code = """
+import sys
+from pallas_service import lean_packages
+with lean_packages.without("json"):
+    try:
+        import json
+    except ImportError:
+        print("hidden")
+import json
+with lean_packages.without("json"):
+    import json
+print(json.dumps(1))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.stdout, ran.stderr) == ("hidden\n1\n", "")

@@ -1,17 +1,25 @@
 """Packages without what their `__init__` imports for others: of the MCP SDK its client and its high-level server.
 
-`import mcp.shared` runs `mcp/__init__.py`, which imports everything. Some 15 MiB of that a gateway never uses.
+`import mcp.shared` runs `mcp/__init__.py`, which imports everything. Some 15 MiB of that a gateway never uses. uvicorn
+brings its command line and its supervisors of processes along, structlog draws tracebacks with rich where it is there.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 SDK = ("mcp", "mcp.server")
 """Packages of which the gateway imports modules alone."""
+SERVER = ("uvicorn",)
+"""Packages of which a service imports modules alone."""
+_DEFINED = {("uvicorn", "Config"): "uvicorn.config", ("uvicorn", "Server"): "uvicorn.server"}
+"""Names that modules of a package ask the package for -> where they are defined."""
 
 
 class _Lean(ModuleType):
@@ -20,6 +28,8 @@ class _Lean(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if self.__spec__ is None or self.__spec__.loader is None or name.startswith("__"):
             raise AttributeError(name)
+        if module := _DEFINED.get((self.__name__, name)):
+            return getattr(importlib.import_module(module), name)
         self.__class__ = ModuleType  # type: ignore[assignment]
         self.__spec__.loader.exec_module(self)
         return getattr(self, name)
@@ -41,3 +51,16 @@ def install(*packages: str) -> None:
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, module)
+
+
+@contextmanager
+def without(*packages: str) -> Iterator[None]:
+    """Have `packages` look absent to what is imported inside, but for those that are imported already."""
+    hidden = [package for package in packages if package not in sys.modules]
+    for package in hidden:
+        sys.modules[package] = None  # type: ignore[assignment] # how Python itself says so (import system, 5.3.1)
+    try:
+        yield
+    finally:
+        for package in hidden:
+            del sys.modules[package]
