@@ -35,7 +35,9 @@ UNUSED = {"click", "fastapi", "greenlet", "jinja2", "mcp", "pygments", "rich", "
 
 def test_it_imports_nothing_that_watching_does_not_need(tmp_path: Path) -> None:
     port = free_port()
-    (tmp_path / "agents.yaml").write_text(f"name: demo\nregistry_port: {port}\nagents: {{a: {{card: a.md, port: 1}}}}\n")
+    (tmp_path / "agents.yaml").write_text(
+        f"name: demo\nregistry_port: {port}\nagents: {{a: {{card: a.md, port: 1}}}}\n"
+    )
     command = [sys.executable, "-P", "-c", PROGRAM, str(port)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
