@@ -1,6 +1,8 @@
-"""Make an image's virtual environment smaller without changing what runs: `shrink.py [--closed] VENV`.
+"""Make an image's virtual environment smaller without changing what runs: `shrink.py [--closed] VENV [IMPORTED]`.
 
-Part of the image builds. Prints the sources whose bytecode belongs into the image, sorted, each ended by a NUL.
+Part of the image builds. Prints the sources whose bytecode belongs into the image, sorted, each ended by a NUL. File
+IMPORTED has the modules that an agent imports, a path on each line, as `shrink.py --imported` prints them: run by the
+Python of that environment it imports what agents do, and has each provider's client try a call.
 
 Removed, and why nothing misses it:
 - test suites and benchmarks that packages ship in themselves: imported by their own runs only;
@@ -14,16 +16,21 @@ Removed, and why nothing misses it:
   asks it by name and shows plain text where there is none. In an agent's image a fleet may require pygments, which is
   then installed already, and has to be whole.
 
-No bytecode: what only a command line, a terminal or another protocol's server imports. It works, read from its source.
+No bytecode: what only a command line, a terminal or another protocol's server imports; and of the packages in
+`PARTLY`, which have many times what an agent uses, what it does not import. It works, read from its source.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import importlib
+import pkgutil
 import re
 import shutil
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 TESTS = (
@@ -46,6 +53,9 @@ NOT_COMPILED = (
     "authlib",
     "cyclopts",
     "fast_agent/acp",
+    "fast_agent/batch",
+    "fast_agent/cli",
+    "fast_agent/eval",
     "fastmcp/cli",
     "fsspec/implementations",
     "griffe",
@@ -55,6 +65,38 @@ NOT_COMPILED = (
     "rich_rst",
 )
 """tests/e2e/test_images.py holds that no agent that serves imports any of them."""
+NOT_SERVED = ("markdown_it", "mdurl", "shellingham", "typer")
+"""The same with `--closed`: no registry that serves imports any of them."""
+PARTLY = (
+    "a2a",
+    "acp",
+    "anthropic",
+    "beartype",
+    "dns",
+    "fastmcp",
+    "google",
+    "huggingface_hub",
+    "key_value",
+    "openai",
+    "prompt_toolkit",
+    "pyasn1_modules",
+    "valkey",
+    "websockets",
+)
+"""The same test has each API answer a turn, and finds the bytecode of all that was imported for it."""
+WALKED = ("fast_agent.agents", "fast_agent.core", "fast_agent.llm", "fast_agent.mcp", "fast_agent.tools")
+ALSO = (
+    "dns.asyncresolver",
+    "fastmcp.server.server",
+    "google.auth.compute_engine",
+    "google.auth.transport.requests",
+    "google.oauth2.service_account",
+    "huggingface_hub.hf_api",
+    "valkey.asyncio",
+    "websockets.asyncio.client",
+)
+"""What agents, their servers and the gateway import beside these, some of it only with certain settings."""
+NOWHERE = "http://127.0.0.1:9"
 
 ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SECTION_OFFSET = slice(40, 48)
@@ -105,20 +147,74 @@ def thin_lexers(site_packages: Path) -> None:
         table.write_text("".join(line for line in lines if not gone.match(line)), "utf-8")
 
 
-def compiled(site_packages: Path) -> Iterator[Path]:
-    """Yield the sources that are worth their bytecode, sorted."""
-    folders = {site_packages / name for name in NOT_COMPILED}
-    usual = {site_packages / "pygments" / "lexers" / f"{name}.py" for name in LEXERS}
+def compiled(site_packages: Path, imported: Collection[str] = (), others: Collection[str] = ()) -> Iterator[Path]:
+    """Yield the sources that are worth their bytecode, sorted: none of `others`, and of `PARTLY` what is imported.
+
+    All of these where nothing is known of imports.
+    """
+    partly = PARTLY if imported else ()
+    folders = {site_packages / name for name in (*NOT_COMPILED, *partly, *others)}
+    usual = {site_packages / "pygments" / "lexers" / f"{name}.py" for name in LEXERS} | set(map(Path, imported))
     for path in sorted(site_packages.rglob("*.py")):
         if path in usual or folders.isdisjoint(path.parents):
             yield path
 
 
+def imported() -> list[str]:
+    """Import what agents do; return the files of all modules there are then, sorted."""
+    for package in WALKED:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            with contextlib.suppress(ImportError):  # a provider whose library is not brought along
+                importlib.import_module(module.name)
+    for name in ALSO:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    asyncio.run(_ask())
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return sorted({file for file in files if file})
+
+
+async def _ask() -> None:
+    """Have each provider's client send a request to where nobody listens: it imports resources when it is asked."""
+    from anthropic import AsyncAnthropic  # noqa: PLC0415 - of the environment that is looked at
+    from google import genai  # noqa: PLC0415
+    from openai import AsyncOpenAI  # noqa: PLC0415
+
+    messages = [{"role": "user", "content": "hi"}]
+    openai = AsyncOpenAI(api_key="none", base_url=NOWHERE, max_retries=0)
+    anthropic = AsyncAnthropic(api_key="none", base_url=NOWHERE, max_retries=0)
+    models = genai.Client(api_key="none", http_options={"base_url": NOWHERE}).aio.models
+    claude = {"model": "m", "messages": messages, "max_tokens": 1}
+    for ask in (
+        lambda: openai.chat.completions.create(model="m", messages=messages),
+        lambda: openai.responses.create(model="m", input="hi"),
+        lambda: openai.responses.stream(model="m", input="hi").__aenter__(),
+        lambda: openai.responses.connect().__aenter__(),
+        lambda: openai.files.create(file=b"hi", purpose="user_data"),
+        openai.models.list,
+        lambda: anthropic.messages.create(**claude),
+        lambda: anthropic.messages.stream(**claude).__aenter__(),
+        lambda: anthropic.beta.messages.create(**claude),
+        lambda: anthropic.beta.messages.stream(**claude).__aenter__(),
+        lambda: anthropic.beta.files.upload(file=b"hi"),
+        anthropic.models.list,
+        lambda: models.generate_content(model="m", contents="hi"),
+        lambda: models.generate_content_stream(model="m", contents="hi"),
+    ):
+        with contextlib.suppress(Exception):  # nobody answers; what is imported on the way there counts
+            await ask()
+
+
 if __name__ == "__main__":
-    *options, venv = sys.argv[1:]
+    if sys.argv[1:] == ["--imported"]:
+        print(*imported(), sep="\n")
+        sys.exit()
+    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    venv, *lists = [word for word in sys.argv[1:] if word not in options]
+    used = [line for name in lists for line in Path(name).read_text("utf-8").splitlines()]
     for folder in Path(venv).glob("lib/python*/site-packages"):
         shrink(folder)
         if "--closed" in options:
             thin_lexers(folder)
-        for source in compiled(folder):
+        for source in compiled(folder, used, NOT_SERVED if "--closed" in options else ()):
             sys.stdout.write(f"{source}\0")

@@ -89,3 +89,17 @@ def test_only_what_is_never_imported_by_an_agent_stays_uncompiled(tmp_path: Path
         (tmp_path / name).touch()
     names = [path.relative_to(tmp_path).as_posix() for path in shrink.compiled(tmp_path)]
     assert names == ["a.py", "authlib.py", "fast_agent/core/b.py", "pygments/lexers/python.py"]
+
+
+def test_of_packages_that_are_large_only_what_is_imported_is_compiled(tmp_path: Path) -> None:
+    for name in ("openai/used.py", "openai/types/unused.py", "mdurl/a.py", "other/b.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    imported = ["/elsewhere/openai/types/unused.py", str(tmp_path / "openai" / "used.py")]
+
+    def names(*arguments: list[str]) -> list[str]:
+        return [path.relative_to(tmp_path).as_posix() for path in shrink.compiled(tmp_path, *arguments)]
+
+    assert names() == ["mdurl/a.py", "openai/types/unused.py", "openai/used.py", "other/b.py"]
+    assert names(imported) == ["mdurl/a.py", "openai/used.py", "other/b.py"]
+    assert names([], ["mdurl"]) == ["openai/types/unused.py", "openai/used.py", "other/b.py"]
