@@ -218,6 +218,23 @@ def test_a_name_that_no_key_can_hold_is_named(store: Store, folder: Path) -> Non
     assert found(store, "otters") == ["Otters hold hands while they sleep."]
 
 
+def test_no_score_tells_what_others_have(store: Store, folder: Path, tmp_path: Path) -> None:
+    (folder / "general" / "two.md").write_text("Badgers dig, and otters swim.")
+    take_in(store, folder)
+
+    def scores() -> list[float]:
+        found = search(store, StandIn(), tenant=TENANT, query="otters badgers hands", knowledge_base=None, limit=5)
+        return [hit.score for hit in found.hits]
+
+    before = scores()
+    other = tmp_path / "other" / "general"
+    other.mkdir(parents=True)
+    for number in range(20):
+        (other / f"{number}.md").write_text(f"Badgers, badgers, number {number}.")
+    assert ingest(store, StandIn(), other.parent, "other").read == 20
+    assert (len(before), scores()) == (2, before)
+
+
 def test_a_link_out_of_the_folder_is_not_followed(store: Store, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("Otters know the password.")
     (folder / "general" / "link.md").symlink_to(tmp_path / "secret.md")

@@ -57,6 +57,12 @@ class PostgresStore(Store):
             self.rows(tenant, "SELECT 1 FROM tenants WHERE tenant = :tenant FOR UPDATE")
             yield
 
+    @contextmanager
+    def reading(self, tenant: str) -> Iterator[None]:
+        """Let the questions within be one transaction of `tenant`."""
+        with self._begun(tenant):
+            yield
+
     def rows(self, tenant: str, statement: str, **values: Any) -> list[Row]:
         """Return what a statement gives, whose `:tenant` is `tenant`: in the thread's transaction, or in its own."""
         text, names = _numbered(statement)

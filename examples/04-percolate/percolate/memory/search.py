@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from percolate.memory.embeddings import Embedder
@@ -51,22 +52,30 @@ def search(
 ) -> Found:
     """Return what `tenant` has about `query`, in one knowledge base or in all of them."""
     notice = ""
-    cosines: dict[_Key, float] = {}
+    vector = b""
     try:
         (vector,) = embedder.embed([query])
-        notice = _mismatch(store, tenant, Kind(embedder.model, len(vector) // 4))
-        rows = store.nearest(tenant, embedder.model, vector, knowledge_base=knowledge_base, most=_CANDIDATES)
-        # a vector of zeros, of a text without letters or digits, has no direction, and so is near nothing
-        cosines = {
-            (source, position): cosine
-            for source, position, cosine in rows
-            if cosine is not None and not math.isnan(cosine)
-        }
     except EmbeddingFailed as error:
         notice = f"{error}: found by words only"
-    scores = _by_words(store, tenant, query, knowledge_base)
+    with store.reading(tenant):
+        cosines: dict[_Key, float] = {}
+        if vector:
+            notice = _mismatch(store, tenant, Kind(embedder.model, len(vector) // 4))
+            rows = store.nearest(tenant, embedder.model, vector, knowledge_base=knowledge_base, most=_CANDIDATES)
+            # a vector of zeros, of a text without letters or digits, has no direction, and so is near nothing
+            cosines = {
+                (source, position): cosine
+                for source, position, cosine in rows
+                if cosine is not None and not math.isnan(cosine)
+            }
+        scores = _by_words(store, tenant, query, knowledge_base)
+        hits = [hit for score, key in _ranked(cosines, scores)[:limit] for hit in _hits(store, tenant, key, score)]
+    return Found(hits, notice)
+
+
+def _ranked(cosines: Mapping[_Key, float], scores: Mapping[_Key, float]) -> list[tuple[float, _Key]]:
     best = max(scores.values(), default=0.0)
-    ranked = sorted(
+    return sorted(
         (
             (_score(cosines.get(key), scores.get(key, 0.0) / best if best > 0 else 0.0, words_alone=not cosines), key)
             for key in cosines.keys() | scores.keys()
@@ -74,8 +83,6 @@ def search(
         ),
         key=lambda pair: (-pair[0], pair[1]),
     )
-    hits = [hit for score, key in ranked[:limit] for hit in _hits(store, tenant, key, score)]
-    return Found(hits, notice)
 
 
 def _by_words(store: Store, tenant: str, query: str, knowledge_base: str | None) -> dict[_Key, float]:

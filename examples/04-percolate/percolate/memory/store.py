@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,6 +45,10 @@ class Store(ABC):
             Problem: the database cannot be written, or is away.
             Full: its disk is full.
         """
+
+    def reading(self, tenant: str) -> AbstractContextManager[None]:
+        """Let the questions within be one transaction of `tenant`, where each alone costs several messages."""
+        return nullcontext()
 
     @abstractmethod
     def rows(self, tenant: str, statement: str, **values: Any) -> list[Row]:
