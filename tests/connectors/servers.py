@@ -78,7 +78,9 @@ async def rubbish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 @asynccontextmanager
-async def imap(host: str = HERE, *, tls: Path | None = None, starttls: Path | None = None) -> AsyncIterator[int]:
+async def imap(
+    host: str = HERE, port: int = 0, *, tls: Path | None = None, starttls: Path | None = None
+) -> AsyncIterator[int]:
     """Yield the port of an IMAP server whose INBOX has four messages, and which has folders Sent and Trash.
 
     With a certificate in `tls` it speaks nothing else; with one in `starttls` it does when it is told to.
@@ -89,8 +91,8 @@ async def imap(host: str = HERE, *, tls: Path | None = None, starttls: Path | No
     backend, config = await DictBackend.init(args, secure_auth=False, invalid_user_sleep=0, reject_dnsbl=False)
     config.apply_context()
     callback = ProxyProtocolReader(config.proxy_protocol).get_callback(IMAPServer(backend.login, config))
-    async with _open(await asyncio.start_server(callback, host, 0, ssl=tls and server_side(tls))) as port:
-        yield port
+    async with _open(await asyncio.start_server(callback, host, port, ssl=tls and server_side(tls))) as taken:
+        yield taken
 
 
 @dataclass

@@ -41,10 +41,9 @@ END:VCALENDAR
 @asynccontextmanager
 async def calendar(port: int, *, password: str = PASSWORD, timeout: float = 60) -> AsyncIterator[Client]:
     """Yield a client of the connector for the server at `port`."""
-    url = f"http://{USER.replace('@', '%40')}@127.0.0.1:{port}/{USER}/home/"
-    async with Client(
-        serving.server("calendar", tools({"CALENDAR_URL": url, "CALENDAR_PASSWORD": password}, timeout))
-    ) as client:
+    account = {"CALENDAR_USER": USER, "CALENDAR_PASSWORD": password}
+    environ = {"CALENDAR_URL": f"http://127.0.0.1:{port}/{USER}/home/", **account}
+    async with Client(serving.server("calendar", tools(environ, timeout))) as client:
         yield client
 
 
@@ -118,7 +117,7 @@ async def test_a_login_that_is_refused_is_said_without_the_password(radicale: in
     async with calendar(radicale, password="not-the-password") as client:
         failed, words = await called(client, "list_events", **DAY)
     assert failed
-    assert f"refuses {USER}: check the user and CALENDAR_PASSWORD" in words
+    assert f"refuses {USER}: check CALENDAR_USER and CALENDAR_PASSWORD" in words
     assert "not-the-password" not in words
 
 

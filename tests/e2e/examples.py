@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
+
+import pytest
 
 from tests.installed import ROOT
 
@@ -14,11 +17,23 @@ def copied_from(example: str, folder_of_tests: str = "tests") -> dict[str, Calla
 
     A module here that takes them in lends them its fixture `running_fleet`, and so its fleet.
     """
+    tests = vars(module_of(example, folder_of_tests))
+    return {name: test for name, test in tests.items() if name.startswith("test_")}
+
+
+def module_of(example: str, folder_of_tests: str = "tests") -> ModuleType:
+    """Return the one module of tests in a folder of an example."""
     folder = ROOT / "examples" / example / folder_of_tests
     (path,) = folder.glob("test_*.py")
     sys.path.insert(0, str(folder))  # so pytest rewrites the assertions, as it does for the user
     try:
-        tests = vars(import_module(path.stem))
+        return import_module(path.stem)
     finally:
         sys.path.remove(str(folder))
-    return {name: test for name, test in tests.items() if name.startswith("test_")}
+
+
+def shared_by(module: str) -> dict[str, Callable[..., object]]:
+    """Return the `TESTS` of a module beside this one, which fleets of several targets take in, by their names."""
+    name = f"{__package__}.{module}"
+    pytest.register_assert_rewrite(name)
+    return {test.__name__: test for test in import_module(name).TESTS}

@@ -13,10 +13,10 @@ from pathlib import Path
 from tests.ports import free_ports, pool
 
 
-def edited(example: Path, folder: Path, *, more: str = "") -> Path:
-    """Copy `example` below `folder`, with `more` keys, for the plugin to start; return the path of the agents.yaml."""
+def edited(example: Path, folder: Path, *, more: str = "", file: str = "agents.yaml") -> Path:
+    """Copy `example` below `folder`, with `more` keys, for the plugin to start; return the path of the fleet `file`."""
     project = shutil.copytree(example, folder / example.name, ignore=shutil.ignore_patterns("__pycache__"))
-    config = project / "agents.yaml"
+    config = project / file
     config.write_text(config.read_text() + _patience(config.read_text()) + more)
     return config
 
@@ -47,10 +47,10 @@ def own_image(config: Path) -> Iterator[None]:
 
     Under its usual name one of an earlier run would be taken, with the runtime of then.
     """
-    name = f"percolate-{os.getpid()}"
-    text, count = re.subn(r"^name: .*$", f"name: {name}", config.read_text(), count=1, flags=re.MULTILINE)
-    assert count == 1
-    config.write_text(text)
+    own = re.search(r"^name: (.*)$", config.read_text(), flags=re.MULTILINE)
+    assert own
+    name = f"{own[1]}-{os.getpid()}"
+    config.write_text(config.read_text().replace(own[0], f"name: {name}", 1))
     try:
         yield
     finally:

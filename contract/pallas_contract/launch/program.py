@@ -105,11 +105,13 @@ def service(fleet: ResolvedFleet, name: str, placement: Placement) -> Program:
         folder = _SERVICE_STATE[placement]
         env[names.ENV_STATE] = f"{folder}/{names.slug(name)}" if placement == "local" else folder
     models = (addresses.MODELS_PATH, addresses.MODELS_PATH)
+    # A container has files where a process has variables: the module reads the same on all targets.
+    starter = ("pallas_service.with_secrets",) if written.secrets and placement == "container" else ()
     return Program(
         name=name,
         kind="service",
         # Without `-P`: the module is the user's own, and is found in the project folder.
-        command=("-m", written.module or "", *written.args),
+        command=("-m", *starter, written.module or "", *written.args),
         env=env | written.env,
         secrets=secret_files.of_service(fleet, name),
         health_url=addresses.health_url(fleet, name, placement),

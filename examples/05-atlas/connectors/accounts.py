@@ -34,10 +34,13 @@ class Account:
         return self.host in _THIS_MACHINE
 
 
-def read(variable: str, secret: str, ports: Mapping[str, int], environ: Mapping[str, str] = os.environ) -> Account:
+def read(
+    variable: str, secret: str, ports: Mapping[str, int], environ: Mapping[str, str] = os.environ, *, user: str = ""
+) -> Account:
     """Return the account that the URL in `variable` names, with the password in `secret`.
 
-    `ports` are the schemes that the URL may have, each with its usual port.
+    `ports` are the schemes that the URL may have, each with its usual port. `user` is a variable with the user's name
+    for a URL that has none: the kit takes one in an http URL for a token, as it often is.
 
     Raises:
         Problem: the variable is not there, or is no such URL.
@@ -59,7 +62,7 @@ def read(variable: str, secret: str, ports: Mapping[str, int], environ: Mapping[
         scheme=url.scheme,
         host=url.hostname,
         port=port or ports[url.scheme],
-        user=unquote(url.username or ""),
+        user=unquote(url.username or "") or environ.get(user, ""),
         password=environ.get(secret, ""),
         path=url.path,
     )

@@ -44,6 +44,8 @@ def test_the_same_programs_in_both_placements(fleet: ResolvedFleet) -> None:
     local, container = (programs(fleet, placement) for placement in ("local", "container"))
     assert [entry.name for entry in local] == ["registry", "model", "top", "leaf", "soft"]
     same = [[replace(entry, env={}, health_url="") for entry in entries] for entries in (local, container)]
+    starter = "pallas_service.with_secrets"  # which only makes variables of files
+    same[1] = [replace(entry, command=tuple(word for word in entry.command if word != starter)) for entry in same[1]]
     assert same[0] == same[1]
     assert [entry.needs for entry in local] == [(), (), ("leaf", "model"), (), ()]
     assert [entry.state for entry in local] == [True, False, False, False, True]
@@ -248,6 +250,11 @@ def test_every_secret_of_a_program_with_its_place(fleet: ResolvedFleet) -> None:
     assert found["registry"] == [
         ("registration-partner", "s/partner", "registry.registration.tokens.partner.file"),
     ]
+
+
+def test_a_service_with_a_secret_is_started_with_it_as_a_variable(fleet: ResolvedFleet) -> None:
+    local, container = (program.service(fleet, "model", placement) for placement in ("local", "container"))
+    assert container.command == ("-m", "pallas_service.with_secrets", *local.command[1:])
 
 
 def test_a_secret_in_defaults_that_no_agent_takes_is_one_all_the_same(fleet: ResolvedFleet) -> None:

@@ -125,7 +125,7 @@ class Calendar:
 
 def _reason(status: int, user: str, method: str) -> str:
     if status in (401, 403):
-        return f"refuses {user}: check the user and CALENDAR_PASSWORD (HTTP {status})"
+        return f"refuses {user}: check CALENDAR_USER and CALENDAR_PASSWORD (HTTP {status})"
     if status == 404:
         return "has no such calendar: check the path of CALENDAR_URL (HTTP 404)"
     if status == 412:

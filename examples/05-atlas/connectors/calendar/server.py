@@ -20,14 +20,15 @@ Moment = Annotated[str, Field(max_length=40, description="ISO 8601: a day, or a 
 
 
 def tools(environ: Mapping[str, str] = os.environ, timeout: float = 20.0) -> list[Tool]:
-    """Return the tools for the calendar at CALENDAR_URL, with CALENDAR_PASSWORD.
+    """Return the tools for the calendar at CALENDAR_URL, with CALENDAR_USER and CALENDAR_PASSWORD.
 
     `timeout` are the seconds that the server may take for an answer.
 
     Raises:
         Problem: a variable is not there, or wrong.
     """
-    calendar = Calendar(accounts.read("CALENDAR_URL", "CALENDAR_PASSWORD", PORTS, environ), timeout)
+    account = accounts.read("CALENDAR_URL", "CALENDAR_PASSWORD", PORTS, environ, user="CALENDAR_USER")
+    calendar = Calendar(account, timeout)
 
     async def list_events(start: Moment, end: Moment) -> dict[str, Any]:
         """List the events of a period, a year at most; each repetition of an event is one."""
