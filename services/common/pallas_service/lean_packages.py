@@ -18,6 +18,9 @@ SDK = ("mcp", "mcp.server")
 """Packages of which the gateway imports modules alone."""
 SERVER = ("uvicorn",)
 """Packages of which a service imports modules alone."""
+OPTIONAL = ("greenlet", "python_multipart", "rich", "uvicorn.main")
+"""Modules that packages use where they are there, and of which the gateway uses nothing: tracebacks in colour for
+structlog, forms for starlette, a signal handler for sse_starlette. With what they import some 5 MiB."""
 _DEFINED = {("uvicorn", "Config"): "uvicorn.config", ("uvicorn", "Server"): "uvicorn.server"}
 """Names that modules of a package ask the package for -> where they are defined."""
 

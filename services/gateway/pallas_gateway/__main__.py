@@ -22,14 +22,15 @@ def _serve(environ: Mapping[str, str]) -> int:
     from pallas_service import deferred_models, lean_packages  # noqa: PLC0415 - `--help` needs none of it
 
     deferred_models.defer()
-    lean_packages.install(*lean_packages.SDK)
-    import logging  # noqa: PLC0415
+    lean_packages.install(*lean_packages.SDK, *lean_packages.SERVER)
+    with lean_packages.without(*lean_packages.OPTIONAL):
+        import logging  # noqa: PLC0415
 
-    import structlog  # noqa: PLC0415
+        import structlog  # noqa: PLC0415
 
-    from pallas_gateway import serve, settings  # noqa: PLC0415
-    from pallas_service.logging import configure  # noqa: PLC0415
-    from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
+        from pallas_gateway import serve, settings  # noqa: PLC0415
+        from pallas_service.logging import configure  # noqa: PLC0415
+        from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
 
     path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
     read = settings.read(path, environ, Path(names.SECRETS_DIR))

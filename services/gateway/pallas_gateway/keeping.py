@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Gauge
 from starlette.applications import Starlette
@@ -25,9 +25,11 @@ from pallas_gateway.own.execution.durable.shared import SharedJournal
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.settings import Settings
 from pallas_gateway.state.counters import Counters
-from pallas_gateway.state.database import FILE, Database
 from pallas_gateway.state.postgres import Postgres
 from pallas_gateway.watching.board import Board
+
+if TYPE_CHECKING:
+    from pallas_gateway.state.database import Database
 
 AUDIT = "audit"
 """Name of the folder of the audit in that of the state."""
@@ -81,6 +83,8 @@ class Keeping:
                 trail = Trail(settings.state / AUDIT, key, size=size)
             self.audit = Audit(trail, key, policy.version)
         if (settings.gateway.is_durable or settings.gateway.confirm) and not self._postgres:
+            from pallas_gateway.state.database import FILE, Database  # noqa: PLC0415 - SQLite, for who needs it
+
             self._database = Database(settings.state / FILE)
         if settings.gateway.is_durable:
             self.journal = self._journal()

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pallas_gateway.state.database import Database
+if TYPE_CHECKING:
+    import sqlite3
+
+    from pallas_gateway.state.database import Database
 
 SECONDS = 600.0
 """Seconds in which a confirmation must be decided and consumed."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pallas_gateway.state.database import Database
+if TYPE_CHECKING:
+    import sqlite3
+
+    from pallas_gateway.state.database import Database
 
 DAY = 86400.0
 """Seconds that an answer is kept, or a graph that waits."""
