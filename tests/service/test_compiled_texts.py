@@ -134,7 +134,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_used(process: Callable[[], 
 
 def test_it_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_texts, "_MOST", 2)
-    texts = compiled_texts.Texts({b"a": b"", b"b": b""})
+    texts = compiled_texts.Texts({b"a": (0, 1), b"b": (1, 2)}, memoryview(b"ab"))
     texts.code("1", "eval")
     assert len(texts.all()) == 1
 

@@ -29,9 +29,15 @@ DISTRIBUTIONS = (
                 "fast_agent.tools.web_search",
                 "SearchCommands",
                 "fast_agent.tools.codex_web_search",
+                WEB_SEARCH_DESCRIPTION="fast_agent.tools.web_search.schema",
                 WebSearchError="fast_agent.tools.web_search.client",
+                commands_schema="fast_agent.tools.web_search.schema",
             ),
-            _late("fast_agent.tools.web_search.models", "SearchRequest SearchResponse", "fast_agent.tools.web_search."),
+            _late(
+                "fast_agent.tools.web_search.models",
+                "SearchCommands SearchRequest SearchResponse",
+                "fast_agent.tools.web_search.",
+            ),
             _late(
                 "fast_agent.ui.streaming",
                 "NullStreamingHandle StreamContextBaseline StreamingHandle StreamingMessageHandle",

@@ -31,7 +31,9 @@ from typing import Any
 
 _MOST = 30_000
 """Texts in a file; an agent has some 3,000. One that would hold more begins anew with those of one process."""
+_VERSION = 2
 _HEAD = struct.Struct("<16sIII")
+"""Interpreter, version of the format, bytes of the index, checksum of all that follows."""
 _KNOWN = (3, 13)
 """The version of Python whose standard library looks them up as is said here; another compiles as usual."""
 
@@ -44,8 +46,10 @@ def file_path() -> Path:
 class Texts:
     """Compiled texts, by what they were compiled from: those of a file, and those that came since."""
 
-    def __init__(self, kept: dict[bytes, bytes]) -> None:
-        self._kept = kept
+    def __init__(self, places: Mapping[bytes, tuple[int, int]], data: memoryview) -> None:
+        """Take those of a file: where each begins and ends in its `data`, as small objects would stay as holes."""
+        self._places = places
+        self._data = data
         self._lock = threading.Lock()
         self.added: dict[bytes, bytes] = {}
 
@@ -56,8 +60,8 @@ class Texts:
             SyntaxError: it is no code.
         """
         key = _key(mode, optimize, text)
-        if data := self._kept.get(key):
-            return typing.cast("CodeType", marshal.loads(data))  # noqa: S302 - as much to be trusted as bytecode
+        if place := self._places.get(key):
+            return typing.cast("CodeType", self._loaded(place))
         code = builtins.compile(text, "<string>", mode, dont_inherit=True)
         self.added[key] = marshal.dumps(code, 2)
         return code
@@ -70,8 +74,8 @@ class Texts:
         """
         key = _key("re", flags, text)
         engine = compiler._sre
-        if data := self._kept.get(key):
-            return typing.cast("re.Pattern[str]", engine.compile(text, *marshal.loads(data)))  # noqa: S302
+        if place := self._places.get(key):
+            return typing.cast("re.Pattern[str]", engine.compile(text, *self._loaded(place)))
         recorder = _Recorder(engine)
         with self._lock:
             compiler._sre = recorder  # type: ignore[attr-defined]
@@ -85,8 +89,11 @@ class Texts:
 
     def all(self) -> dict[bytes, bytes]:
         """Return what is worth keeping, sorted."""
-        together = self._kept | self.added
+        together = {key: bytes(self._data[start:end]) for key, (start, end) in self._places.items()} | self.added
         return dict(sorted((together if len(together) <= _MOST else self.added).items()))
+
+    def _loaded(self, place: tuple[int, int]) -> Any:
+        return marshal.loads(self._data[slice(*place)])  # noqa: S302 - as much to be trusted as bytecode
 
 
 class _Recorder:
@@ -117,11 +124,11 @@ def read(path: Path) -> Texts:
     """Return the texts that are kept in `path`: none where it is missing, of another interpreter, or damaged."""
     with contextlib.suppress(OSError, struct.error, ValueError, EOFError, TypeError):
         data = path.read_bytes()
-        stamp, version, size, checksum = _HEAD.unpack_from(data)
+        stamp, version, index, checksum = _HEAD.unpack_from(data)
         body = memoryview(data)[_HEAD.size :]
-        if (stamp.rstrip(b"\0"), version) == (_stamp(), 1) and size == len(body) and checksum == zlib.crc32(body):
-            return Texts(marshal.loads(body))  # noqa: S302 - as much to be trusted as bytecode
-    return Texts({})
+        if (stamp.rstrip(b"\0"), version) == (_stamp(), _VERSION) and checksum == zlib.crc32(body):
+            return Texts(marshal.loads(body[:index]), body[index:])  # noqa: S302 - as much to be trusted as bytecode
+    return Texts({}, memoryview(b""))
 
 
 def write(path: Path, texts: Mapping[bytes, bytes]) -> None:
@@ -130,11 +137,15 @@ def write(path: Path, texts: Mapping[bytes, bytes]) -> None:
     Raises:
         OSError: nothing can be written there.
     """
-    body = marshal.dumps(dict(texts), 2)
+    places, end = {}, 0
+    for key, text in texts.items():
+        places[key] = (end, end := end + len(text))
+    index = marshal.dumps(places, 2)
+    body = b"".join((index, *texts.values()))
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(_HEAD.pack(_stamp(), 1, len(body), zlib.crc32(body)) + body)
+        beside.write_bytes(_HEAD.pack(_stamp(), _VERSION, len(index), zlib.crc32(body)) + body)
         beside.replace(path)
     except OSError:
         beside.unlink(missing_ok=True)
