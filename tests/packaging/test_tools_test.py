@@ -31,6 +31,7 @@ PYTEST = """\
 # Stands in for .venv/bin/python: a round of pytest writes its report, anything else is run.
 [ "$1" = -m ] || exec {python} "$@"
 echo "$*" >> rounds
+[ -z "${PALLAS_TEST_FILES:-}" ] || echo "$TMPDIR" > folder
 for argument; do
   [ "${before:-}" != --junitxml ] || report=$argument
   before=$argument
@@ -212,6 +213,18 @@ def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy
     done = copy.run("tools/test")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "4 passed, 1 failed")
     assert len(copy.rounds) == 5
+
+
+@pytest.mark.parametrize("free", [100, 1_000_000])
+def test_files_are_in_memory_where_it_is_plentiful_and_gone_with_the_round(copy: Copy, free: int) -> None:
+    copy.script("bin/df", f"#!/bin/sh\necho Avail\necho {free}\n")
+    copy.script("bin/awk", f"#!/bin/sh\necho {free}\n")
+    done = copy.run("tools/test", PATH=f"{copy.folder}/bin:{os.environ['PATH']}", TMPDIR=str(copy.folder))
+    assert done.returncode == 0
+    folder = (copy.folder / "folder").read_text().strip()
+    in_memory = free > 100 and not os.statvfs("/dev/shm").f_flag & os.ST_NOEXEC
+    assert (folder.startswith("/dev/shm/pallas-test."), folder == str(copy.folder)) == (in_memory, not in_memory)
+    assert Path(folder).exists() is not in_memory
 
 
 def test_marks_make_the_rounds_and_nothing_else(copy: Copy) -> None:
