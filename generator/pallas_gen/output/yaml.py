@@ -70,8 +70,8 @@ def _add(value: Any, literal: bool, events: list[yaml.Event]) -> None:
         events.append(yaml.ScalarEvent(None, None, (True, False), json.dumps(value)))
 
 
-# a fleet of thousands says the same few texts over and over
-@lru_cache(4096)
+# a fleet of thousands says the same texts over and over: those of each network and of each of its two members
+@lru_cache(1 << 16)
 def _text(value: str) -> yaml.ScalarEvent:
     """Quote every text that some YAML reader might take for another type (`1e3`, `0o17`, `yes`)."""
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:

@@ -39,6 +39,8 @@ class ProjectFiles:
     folder: Path
     closed: frozenset[str]
     text_of: read.TextOf
+    seen: dict[tuple[str, Callable[[Path], bool]], bool] = field(default_factory=dict)
+    """Whether a path is a file or a folder of the project: members share most of what they name."""
 
 
 def of_agent(
@@ -85,6 +87,7 @@ class _Needed:
         self._folder = project.folder
         self._text_of = project.text_of
         self._closed = project.closed
+        self._seen = project.seen
         self._files: set[str] = set()
         self._folders: set[str] = set()
         self._followed: set[str] = set()
@@ -215,16 +218,27 @@ class _Needed:
 
     def _is_there(self, path: str, kind: Callable[[Path], bool]) -> bool:
         """Return whether the project has such a file or folder; a link out of it is noted, and is none."""
+        there = self._seen.get((path, kind))
+        if there is None:
+            there = self._looked_up(path, kind)
+        if there is None:
+            self._note_link(path)
+        else:
+            self._seen[path, kind] = there
+        return bool(there)
+
+    def _looked_up(self, path: str, kind: Callable[[Path], bool]) -> bool | None:
+        """Return whether it is there; None where it leads out of the project."""
         full = self._folder / path
         if path.startswith(("/", "..")) or not (kind(full) or os.path.islink(full)):
             return False
-        if full.resolve().is_relative_to(self._folder):
-            return kind(full)
+        return kind(full) if full.resolve().is_relative_to(self._folder) else None
+
+    def _note_link(self, path: str) -> None:
         for link in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)):
             if not (self._folder / link).resolve().is_relative_to(self._folder):
                 self._links[link.as_posix()] = os.readlink(self._folder / link)
                 break
-        return False
 
 
 def _within(path: str, folders: Iterable[str]) -> bool:

@@ -33,25 +33,24 @@ def allocate(fleet: str, members: Mapping[str, int], pool: IPv4Network) -> dict[
     # in one order, so that two that want the same place settle it alike in every run
     for name in sorted(members):
         prefix = 32 - (max(members[name] + _OVERHEAD, _UNIT) - 1).bit_length()
-        ranges[name] = _place(f"{fleet}/{name}", prefix, pool, taken)
-        taken.update(_units(ranges[name]))
+        ranges[name] = subnet = _place(f"{fleet}/{name}", prefix, pool, taken)
+        taken.update(_units(int(subnet.network_address), 1 << (32 - prefix)))
     return ranges
 
 
 def _place(key: str, prefix: int, pool: IPv4Network, taken: set[int]) -> IPv4Network:
     size = 1 << (32 - prefix)
     slots = pool.num_addresses // size
+    first = int(pool.network_address)
     start = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
     for step in range(slots):
-        base = int(pool.network_address) + (start + step) % slots * size
-        subnet = IPv4Network((base, prefix))
-        if taken.isdisjoint(_units(subnet)):
-            return subnet
+        base = first + (start + step) % slots * size
+        # looked up in a set, as numbers: subnets compared one by one would cost the square of their number
+        if taken.isdisjoint(_units(base, size)):
+            return IPv4Network((base, prefix))
     raise PoolExhausted(key)
 
 
-def _units(subnet: IPv4Network) -> range:
-    """Return the numbers of the smallest subnets in it."""
-    # looked up in a set: subnets compared one by one would cost the square of their number
-    first = int(subnet.network_address) // _UNIT
-    return range(first, first + subnet.num_addresses // _UNIT)
+def _units(base: int, size: int) -> range:
+    """Return the numbers of the smallest subnets in the one of `size` addresses that begins at `base`."""
+    return range(base // _UNIT, (base + size) // _UNIT)
