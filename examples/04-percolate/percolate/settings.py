@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from percolate.problems import Problem
-
 DOCUMENTS = Path("documents")
 """Folder of the tenants' folders, beside agents.yaml."""
-_SECRETS = Path("/run/secrets")
 _MODEL = "text-embedding-3-small"
 LIBRARY = "library"
 """The tenant whose documents are for agents, and belong to nobody."""
@@ -30,30 +27,15 @@ class Settings:
     embeddings_key: str = field(default="", repr=False)
 
     @classmethod
-    def read(cls, environ: Mapping[str, str] = os.environ, secrets: Path = _SECRETS) -> Settings:
-        """Read them.
-
-        Raises:
-            Problem: the file of a secret cannot be read.
-        """
+    def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """Read them."""
         name = environ.get("PALLAS_SERVICE", "memory")
         return cls(
-            database=_secret("PERCOLATE_DATABASE", environ, secrets) or str(_folder(name, environ) / f"{name}.db"),
+            database=environ.get("PERCOLATE_DATABASE") or str(_folder(name, environ) / f"{name}.db"),
             embeddings_url=environ.get("EMBEDDINGS_URL", "").rstrip("/"),
             embeddings_model=environ.get("EMBEDDINGS_MODEL") or _MODEL,
-            embeddings_key=_secret("EMBEDDINGS_API_KEY", environ, secrets),
+            embeddings_key=environ.get("EMBEDDINGS_API_KEY", ""),
         )
-
-
-def _secret(name: str, environ: Mapping[str, str], secrets: Path) -> str:
-    """Return a variable; in a container a secret is a file instead, whose content nothing puts into the environment."""
-    file = secrets / name
-    if name in environ or not file.is_file():
-        return environ.get(name, "")
-    try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(f"{file} cannot be read: {error}") from None
 
 
 def _folder(name: str, environ: Mapping[str, str]) -> Path:
