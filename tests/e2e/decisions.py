@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .suite import Results
 
-Server = Literal["agent", "stateless", "registry"]
-SERVERS: tuple[Server, ...] = ("agent", "stateless", "registry")
+Server = Literal["agent", "stateless", "registry", "gateway"]
+SERVERS: tuple[Server, ...] = ("agent", "stateless", "registry", "gateway")
 
 PATH = Path(__file__).parent / "conformance" / "decisions.yaml"
 _WIRE = "wire-schema-valid"

@@ -1,5 +1,8 @@
-"""Agents and registry in containers, before judges that we did not write: the official conformance suite in both eras,
-as far as it applies to them, and the MCP Inspector, the client that most people try a server with first."""
+"""Agents, registry and gateway in containers, before judges that we did not write.
+
+They are the official conformance suite in both eras, as far as it applies to them, and the MCP Inspector, the client
+that most people try a server with first.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.conformance, pytest.mark.beside]
 HERE = Path(__file__).parent / "conformance"
 AGENT = "test_error_handling"
 MEMBERS = {"agent": AGENT, "stateless": "stateless", "registry": "registry"}
+THROUGH = "through"
+"""The agent, called through the gateway."""
 Inspect = Callable[..., dict[str, Any]]
 
 
@@ -40,8 +45,20 @@ def running_fleet(tmp_path_factory) -> Iterator[Running]:
 
 @pytest.mark.parametrize("server", decisions.SERVERS)
 def test_the_suite_finds_what_is_decided_and_nothing_else(fleet: Fleet, server: decisions.Server, tmp_path) -> None:
-    found = suite.run(f"{fleet.url(MEMBERS[server])}/mcp", tmp_path)
+    found = suite.run(endpoint(fleet, MEMBERS.get(server, server)), tmp_path)
     assert decisions.problems(decisions.load(), server, found) == []
+
+
+def test_the_suite_finds_nothing_else_of_an_agent_through_the_gateway(fleet: Fleet, tmp_path) -> None:
+    found = suite.run(endpoint(fleet, THROUGH), tmp_path)
+    assert decisions.problems(decisions.load(), "agent", found) == []
+
+
+def endpoint(fleet: Fleet, member: str) -> str:
+    """Return the URL at which a member speaks MCP."""
+    if member == THROUGH:
+        return f"{fleet.url('gateway')}/agents/{AGENT.replace('_', '-')}/mcp"
+    return f"{fleet.url(member)}/mcp"
 
 
 @pytest.mark.parametrize("member", MEMBERS.values())
@@ -59,10 +76,10 @@ async def test_each_keeps_the_pallas_contract(fleet: Fleet, member: str) -> None
 
 @pytest.fixture(params=["legacy", "modern"])
 def inspect(request: pytest.FixtureRequest, fleet: Fleet, tmp_path: Path) -> Inspect:
-    """`inspect(member, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
+    """`inspect(AGENT, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
 
     def run(member: str, method: str, *options: str) -> dict[str, Any]:
-        url = f"{fleet.url(member)}/mcp"
+        url = endpoint(fleet, member)
         era = ["--transport", "http", "--protocol-era", request.param]
         called = [*suite.command("inspector"), "--cli", url, *era, "--method", method, *options, "--format", "json"]
         home = {"HOME": str(tmp_path)}  # where it would keep what it was asked
@@ -93,6 +110,13 @@ def test_the_inspector_uses_an_agent(inspect: Inspect) -> None:
     asked = ["--prompt-name", prompt["name"], "--prompt-args", "session_id=inspected"]
     history = [(each["role"], each["content"]["text"]) for each in inspect(AGENT, "prompts/get", *asked)["messages"]]
     assert history[-2:] == [("user", "good morning"), ("assistant", "good morning")]
+
+
+def test_the_inspector_uses_an_agent_through_the_gateway(inspect: Inspect) -> None:
+    tools = inspect(THROUGH, "tools/list", "--strict")["tools"]
+    assert [tool["name"] for tool in tools] == ["send_message", AGENT, "get_health"]
+    answer = inspect(THROUGH, "tools/call", "--tool-name", "send_message", "--tool-arg", "message=good morning")
+    assert (answer["isError"], answer["content"][0]["text"]) == (False, "good morning")
 
 
 def test_the_inspector_reads_what_pallas_gen_prints_for_it(fleet: Fleet, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,11 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(folder: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Yield the gateway as a process, and its URL; the parent has made the socket, as `pallas` does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        env = {**os.environ, "PALLAS_LISTEN_FD": str(listener.fileno())}
+        env = {**os.environ, "PALLAS_LISTEN_FD": str(listener.fileno()), **variables}
         process = subprocess.Popen(
             COMMAND, cwd=folder, env=env, pass_fds=[listener.fileno()], stdout=subprocess.PIPE, text=True
         )
@@ -139,6 +140,65 @@ def test_the_audit_is_whole_after_an_end_by_force_under_load(project: Path) -> N
     after = audited(folder)
     assert after[: len(before)] == before
     assert [record["event"] for record in after[len(before) :]] == ["started", "stopped"]
+
+
+BODY = 8 << 20
+FLOOD = 20
+MORE = 96 << 20
+"""Bytes by which the memory may grow; the flood has 160 MiB."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its memory from /proc")
+def test_a_flood_of_large_bodies_is_told_to_come_again_and_not_kept(tmp_path: Path) -> None:
+    """The agent takes connections and reads nothing, so that whatever is let in stays."""
+    with socket.create_server(("127.0.0.1", 0), backlog=FLOOD) as silent:
+        silent.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
+        )  # else the kernel takes a body, and its room is free
+        files = {"agents.yaml": FLEET.format(port=silent.getsockname()[1]), "ui.txt": UI, "gateway.txt": OWN}
+        for name, content in files.items():
+            (tmp_path / name).write_text(content)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"a":"%b"}}}'
+        body %= b"x" * (BODY - len(body))
+        statuses: list[int] = []
+
+        def call(url: str) -> None:
+            # it stays open: an end before all of the body has come would reset it, and the answer with it
+            connection = HTTPConnection(url.removeprefix("http://"), timeout=300)
+            with suppress(OSError, HTTPException):  # who is let in has no answer before the gateway ends
+                connection.request("POST", "/agents/scout/mcp", body, {"authorization": f"Bearer {UI}"})
+                statuses.append(connection.getresponse().status)
+            connection.close()
+
+        with started(tmp_path, PALLAS_MAX_BODY=str(BODY)) as (process, url), ThreadPoolExecutor(FLOOD) as callers:
+            assert process.stdout is not None
+            process.stdout.readline()
+            before = resident(process.pid)
+            for _ in range(FLOOD):
+                callers.submit(call, url)
+            try:
+                # some are let in
+                until(lambda: len(statuses) >= FLOOD - 4)
+                grown = resident(process.pid) - before
+            finally:
+                process.kill()
+                process.wait(60)
+    assert set(statuses) == {503}
+    assert grown < MORE
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of memory of a process (proc_pid_statm(5))."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.slow
