@@ -29,7 +29,7 @@ def serve(*args, **more):
 registry._serve = serve
 sys.exit(registry.main())
 """
-UNUSED = {"click", "fastapi", "greenlet", "jinja2", "mcp", "pygments", "rich", "sqlite3", "typer", "uvicorn.main"}
+UNUSED = {"click", "greenlet", "jinja2", "mcp", "pygments", "rich", "sqlite3", "typer", "uvicorn.main"}
 """Packages and modules that are installed here, or in its image, and that it has no use for until somebody asks."""
 
 

@@ -47,11 +47,14 @@ def main(env: Mapping[str, str] = os.environ) -> int:
 
 def _start(env: Mapping[str, str]) -> int:
     # imported here: `--help` needs none of the extra's packages
-    from pallas_service import lean_packages  # noqa: PLC0415
+    from pallas_service import deferred_models, lean_packages  # noqa: PLC0415
 
     lean_packages.install(*lean_packages.SERVER)
-    with lean_packages.without("rich", "greenlet"):
+    deferred_models.defer()  # FastAPI's of OpenAPI wait until somebody asks for the description
+    with lean_packages.without("email_validator", "greenlet", "python_multipart", "rich"):
+        import fastapi  # noqa: F401, PLC0415
         import structlog  # noqa: F401, PLC0415
+    deferred_models.as_usual()
     from pallas_contract.launch.program import registry  # noqa: PLC0415
     from pallas_registry import settings  # noqa: PLC0415
     from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415

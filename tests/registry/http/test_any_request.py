@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
-from starlette.types import ASGIApp
 
 from pallas_contract.probe.probe import Result
 from pallas_registry import settings as environment
@@ -46,7 +46,7 @@ class Fleet:
 
 
 @pytest.fixture
-def app(folder: Path) -> ASGIApp:
+def app(folder: Path) -> FastAPI:
     follower, fleet = FleetWatcher(folder / "agents.yaml"), Fleet()
     world = Dependencies(discovery=fleet, check=fleet.check)
     service = Service(environment.read({}), follower.first(), follower, world)
@@ -63,13 +63,13 @@ def schemathesis() -> ModuleType:
 
 
 @pytest.mark.fuzz
-def test_any_request(app: ASGIApp, schemathesis: ModuleType) -> None:
+def test_any_request(app: FastAPI, schemathesis: ModuleType) -> None:
     announced = schemathesis.openapi.from_asgi("/openapi.json", app)
     assert len(ask_all(schemathesis, announced, CHECKS)) == 14
 
 
 @pytest.mark.fuzz
-def test_any_request_of_the_official_api(app: ASGIApp, schemathesis: ModuleType) -> None:
+def test_any_request_of_the_official_api(app: FastAPI, schemathesis: ModuleType) -> None:
     """What reads; it does not announce the 400 that it has nonetheless."""
     read = {path: {"get": ways["get"]} for path, ways in API["paths"].items() if "get" in ways}
     official = schemathesis.openapi.from_dict({**API, "paths": read})

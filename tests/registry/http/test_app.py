@@ -282,7 +282,7 @@ async def test_events_are_only_followed(client) -> None:
 
 
 async def test_no_page_loads_anything_from_elsewhere(client) -> None:
-    """The usual pages for a description load scripts from a content network."""
+    """FastAPI's own pages for the description load scripts from a content network."""
     assert (await client.get("/docs")).status_code == (await client.get("/redoc")).status_code == 404
 
 

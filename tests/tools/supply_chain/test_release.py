@@ -137,7 +137,7 @@ def test_the_sboms_list_what_is_there(released: Released) -> None:
     registry = released.sbom(ARCHIVES["pallas-registry"])
     wheel = released.sbom(WHEEL)
     assert {"fast-agent-mcp", "mcp", "libc6"} < set(agent)
-    assert {"starlette", "libc6"} < set(registry)
+    assert {"fastapi", "libc6"} < set(registry)
     assert not {"fast-agent-mcp", "pip"} & set(registry)
     assert not {"hf_xet", "hf-xet", "pip"} & set(agent), "taken out of the image"
     assert {name for name, component in wheel.items() if component["scope"] == "required"} >= {"typer", "pydantic"}

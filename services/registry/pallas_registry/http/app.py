@@ -6,17 +6,18 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import structlog
-from starlette.applications import Starlette
+from fastapi import FastAPI, Header, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
+from pallas_contract import __version__
 from pallas_contract.documents import server_json
 from pallas_registry.http import events, openapi
 from pallas_registry.http.events import Streams
@@ -27,6 +28,8 @@ from pallas_registry.prebuilt.documents import Document, Find, Prebuilt
 from pallas_registry.probing.recheck import Busy
 from pallas_registry.state.status import Condition
 from pallas_registry.status_page import page as status_page_page
+
+DESCRIPTION = "Finds the agents of a fleet, probes them, and publishes what it knows (seed 000, section 1)."
 
 _log = structlog.get_logger()
 
@@ -53,18 +56,25 @@ class Backend:
 
 
 def create_app(backend: Backend) -> ASGIApp:
-    """Return the ASGI application: ready-made documents in front of all else, also of Starlette's own middleware."""
-    routes = [*_probes(backend), *_people(backend), *_agents(backend), _uptime(backend)]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
-    # a redirect goes to whatever Host the request names
-    app.router.redirect_slashes = False
+    """Return the ASGI application: ready-made documents in front of all else, also of FastAPI's own middleware."""
+    app = FastAPI(
+        title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None, redirect_slashes=False
+    )
+    _probes(app, backend)
+    _people(app, backend)
+    _agents(app, backend)
+    _uptime(app, backend)
+    app.add_exception_handler(HTTPException, _refused)
 
     @cache
     def description() -> Document:
         """Make it when first asked for: most registries never are."""
-        return Document(json.dumps(openapi.document(), ensure_ascii=False).encode())
+        schema = app.openapi()
+        schema["paths"] |= openapi.paths()
+        return Document(json.dumps(schema, ensure_ascii=False).encode())
 
     def find(method: str, path: str, query: bytes) -> Document | None:
+        # described here and not by FastAPI, which knows nothing of the ready-made documents
         return description() if path == openapi.PATH else backend.find(method, path, query)
 
     return Prebuilt(app, find)
@@ -83,49 +93,51 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for methods in fitting for method in methods}))
 
 
-def _probes(backend: Backend) -> list[Route]:
-    async def livez(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+def _probes(app: FastAPI, backend: Backend) -> None:
+    @app.head("/livez", include_in_schema=False)
+    @app.get("/livez", tags=["probes"], description="The process answers.")
+    async def livez() -> dict[str, str]:
+        return {"status": "ok"}
 
-    async def readyz(request: Request) -> Response:
+    @app.head("/readyz", include_in_schema=False)
+    @app.get("/readyz", tags=["probes"], description=_READY, responses=_NOT_READY)
+    async def readyz() -> JSONResponse:
         reason = backend.waiting()
         if reason:
             return JSONResponse({"status": "starting", "message": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
+    @app.head("/metrics", include_in_schema=False)
+    @app.get("/metrics", tags=["probes"], response_class=Response, responses=_METRICS)
     async def expose(request: Request) -> Response:
+        """Prometheus metrics, in text or OpenMetrics by the Accept header."""
         body, content_type = await backend.metrics.scrape(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
-    return [Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", expose)]
 
-
-def _people(backend: Backend) -> list[Route]:
+def _people(app: FastAPI, backend: Backend) -> None:
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(request: Request) -> Response:
         return Response(
             backend.page(request.scope["query_string"]), media_type="text/html", headers=status_page_page.HEADERS
         )
 
-    async def follow(request: Request) -> Response:
+    @app.get(events.PATH, tags=["people"], description=_FOLLOW, response_class=Response, responses=_EVENTS)
+    async def follow(request: Request, last_event_id: Annotated[str, Header()] = "") -> Response:
         address = request.client.host if request.client else ""
         if not backend.streams.admits(address):
             raise HTTPException(503, "too many streams are open", {"retry-after": "5"})
-        stream = backend.streams.follow(request.headers.get("last-event-id", ""), address)
+        stream = backend.streams.follow(last_event_id, address)
         return StreamingResponse(stream, media_type="text/event-stream", headers=events.HEADERS)
 
-    followed = Route(events.PATH, follow)
-    followed.methods = {"GET"}  # a stream has no end that a HEAD could wait for
-    return [Route("/", page), followed, Route("/agents/{agent}/recheck", _recheck(backend), methods=["POST"])]
-
-
-def _recheck(backend: Backend) -> Callable[[Request], Awaitable[Response]]:
-    async def recheck(request: Request) -> Response:
+    @app.post("/agents/{agent}/recheck", tags=["people"], responses=_RECHECK)
+    async def recheck(request: Request, agent: str) -> Response:
+        """Probe all replicas of the agent now and answer with what is found; one agent at a time."""
         # a form of another site could post here without asking: browsers say so in this header
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise HTTPException(403, "rechecks are not for other sites")
         if "text/event-stream" in request.headers.get("accept", ""):  # an agent that registered with this as its URL
             raise HTTPException(403, "rechecks are not for MCP")
-        agent = request.path_params["agent"]
         try:
             condition = await backend.recheck(agent)
         except KeyError:
@@ -136,17 +148,16 @@ def _recheck(backend: Backend) -> Callable[[Request], Awaitable[Response]]:
             return Response(status_code=303, headers={"location": f"../../?{urlencode({'focus': agent})}#focus"})
         return JSONResponse({"agent": agent, **server_json.state_fields(condition.state, condition.reason)})
 
-    return recheck
 
-
-def _uptime(backend: Backend) -> Route:
-    async def uptime(request: Request) -> Response:
+def _uptime(app: FastAPI, backend: Backend) -> None:
+    @app.head("/uptime", include_in_schema=False)
+    @app.get("/uptime", tags=["people"], description=_UPTIME, responses=_UPTIMES)
+    async def uptime() -> JSONResponse:
         return JSONResponse(backend.uptime(), headers={"cache-control": "no-store", "access-control-allow-origin": "*"})
 
-    return Route("/uptime", uptime)
 
-
-def _agents(backend: Backend) -> list[Route]:
+def _agents(app: FastAPI, backend: Backend) -> None:
+    @app.post(mcp_server.PATH, include_in_schema=False)
     async def mcp(request: Request) -> Response:
         if mcp_server.foreign(request.headers.get("origin"), backend.hosts()):
             raise HTTPException(403, "not for pages of other sites")
@@ -166,4 +177,33 @@ def _agents(backend: Backend) -> list[Route]:
             return Response(status_code=answer.status, headers=headers)
         return JSONResponse(answer.message, status_code=answer.status, headers=headers)
 
-    return [Route(mcp_server.PATH, mcp, methods=["POST"])]
+
+_READY = "Each agent was probed once and is, in containers, no longer starting, or enough time for that has passed."
+_NOT_READY: dict[int | str, dict[str, Any]] = {503: {"description": "Agents have not been probed yet."}}
+_UPTIME = "Seconds of the last hour and day in which each agent was up, and of which anything is known."
+_FOLLOW = "Changes of state as server-sent events, from now on or after the event `Last-Event-ID`."
+_METRICS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}
+_SECONDS = {"type": "object", "required": ["up", "known"], "additionalProperties": {"type": "number", "minimum": 0}}
+_WINDOWS = {"type": "object", "required": ["hour", "day"], "properties": {"hour": _SECONDS, "day": _SECONDS}}
+_UPTIMES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["agents"],
+                    "properties": {"agents": {"type": "object", "additionalProperties": _WINDOWS}},
+                }
+            }
+        }
+    }
+}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}},
+    503: {"description": "Too many streams are open."},
+}
+_RECHECK: dict[int | str, dict[str, Any]] = {
+    403: {"description": "A page of another site asks."},
+    404: {"description": "There is no such agent."},
+    429: {"description": "Another recheck is under way or was just now; see Retry-After."},
+}
