@@ -44,6 +44,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="
 
 SETTINGS = settings.read(ROOT / "examples" / "05-atlas" / "agents.yaml", {}, Path("/nowhere"))
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+NO_SPEECH = "delete window.SpeechRecognition; delete window.webkitSpeechRecognition;"
 SPEECH = """
 window.SpeechRecognition = class extends EventTarget {
   start() {
@@ -90,8 +91,11 @@ class Shown:
 
 
 @asynccontextmanager
-async def shown(home: Home, folder: Path, *, speech: bool = False, **context: Any) -> AsyncIterator[Shown]:
-    """Yield the dashboard in a fresh browser. What it asks of other hosts, or an error of its scripts, fails."""
+async def shown(home: Home, folder: Path, *, script: str = "", **context: Any) -> AsyncIterator[Shown]:
+    """Yield the dashboard in a fresh browser, which runs `script` before those of the page.
+
+    What it asks of other hosts, or an error of its scripts, fails.
+    """
     database = Database(folder / "gateway.db")
     store = Confirmations(database)
     policy = Policy(SETTINGS.gateway, SETTINGS.fleet.agents)
@@ -126,8 +130,8 @@ async def shown(home: Home, folder: Path, *, speech: bool = False, **context: An
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None)
         page.on("request", lambda asked: None if asked.url.startswith(base) else wrong.append(asked.url))
-        if speech:
-            await page.add_init_script(SPEECH)
+        if script:
+            await page.add_init_script(script)
         await page.goto(f"{base}/app")
         yield Shown(page, web, family)
         assert wrong == []
@@ -187,11 +191,12 @@ async def test_a_parent_talks_sees_timers_and_confirms_a_call(home: Home, tmp_pa
 
 
 async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone(home: Home, tmp_path: Path) -> None:
-    async with shown(home, tmp_path) as at:
+    async with shown(home, tmp_path, script=NO_SPEECH) as at:
         await at.delete_milk(number=2**53 + 1)
         await at.delete_milk(hidden="\u202emilk")
         await at.delete_milk({META_MODEL: "large"}, long="x" * 5000)
         await come_in(at.page, "parent")
+        await expect(at.page.locator("#speak")).to_be_hidden()  # this browser cannot listen
         cards = at.page.locator("#waiting li")
         await expect(cards.locator("button.primary:disabled")).to_have_count(3)
         for place, text in enumerate(
@@ -206,11 +211,12 @@ async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone
 async def test_a_phone_in_the_dark_listens_and_says_what_is_wrong(home: Home, tmp_path: Path) -> None:
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark", "has_touch": True, "is_mobile": True}
     home.timers.store.add("reminder", "take out the bins", home.clock.now() + 1e8)
-    async with shown(home, tmp_path, speech=True, **phone) as at:
+    async with shown(home, tmp_path, script=SPEECH, **phone) as at:
         page = at.page
         await look(page, "door-dark")
         await come_in(page, "phone")
         at.family.more.set()
+        await expect(page.locator("#speak")).to_be_visible()
         await page.locator("#speak").click()
         await expect(page.locator(".turn.mine .text")).to_have_text("How warm is it?")
         await expect(page.locator(".turn .text").last).to_have_text(NASTY)
