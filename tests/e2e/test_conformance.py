@@ -76,7 +76,7 @@ async def test_each_keeps_the_pallas_contract(fleet: Fleet, member: str) -> None
 
 @pytest.fixture(params=["legacy", "modern"])
 def inspect(request: pytest.FixtureRequest, fleet: Fleet, tmp_path: Path) -> Inspect:
-    """`inspect(AGENT, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
+    """`inspect(member, method, *options)`: the result that the Inspector prints; it fails where the Inspector does."""
 
     def run(member: str, method: str, *options: str) -> dict[str, Any]:
         url = endpoint(fleet, member)
