@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import Iterator, Mapping
@@ -114,6 +115,13 @@ class Door:
             return {}
         refused: dict[str, Any] = answer["error"]["data"]
         return refused
+
+    async def until_answered(self, caller: str, *, within: float) -> None:
+        """Wait until it reaches the agent, and its stores."""
+        async with asyncio.timeout(within):
+            while refused := await self.calls("get_health", caller):
+                assert refused["reason"] in ("unreachable", "unrecorded", "interrupted", "rate"), refused
+                await asyncio.sleep(1)
 
     async def approve(self, confirmation: str) -> None:
         """Let one call through, as somebody else than its caller."""
