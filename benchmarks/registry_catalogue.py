@@ -32,11 +32,11 @@ http {{
 
 def measure(effort: Effort) -> Iterator[Figure]:
     load.need("nginx", "wrk")
-    yield from _with(10, effort)
-    yield from _with(100, effort)
+    yield from _with(10, 0.7, effort)
+    yield from _with(100, 0.9, effort)
 
 
-def _with(agents: int, effort: Effort) -> Iterator[Figure]:
+def _with(agents: int, least: float, effort: Effort) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
@@ -51,8 +51,9 @@ def _with(agents: int, effort: Effort) -> Iterator[Figure]:
         unchanged = partial(load.get, ours, effort.seconds, pid, f"If-None-Match: {tag}")
         static = partial(load.get, theirs, effort.seconds, other)
         what = f"catalogue of {agents} agents, {len(body):,} bytes"
-        yield ratio(f"{what}: registry / nginx", compare(plain, static, effort), at_least(0.3), "/s")
-        yield ratio(f"catalogue of {agents} agents: 304 / 200", compare(unchanged, plain, effort), at_least(2), "/s")
+        yield ratio(f"{what}: registry / nginx", compare(plain, static, effort), at_least(least), "/s")
+        # no more than that: both are answered unparsed, and a 200 is its bytes besides
+        yield ratio(f"catalogue of {agents} agents: 304 / 200", compare(unchanged, plain, effort), at_least(1), "/s")
 
 
 @contextmanager
