@@ -15,7 +15,7 @@ from tests.registry.faults.ground import REFUSED, Ground, addresses, fleet, watc
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MEBIBYTE = 1 << 20
-ROUNDS = 5
+ROUNDS = 3
 NOISE = 0.1
 """Seconds of processor time: the kernel counts in hundredths, and a short figure is some of them off."""
 
@@ -30,8 +30,8 @@ async def started(stack: AsyncExitStack, agents: list[bad.Agent]) -> str:
 async def test_11_and_12_answers_of_any_size_take_no_memory(tmp_path: Path) -> None:
     """The peak is looked at, not what is left: the kernel keeps it in VmHWM, and forgets it when told to (proc(5)).
 
-    One quiet round is enough: answers that take memory take it in each, and what a young process still sets up for
-    itself, up to 0.8 MiB in the second round and the third, comes to an end.
+    One quiet round of three is enough: answers that take memory take it in each, and what a young process still sets
+    up for itself, up to 0.8 MiB in the second round and the third, comes to an end.
     """
     ways = {"huge": bad.huge, "endless": bad.endless_events, "bomb": bad.gzip_bomb, "trailers": bad.trailers}
     agents = [bad.Agent(f"{name}-{number}", how) for name, how in ways.items() for number in range(2)]
