@@ -86,7 +86,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "hello.md": "---\ntype: agent\nname: hello\n---\nYou repeat.\n",
     }
     folder = write_files(tmp_path_factory.mktemp("project"), files)
-    imports = "from pallas_agent_runtime import cli, gc_tuning"
+    imports = "from pallas_agent_runtime import cli\nfrom pallas_agent_runtime.importing import gc_tuning"
     main = 'cli.main(["--agent", "hello"])'
     return start_report(imports, hook="gc_tuning.as_usual", main=main, folder=folder, env=environment())
 

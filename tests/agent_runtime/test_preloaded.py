@@ -19,7 +19,8 @@ from pallas_service import deferred_models
 deferred_models.defer()
 from pallas_agent_runtime import unused_imports
 unused_imports.defer()
-from pallas_agent_runtime import gc_tuning, preloaded
+from pallas_agent_runtime import preloaded
+from pallas_agent_runtime.importing import gc_tuning
 
 def waiting(base=BaseModel):
     own = set() if base.__pydantic_complete__ else {base}

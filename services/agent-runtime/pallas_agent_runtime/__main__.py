@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pallas_agent_runtime import gc_tuning
+from pallas_agent_runtime.importing import gc_tuning
 
 if __name__ == "__main__":
     gc_tuning.seldom()

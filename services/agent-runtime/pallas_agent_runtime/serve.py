@@ -18,7 +18,7 @@ import structlog
 import uvloop
 import yaml
 
-from pallas_agent_runtime import gc_tuning, mcp_server, telemetry
+from pallas_agent_runtime import mcp_server, telemetry
 from pallas_agent_runtime.access.build import arrange
 from pallas_agent_runtime.access.forward_policy import may_go_on
 from pallas_agent_runtime.calls import delegation
@@ -28,6 +28,7 @@ from pallas_agent_runtime.conversations.store import Conversations, MemoryStore,
 from pallas_agent_runtime.health import preflight
 from pallas_agent_runtime.health.downstream import Downstream, combine
 from pallas_agent_runtime.health.first_round import first_round
+from pallas_agent_runtime.importing import gc_tuning
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from pallas_agent_runtime import gc_tuning, unused_imports
+from pallas_agent_runtime import unused_imports
+from pallas_agent_runtime.importing import gc_tuning
 from pallas_agent_runtime.local import guardian
 from pallas_agent_runtime.local.child import dies_with
 from pallas_agent_runtime.local.warm import proc_title

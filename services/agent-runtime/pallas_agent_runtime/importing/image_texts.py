@@ -1,4 +1,4 @@
-"""`python -m pallas_agent_runtime.image_texts`: compile and keep what agents have Python compile while they import.
+"""`python -m pallas_agent_runtime.importing.image_texts`: compile and keep what agents have compiled as they import.
 
 Part of the build of the agent's image, where nobody can write beside the bytecode afterwards (decision 0057).
 """

@@ -7,7 +7,7 @@ import sys
 
 SAID = """
 import gc
-from pallas_agent_runtime import gc_tuning
+from pallas_agent_runtime.importing import gc_tuning
 
 usual = gc.get_threshold()
 gc_tuning.seldom()
