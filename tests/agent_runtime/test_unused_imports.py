@@ -23,7 +23,7 @@ waiting = [one.module for one in late if type(sys.modules.get(one.module)).__nam
 for one in late:
     module = importlib.import_module(one.module)
     for name in one.names:
-        assert callable(getattr(module, name)), name
+        assert callable(getattr(module, name)) or name == "EMOJI", name
         assert type(getattr(module, name)).__name__ != "_StandIn", name
     for name, other in one.elsewhere.items():
         assert getattr(module, name) is getattr(importlib.import_module(other), name)
@@ -31,6 +31,9 @@ for one in late:
         assert getattr(module, name) is getattr(importlib.import_module(other), name)
 print(*waiting)
 """
+
+LATER_STILL = {"fast_agent.marketplace.git_sources", "httpx._main"}
+"""Imported by modules that are late themselves."""
 
 
 def test_the_versions_are_those_of_the_images() -> None:
@@ -45,5 +48,4 @@ def test_each_name_is_there_and_each_module_waits_until_it_is_used() -> None:
         [sys.executable, "-P", "-c", LOADED], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    named = [late.module for of in DISTRIBUTIONS for late in of.modules if late.module != "httpx._main"]
-    assert done.stdout.split() == [*named]
+    assert set(done.stdout.split()) == {late.module for of in DISTRIBUTIONS for late in of.modules} - LATER_STILL

@@ -1,8 +1,9 @@
 """What fast-agent and others import for every agent, and next to none uses: imported when it is used.
 
 Found by how the importers named here use each name: as a function that is called, as a class that is instantiated or
-that `isinstance` asks for. None is caught, matched, or in an annotation that anybody evaluates. With another version
-look at the uses anew: tests/agent_runtime/test_unused_imports.py compares the versions with the lock.
+that `isinstance` asks for, one as a table that is looked into. None is caught, matched, or in an annotation that
+anybody evaluates. With another version look at the uses anew: tests/agent_runtime/test_unused_imports.py compares the
+versions with the lock.
 """
 
 from __future__ import annotations
@@ -19,11 +20,23 @@ DISTRIBUTIONS = (
         "fast_agent_mcp",
         "0.10.46",
         (
+            _late("fast_agent.a2a.config", "A2AAgentConfig", "fast_agent.core.agent_card_loader"),
             _late("fast_agent.commands.harness", "execute_harness_command", "fast_agent."),
             _late(
                 "fast_agent.llm.structured_schema",
                 "validate_json_instance validate_json_schema_definition",
                 "fast_agent.",
+            ),
+            _late("fast_agent.marketplace.git_sources"),
+            _late(
+                "fast_agent.mcp.oauth_client",
+                "OAuthEvent OAuthEventHandler OAuthFlowCancelledError build_oauth_provider",
+                "fast_agent.mcp.client_gateway fast_agent.mcp.mcp_connection_manager",
+            ),
+            _late(
+                "fast_agent.skills.mcp_registry",
+                "McpSkillRegistry scan_mcp_skill_registry server_supports_directory_read server_supports_mcp_skills",
+                "fast_agent.mcp.mcp_aggregator",
             ),
             _late(
                 "fast_agent.tools.web_search",
@@ -46,6 +59,7 @@ DISTRIBUTIONS = (
             _late("fast_agent.ui.markdown", "build_markdown_renderable prepare_markdown_content", "fast_agent."),
         ),
     ),
+    Distribution("attrs", "26.1.0", (_late("attr", "ib", "rich.pretty"),)),
     Distribution("filelock", "4.0.12", (_late("filelock", "FileLock", "fast_agent.", Timeout="filelock._error"),)),
     Distribution(
         "httpx",
@@ -73,6 +87,7 @@ DISTRIBUTIONS = (
         "rich",
         "15.0.0",
         (
+            _late("rich._emoji_codes", "EMOJI", "rich._emoji_replace"),
             _late("rich.syntax", "Syntax SyntaxPosition", "fast_agent. rich."),
             _late("rich.traceback", "Traceback", "structlog."),
         ),
