@@ -75,7 +75,9 @@ async def test_stores_that_are_away_hold_up_no_start_and_are_said(tmp_path: Path
     shared = ", replicas: 3, store: {url: {file: postgres.url}}, counters: {url: {file: valkey.url}}"
     state = keeping(tmp_path, f"{AUDIT}{CONFIRM}{shared}{DURABLE}")
     metrics = Metrics([])
-    async with background(*state.start(metrics)):
+    jobs = state.start(metrics)
+    assert "Retention.watch" in {getattr(job, "__qualname__", "") for job in jobs}
+    async with background(*jobs):
         assert state.counters
         async with state.counters.used("desk", Tenant()):  # let through
             pass
