@@ -27,7 +27,7 @@ from pallas_service.access.verifier import Verifier
 from tests.examples import examples
 from tests.served import served
 
-CALLS = examples(2_500, fuzz=10_000)
+CALLS = examples(10_000, fuzz=10_000)
 AT_ONCE = 100
 AGENTS = ("scout", "oracle", "desk")
 CALLERS = [f"caller-{number}" for number in range(20)]
