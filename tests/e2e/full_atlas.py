@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
 
 from pallas_testing.fleet import Fleet
 from pallas_testing.fleet.start import Running
@@ -69,7 +73,31 @@ def test_a_server_that_is_away_is_named_and_the_rest_goes_on(fleet: Fleet, house
     assert '"subject"' in _ATLAS.ask(fleet, "phone", "Is there any mail?")
 
 
+def test_the_house_is_a_page_that_a_phone_installs(fleet: Fleet) -> None:
+    def got(name: str) -> httpx.Response:
+        return httpx.get(urljoin(f"{fleet.url('gateway')}/app/", name), timeout=_ATLAS.PATIENCE, trust_env=False)
+
+    page = got("")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert 'rel="manifest"' in page.text
+    manifest = got("atlas.webmanifest")
+    assert manifest.headers["content-type"] == "application/manifest+json"
+    assert (manifest.json()["start_url"], manifest.json()["display"]) == ("/app/", "standalone")
+    worker = got("sw.js")
+    assert worker.headers["content-type"] == "text/javascript; charset=utf-8"
+    listed = re.search(r"const FILES = \[(.*?)\]", worker.text)
+    assert listed
+    kept = re.findall(r'"([^"]+)"', listed[1])
+    kept += [icon["src"] for icon in manifest.json()["icons"]]
+    assert {name: got(name).status_code for name in kept} == dict.fromkeys(kept, 200)
+    assert got("/confirmations").status_code == 401  # the page is open, what it shows is not
+
+
 TESTS = [
+    test_the_house_is_a_page_that_a_phone_installs,
     test_mail_the_calendar_and_devices_are_asked_by_tls_of_an_own_authority,
     test_a_mail_and_a_lamp_want_a_parent_and_all_of_it_is_in_the_audit,
     test_a_server_that_is_away_is_named_and_the_rest_goes_on,

@@ -1,8 +1,5 @@
 """Atlas through its one door, started and asked: `pip install 'pallas-kit[local,testing]'`, then `pytest`."""
 
-import re
-from urllib.parse import urljoin
-
 import httpx
 
 PATIENCE = 240
@@ -60,27 +57,6 @@ def test_each_agent_has_its_own_folder(fleet):
     refused = ask(fleet, "phone", "Read me the notes of work")
     assert "Ship on Friday" not in refused
     assert "path" in refused
-
-
-def test_the_house_is_a_page_that_a_phone_installs(fleet):
-    def got(name):
-        return httpx.get(urljoin(f"{fleet.url('gateway')}/app/", name), timeout=PATIENCE, trust_env=False)
-
-    page = got("")
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert "unsafe" not in page.headers["content-security-policy"]
-    assert page.headers["x-content-type-options"] == "nosniff"
-    assert 'rel="manifest"' in page.text
-    manifest = got("atlas.webmanifest")
-    assert manifest.headers["content-type"] == "application/manifest+json"
-    assert (manifest.json()["start_url"], manifest.json()["display"]) == ("/app/", "standalone")
-    worker = got("sw.js")
-    assert worker.headers["content-type"] == "text/javascript; charset=utf-8"
-    kept = re.findall(r'"([^"]+)"', re.search(r"const FILES = \[(.*?)\]", worker.text)[1])
-    kept += [icon["src"] for icon in manifest.json()["icons"]]
-    assert {name: got(name).status_code for name in kept} == dict.fromkeys(kept, 200)
-    assert got("/confirmations").status_code == 401  # the page is open, what it shows is not
 
 
 def test_a_timer_fires_though_the_tools_were_ended_meanwhile(fleet):
