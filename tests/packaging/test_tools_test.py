@@ -223,7 +223,8 @@ def test_files_are_in_memory_where_it_is_plentiful_and_gone_with_the_round(copy:
     assert done.returncode == 0
     folder = (copy.folder / "folder").read_text().strip()
     in_memory = free > 100 and not os.statvfs("/dev/shm").f_flag & os.ST_NOEXEC
-    assert (folder.startswith("/dev/shm/pallas-test."), folder == str(copy.folder)) == (in_memory, not in_memory)
+    # the copy is in such a folder itself where this test is of the quick round
+    assert (Path(folder).parent == Path("/dev/shm"), folder == str(copy.folder)) == (in_memory, not in_memory)
     assert Path(folder).exists() is not in_memory
 
 
