@@ -10,6 +10,7 @@ from pallas_contract import names
 from pallas_gen import verify
 from pallas_gen.targets.helm import read_back
 from pallas_testing.targets.cluster import policies
+from tests.installed import ROOT
 
 from .conftest import helm_says
 from .fleet_network import Network
@@ -56,6 +57,18 @@ def test_it_gets_the_fleet_file_and_its_tokens_and_no_code(made) -> None:
     (secrets,) = (volume for volume in made.pod("gateway")["volumes"] if volume["name"] == "secrets")
     targets = {source["secret"]["items"][0]["path"] for source in secrets["projected"]["sources"]}
     assert targets == {names.token_file("phone"), names.call_token("front")}
+
+
+def test_it_gets_the_application_that_it_serves(example) -> None:
+    tokens = ("audit-key", "desk-txt", "family-txt", "gateway-txt", "parent-txt", "phone-txt", "work-txt")
+    named = (*(f"secrets-{name}" for name in tokens), "fastagent-secrets-yaml")
+    made = example("05-atlas").render(None, *(f"--set=secrets.{name}.content=x" for name in named))
+    (project,) = (init for init in made.pod("gateway")["initContainers"] if init["name"] == "project")
+    assert [mount["name"] for mount in project["volumeMounts"]] == ["project", "config", "code"]
+    (code,) = (volume for volume in made.pod("gateway")["volumes"] if volume["name"] == "code")
+    delivered = {item["key"] for item in code["configMap"]["items"]}
+    files = (ROOT / "examples" / "05-atlas" / "dashboard").iterdir()
+    assert delivered == {".paths.json", *(f"dashboard.{path.name}" for path in files)}
 
 
 def test_agents_behind_it_are_reached_by_it_and_by_nobody_outside(guarded) -> None:
@@ -114,7 +127,7 @@ def test_the_chart_is_the_plan(guarded, made) -> None:
     [
         ({"gateway": {"replica": 1}}, "replica"),
         ({"gateway": {"port": "24190"}}, "/gateway/port"),
-        ({"gateway": {"files": []}}, "files"),
+        ({"gateway": {"foreign": True}}, "foreign"),
         ({"gateway": None}, "missing property 'gateway'"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from pallas_testing.fleet import Fleet
 from pallas_testing.fleet.start import Running
 
+from . import full_atlas
 from .examples import copied_from
 from .projects import edited, own_image
 from .release import running
@@ -36,6 +37,7 @@ def test_atlas_holds_on_a_cluster_as_it_is(kubernetes: None, root: Path, tmp_pat
     # of the gateway and of the tools; where no class is the default, their claims take volumes of none
     with volumes(places, 2, "pallas-e2e-atlas", ""), running(config) as running_fleet:
         holds("05-atlas", running_fleet)
+        full_atlas.test_the_house_is_a_page_that_a_phone_installs(Fleet(running_fleet))
         kept = {path.name for path in places.glob("*/*")}
     assert {"audit", "timers.db"} <= kept
 

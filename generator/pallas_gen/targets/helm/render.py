@@ -128,7 +128,7 @@ def values(plan: Plan, delivery: Delivery) -> Values:
         own: dict[str, Any] = (
             {"image": image(workload.image)} if workload.foreign or workload.image != agent_image else {}
         )
-        if delivery.code and workload.kind != "gateway":
+        if delivery.code and (workload.kind != "gateway" or workload.files):
             own["files"] = contents.files_of(workload, delivery.code)
         return {**_workload(plan, workload, sources), "fingerprint": prints[workload.host], **own}
 

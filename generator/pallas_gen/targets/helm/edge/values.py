@@ -59,6 +59,8 @@ class Edge(Block):
 class Gateway(Keeping):
     """The gateway, where agents.yaml has one. `stateless: false` where it counts or keeps a state by itself."""
 
+    files: list[str] = []
+    """Paths of `project.code` that its pod gets: those of `gateway.app`."""
     mcp_routes: Annotated[list[McpRule], Field(max_length=15)] = []
     """More rules of its HTTPRoute, by headers of MCP."""
     edge: Edge = Edge()
