@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -22,6 +23,8 @@ from xml.etree import ElementTree
 SLOWEST = 10
 LOOKS = 3
 """How many failures of one run may be chance: what breaks more is broken."""
+_CRASHED = re.compile(r"worker '\w+' crashed while running")
+"""pytest-xdist's words for a test whose process is gone: it crashed, or hung until pytest-timeout ended it."""
 
 
 @dataclass
@@ -33,6 +36,8 @@ class Runs:
     seconds: list[tuple[float, str]] = field(default_factory=list)
     lost: int = 0
     """Runs without a report."""
+    crashed: bool = False
+    """Whether a test took its process with it, which is no chance either."""
 
     @property
     def failed(self) -> list[str]:
@@ -53,6 +58,7 @@ def read(reports: Iterable[Path]) -> Runs:
                 runs.outcomes[test] = "failed"
             else:
                 runs.outcomes[test] = "skipped" if outcomes else "passed"
+            runs.crashed |= any(_CRASHED.match(child.text or "") for child in case.iter("error"))
             runs.seconds.append((float(case.get("time", 0)), test))
     return runs
 
@@ -71,7 +77,7 @@ def to_look_at(runs: Runs) -> list[str]:
     """Return the tests that failed where a second look at them is worth it."""
     tests = runs.failed
     known = all(Path(test.partition("::")[0]).is_file() for test in tests)
-    return tests if known and not runs.lost and len(tests) <= LOOKS else []
+    return tests if known and not runs.lost and not runs.crashed and len(tests) <= LOOKS else []
 
 
 def totals(runs: Runs, again: Runs) -> int:

@@ -133,6 +133,15 @@ def test_few_tests_are_looked_at_again_and_nothing_else(
     assert capsys.readouterr().out.splitlines() == looked_at
 
 
+def test_a_test_that_took_its_process_along_is_no_chance(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As pytest-xdist reports it; the second look would be in a process of its own, and pass."""
+    crashed = report(files, "tests.a test_0")
+    text = "worker 'gw0' crashed while running 'tests/a.py::test_0'"
+    crashed.write_text(crashed.read_text().replace("<error/>", f"<error message='failed on setup'>{text}</error>"))
+    assert totals.main(["--failed", str(crashed)]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_a_lost_report_is_no_chance(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert totals.main(["--failed", str(report(files, "tests.a test_0")), "lost.xml"]) == 0
     assert capsys.readouterr().out == ""
