@@ -118,10 +118,13 @@ class Door:
 
     async def until_answered(self, caller: str, *, within: float) -> None:
         """Wait until it reaches the agent, and its stores."""
-        async with asyncio.timeout(within):
-            while refused := await self.calls("get_health", caller):
-                assert refused["reason"] in ("unreachable", "unrecorded", "interrupted", "rate"), refused
-                await asyncio.sleep(1)
+        refused: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(within):
+                while refused := await self.calls("get_health", caller):
+                    await asyncio.sleep(1)
+        except TimeoutError:
+            raise AssertionError(f"after {within} s it still says {refused}") from None
 
     async def approve(self, confirmation: str) -> None:
         """Let one call through, as somebody else than its caller."""
