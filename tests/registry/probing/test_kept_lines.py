@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from pallas_contract.probe.probe import MODERN, Line, Result, Target
 from pallas_registry.discovery.sighting import Endpoint
 from pallas_registry.probing import kept_lines
 from pallas_registry.probing.kept_lines import KeptLines
+from pallas_registry.probing.recheck import Recheck
 from pallas_registry.probing.scheduler import TOOLS_EVERY, Prober
 
 
@@ -116,6 +118,24 @@ async def test_an_agent_that_is_well_is_asked_on_one_line_until_its_tools_are_du
         found = await prober.check(endpoint(), found)
         found = replace(found, listed=now[0] if now[0] == TOOLS_EVERY else found.listed)
     assert [known for _, known in ask.had] == [False, True, True, False, True]
+    lines.close()
+
+
+async def test_who_asks_for_a_recheck_hears_what_a_new_connection_finds() -> None:
+    lines, ask = KeptLines(8), Told()
+    found: list[Result] = [Result("error")]
+    prober = Prober(ask, clock=lambda: 0.0, lines=lines)
+    recheck = Recheck(
+        prober.check,
+        lambda _agent, _endpoint, result: found.append(result),
+        endpoints=lambda _agent: [endpoint()],
+        before=lambda _agent, _endpoint: found[-1],
+        clock=itertools.count().__next__,
+    )
+    for _ in range(2):
+        await recheck("harper")
+        found.append(await prober.check(endpoint(), found[-1]))
+    assert [known for _, known in ask.had] == [False, True, False, True]
     lines.close()
 
 

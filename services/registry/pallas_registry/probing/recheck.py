@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 
 from pallas_contract.probe.probe import Result
@@ -64,7 +65,9 @@ class Recheck:
 
         async def probe(endpoint: Endpoint) -> None:
             async with slots:
-                result = await self._check(endpoint, self._before(agent, endpoint))
+                before = self._before(agent, endpoint)
+                # all is due: on a new connection, since who asks may get in by none
+                result = await self._check(endpoint, before and replace(before, listed=None))
             self._report(agent, endpoint, result)
 
         try:
