@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from percolate.memory.databases import open_store
 from percolate.memory.embeddings import StandIn
 from percolate.memory.entities import Entity
 from percolate.memory.migrations import GUARDED
+from percolate.memory.postgres import PostgresStore
 from percolate.memory.search import Hit, search
 from percolate.memory.store import Store
 from percolate.problems import Away, Problem
@@ -105,6 +109,13 @@ def test_one_statement_is_one_statement(store: Store) -> None:
         store.rows("other", f"SELECT content FROM pieces WHERE source = '{name}' AND tenant = :tenant")
 
 
+def test_what_is_refused_quotes_no_row_wherever_it_is_shown(store: Store) -> None:
+    """PostgreSQL itself says `Key (tenant)=(acme) already exists.`; of guarded tables it says less."""
+    with pytest.raises(Problem, match=r"refuses \(UniqueViolationError\)") as caught, store.transaction("acme"):
+        store.write("INSERT INTO tenants VALUES (:tenant)", [{}])
+    assert "(acme)" not in "".join(traceback.format_exception(caught.value))
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -142,6 +153,53 @@ def test_a_database_that_tenants_cannot_share_is_refused(postgresql: Server, url
         open_store(url)
     with pytest.raises(Problem, match="lets nobody in"):
         open_store(address(postgresql, "absent"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE POLICY all_of ON pieces USING (true)",
+        "CREATE POLICY mine ON pieces FOR SELECT USING (tenant = 'acme')",
+        "CREATE POLICY writers ON pieces FOR INSERT WITH CHECK (true)",
+        "ALTER POLICY of_tenant ON pieces USING (true)",
+        "ALTER POLICY of_tenant ON pieces WITH CHECK (true)",
+        "DROP POLICY of_tenant ON pieces",
+    ],
+)
+def test_a_policy_that_opens_more_is_refused_and_taken_back_as_it_says(
+    postgresql: Server, url: str, statement: str
+) -> None:
+    database = url.rpartition("/")[2]
+    open_store(url).close()
+    as_superuser(postgresql, database, statement)
+    with pytest.raises(Problem, match="the policies of pieces let through more") as caught:
+        open_store(url)
+    if statement.startswith("ALTER"):
+        (remedy,) = re.findall(r"`(ALTER POLICY .*?)`", str(caught.value))
+        as_superuser(postgresql, database, remedy.replace("...", "pieces"))
+        open_store(url).close()
+
+
+def test_a_policy_that_narrows_is_nobodys_business(postgresql: Server, url: str) -> None:
+    open_store(url).close()
+    narrowing = "CREATE POLICY less ON pieces AS RESTRICTIVE USING (position < 10)"
+    as_superuser(postgresql, url.rpartition("/")[2], narrowing)
+    open_store(url).close()
+
+
+def test_a_server_that_is_lost_in_a_transaction_holds_up_nobody_for_long(url: str) -> None:
+    """Alive, and so its connection is, and says no more."""
+    lost, other = PostgresStore(url, idle=1), open_store(url)
+    try:
+        transaction = ExitStack()
+        # a machine with much to do may lose it while it begins
+        until(lambda: transaction.enter_context(lost.transaction("acme")))
+        assert until(lambda: made(other, "acme")).version == 1
+        with pytest.raises(Away, match="what it has is not lost, try again"):
+            transaction.close()
+    finally:
+        lost.close()
+        other.close()
 
 
 @pytest.mark.parametrize("wrong", ["postgresql://[", "postgresql://host:port/x", "postgresql://h/x?sslmode=maybe"])

@@ -74,15 +74,17 @@ class Connections:
         """Yield a connection in a transaction, which ends with the block."""
         connection = self.run(self._pool.acquire(timeout=_SECONDS))
         try:
-            transaction = connection.transaction()
-            self.run(transaction.start())
+            with self._told():  # asyncpg looks at a connection before there is something to wait for
+                transaction = connection.transaction()
+                self.run(transaction.start())
             try:
                 yield connection
             except BaseException:
-                with suppress(Problem):  # where it is away nothing is stored
+                with suppress(Problem), self._told():  # where it is away nothing is stored
                     self.run(transaction.rollback())
                 raise
-            self.run(transaction.commit())
+            with self._told():
+                self.run(transaction.commit())
         finally:
             with suppress(Problem):
                 self.run(self._pool.release(connection))
@@ -130,6 +132,7 @@ class Connections:
             raise Problem(f"PERCOLATE_DATABASE: {self._where} lets nobody in ({type(error).__name__})") from None
         except (
             asyncpg.PostgresConnectionError,
+            asyncpg.IdleInTransactionSessionTimeoutError,
             asyncpg.OperatorInterventionError,
             asyncpg.InsufficientResourcesError,
             asyncpg.InterfaceError,
@@ -146,7 +149,7 @@ class Connections:
         except asyncpg.PostgresError as error:
             if getattr(error, "server_source_filename", "") == _FILES:
                 raise Full(f"{_NO_ROOM} ({type(error).__name__})") from None
-            raise Problem(f"the memory's database refuses ({type(error).__name__})") from error
+            raise Problem(f"the memory's database refuses ({type(error).__name__})") from None
 
 
 async def _awaited[T](work: Awaitable[T]) -> T:

@@ -13,6 +13,8 @@ GUARDED = ("documents", "pieces", "entities", "relations", "agentlets")
 """Tables whose rows are somebody's. `tenants` has names alone, and a row of it is what writers of a tenant wait for."""
 SETTING = "percolate.tenant"
 """Whose the transaction is; one that has not said it belongs to nobody."""
+_POLICY = f"(tenant = current_setting('{SETTING}'::text, true))"
+"""What PostgreSQL says of the condition below."""
 _LOCK = 0x706572636F6C6174
 _MIGRATIONS = (
     """
@@ -118,4 +120,17 @@ async def _check_guard(connection: Any) -> None:
         raise Problem(
             f"PERCOLATE_DATABASE: row-level security is off for {names}: `ALTER TABLE ... FORCE ROW LEVEL SECURITY` "
             "and `ENABLE`, or the memory serves nobody"
+        )
+    # permissive ones open what any of them opens; others only narrow it
+    statement = (
+        "SELECT relname FROM pg_class c LEFT JOIN pg_policy p ON polrelid = c.oid AND polpermissive "
+        "WHERE c.oid = ANY($1::regclass[]) GROUP BY 1 HAVING NOT bool_and(coalesce(pg_get_expr(polqual, c.oid) = $2 "
+        "AND coalesce(pg_get_expr(polwithcheck, c.oid), $2) = $2, false))"
+    )
+    if opened := await connection.fetch(f"{statement} ORDER BY 1", list(GUARDED), _POLICY):
+        names = ", ".join(row["relname"] for row in opened)
+        raise Problem(
+            f"PERCOLATE_DATABASE: the policies of {names} let through more, or less, than a tenant's own rows: `DROP "
+            f"POLICY` all but of_tenant, and `ALTER POLICY of_tenant ON ... USING {_POLICY} WITH CHECK {_POLICY}`, or "
+            "the memory serves nobody"
         )

@@ -14,7 +14,11 @@ from percolate.memory.migrations import SETTING
 from percolate.memory.pieces import Piece
 from percolate.memory.store import Row, Store, Values
 
+_IDLE = 20
+"""Seconds after which a transaction ends whose server says nothing, its machine gone or frozen: before who waits for a
+tenant gives up. PostgreSQL's own is never."""
 _NAME = re.compile(r"(?<!:):([a-z_]+)")
+_BEGUN = "SELECT set_config($1, $2, true), set_config('idle_in_transaction_session_timeout', $3, true)"
 _WITH_WORDS = """
 SELECT p.source, p.position, p.content
 FROM pieces p JOIN documents d USING (tenant, source)
@@ -36,14 +40,17 @@ class PostgresStore(Store):
     ORDER BY p.vector <=> CAST(:vector AS vector), p.source, p.position LIMIT :most
     """
 
-    def __init__(self, address: str, *, patience: float = 0) -> None:
+    def __init__(self, address: str, *, patience: float = 0, idle: int = _IDLE) -> None:
         """Connect to `address` (`postgresql://...`), and bring its tables up to this version.
+
+        `idle` seconds a transaction may do nothing.
 
         Raises:
             Problem: it is not there after `patience` seconds, or is none that tenants can share.
         """
         self._connections = Connections(address, patience=patience)
         self._current = threading.local()
+        self._idle = f"{idle}s"
 
     def close(self) -> None:
         """End the connections."""
@@ -111,7 +118,7 @@ class PostgresStore(Store):
     def _begun(self, tenant: str) -> Iterator[Any]:
         """Yield a connection in a transaction of `tenant`, which is the thread's until it ends."""
         with self._connections.begun() as connection:
-            self._connections.run(connection.execute("SELECT set_config($1, $2, true)", SETTING, tenant))
+            self._connections.run(connection.execute(_BEGUN, SETTING, tenant, self._idle))
             self._current.connection, self._current.tenant = connection, tenant
             try:
                 yield connection
