@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from pallas_gateway.state.postgres import _MIGRATIONS, Connection, Postgres
+from pallas_gateway.state.postgres import _MIGRATIONS, Connection, Postgres, locked
 from pallas_service.http.shutdown import background
 from pallas_service.sqlite_file import CannotStore
 from tests.gateway.state.stores import Server, postgres, postgres_url
@@ -63,6 +63,46 @@ async def test_a_transaction_that_fails_stores_nothing(store: Postgres) -> None:
     assert await store.run(lambda c: c.fetchval(f"SELECT count(*) FROM {store.schema}.audit")) == 0
 
 
+@pytest.mark.parametrize("held", ["lock", "row"])
+async def test_a_replica_that_is_lost_in_the_middle_holds_up_no_other_for_long(server: Server, held: str) -> None:
+    """Its connection stays open, as that of a machine without power does."""
+    lost = Postgres(postgres_url(server), held, seconds=LONG, silence=0.2)
+    other = Postgres(postgres_url(server), held, seconds=LONG)
+    holding = asyncio.Event()
+    await other.run(lambda c: c.execute(f"INSERT INTO {other.schema}.audit VALUES ('a', 1, 'line')"))
+
+    async def hold(connection: Connection) -> None:
+        if held == "lock":
+            await locked(connection, "it")
+        else:
+            await connection.execute(f"UPDATE {lost.schema}.audit SET line = 'mine'")
+        holding.set()
+        await asyncio.Event().wait()
+
+    async def take(connection: Connection) -> str:
+        await locked(connection, "it")
+        line: str = await connection.fetchval(f"UPDATE {lost.schema}.audit SET line = line || '.' RETURNING line")
+        return line
+
+    async def lose() -> None:
+        while not holding.is_set():  # on a slow machine it may be over before it has begun
+            with suppress(CannotStore):
+                await lost.run(hold)
+
+    async with background(lose()), asyncio.timeout(LONG):
+        await holding.wait()
+        assert await other.run(take) == "line."
+    for replica in (lost, other):
+        await replica.close()
+
+
+async def test_a_transaction_may_be_silent_for_twice_as_long_as_it_may_take(server: Server) -> None:
+    opened = Postgres(postgres_url(server), "silent", seconds=LONG)
+    silence = "SELECT current_setting('idle_in_transaction_session_timeout')"
+    assert await opened.run(lambda c: c.fetchval(silence)) == "4min"
+    await opened.close()
+
+
 async def test_a_store_that_is_away_is_said_and_is_used_again_once_it_is_back(store: Postgres, server: Server) -> None:
     assert await store.run(one) == 1
     server.stop()
@@ -114,6 +154,35 @@ async def test_a_database_that_was_begun_anew_is_prepared_again(store: Postgres)
     with pytest.raises(CannotStore):
         await store.run(lambda c: c.fetchval(count))
     assert await store.run(lambda c: c.fetchval(count)) == 0
+
+
+async def test_an_audit_of_the_first_format_has_parts_afterwards(server: Server) -> None:
+    """Those of 10,000 records each, counted by what the first of them have."""
+    store, newer = [Postgres(postgres_url(server), "older", seconds=LONG) for _ in range(2)]
+    schema = store.schema
+    await store.run(one)
+
+    async def old(connection: Connection) -> None:
+        for table in ("steps", "graphs", "audit_parts"):
+            await connection.execute(f"DROP TABLE {schema}.{table}")
+        await connection.execute(f"UPDATE {schema}.format SET version = 1")
+        for chain, low, high in (("a", 1, 10_001), ("b", 21, 40)):
+            await connection.execute(
+                f"INSERT INTO {schema}.audit SELECT $1, seq, repeat('x', 100), to_timestamp(seq)"
+                " FROM generate_series($2::bigint, $3) AS seq",
+                *(chain, low, high),
+            )
+
+    await store.run(old)
+    text = f"SELECT chain, first, bytes, extract(epoch FROM written)::int FROM {schema}.audit_parts ORDER BY 1, 2"
+    rows = await newer.run(lambda c: c.fetch(text))
+    for opened in (store, newer):
+        await opened.close()
+    assert [tuple(row) for row in rows] == [
+        ("a", 1, 1_000_000, 10_000),
+        ("a", 10_001, 100, 10_001),
+        ("b", 21, 2_000, 40),
+    ]
 
 
 def test_each_fleet_has_a_schema_of_its_own() -> None:

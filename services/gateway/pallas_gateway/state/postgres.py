@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import structlog
@@ -42,6 +42,29 @@ _MIGRATIONS = (
         chain text, first bigint, bytes bigint NOT NULL, written timestamptz NOT NULL DEFAULT now(),
         PRIMARY KEY (chain, first)
     );
+    WITH RECURSIVE chains AS (
+        SELECT min(chain) AS chain FROM {schema}.audit
+        UNION ALL
+        SELECT (SELECT min(chain) FROM {schema}.audit AS next WHERE next.chain > chains.chain) FROM chains
+        WHERE chain IS NOT NULL
+    )
+    INSERT INTO {schema}.audit_parts (chain, first, bytes, written)
+    SELECT chain, first, size * (until + 1 - first), stored FROM chains
+    CROSS JOIN LATERAL (
+        SELECT min(seq) AS low, max(seq) AS high FROM {schema}.audit AS kept WHERE kept.chain = chains.chain
+    ) AS ends
+    CROSS JOIN LATERAL generate_series(low, high, 10000) AS first
+    CROSS JOIN LATERAL (SELECT least(first + 9999, high) AS until) AS ending
+    CROSS JOIN LATERAL (
+        SELECT stored FROM {schema}.audit AS kept WHERE kept.chain = chains.chain AND seq <= until
+        ORDER BY seq DESC LIMIT 1
+    ) AS newest
+    CROSS JOIN LATERAL (
+        SELECT ceil(avg(octet_length(line)))::bigint AS size FROM (
+            SELECT line FROM {schema}.audit AS kept WHERE kept.chain = chains.chain AND seq >= first
+            ORDER BY seq LIMIT 20
+        ) AS few
+    ) AS sample;
     """,
     """
     CREATE TABLE {schema}.graphs (
@@ -57,7 +80,10 @@ _MIGRATIONS = (
     );
     """,
 )
-"""Statements that bring the schema from each format to the next."""
+"""Statements that bring the schema from each format to the next.
+
+Of audits that are there at the second, parts are guessed from some records of each: they may be too large to be read.
+"""
 Connection = Any
 """One of asyncpg, in a transaction; the library has no types."""
 log = structlog.get_logger(__name__)
@@ -66,9 +92,14 @@ log = structlog.get_logger(__name__)
 class Postgres:
     """The database at `url`, in which the fleet called `fleet` has a schema of its own."""
 
-    def __init__(self, url: str, fleet: str, *, seconds: float = SECONDS) -> None:
+    def __init__(self, url: str, fleet: str, *, seconds: float = SECONDS, silence: float | None = None) -> None:
+        """`silence` are the seconds after which a transaction of which nothing more is heard is over.
+
+        They are twice those that it may take where nothing else is said.
+        """
         self._url = url
         self._seconds = seconds
+        self._silence = 2 * seconds if silence is None else silence
         self._pool: Any = None
         self._is_migrated = False
         self._opening = asyncio.Lock()
@@ -88,7 +119,7 @@ class Postgres:
         try:
             async with asyncio.timeout(self._seconds):
                 pool = await self._opened()
-                async with pool.acquire() as connection, connection.transaction():
+                async with pool.acquire() as connection, _transaction(connection, self._silence):
                     result = await work(connection)
         except asyncpg.UndefinedTableError as error:
             self._is_migrated = False  # somebody has begun it anew
@@ -128,7 +159,7 @@ class Postgres:
                     statement_cache_size=0,  # poolers in front of it keep no prepared statements
                 )
             if not self._is_migrated:
-                async with self._pool.acquire() as connection, connection.transaction():
+                async with self._pool.acquire() as connection, _transaction(connection, self._silence):
                     await _migrate(connection, self.schema)
                 self._is_migrated = True
         return self._pool
@@ -140,6 +171,23 @@ class Postgres:
             log.error("the store cannot be used", reason=words)
         self.problem = f"the store cannot be used: {words}"
         return CannotStore(f"PostgreSQL: {words}")
+
+
+@asynccontextmanager
+async def _transaction(connection: Connection, silence: float) -> AsyncIterator[None]:
+    """Run the block as one transaction, which PostgreSQL ends itself when it hears nothing of it for `silence` seconds.
+
+    A machine that is lost says no end: what it had locked would be so for the two hours of TCP. `SET LOCAL`, since
+    poolers refuse the setting for a connection.
+    """
+    try:
+        await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {round(1000 * silence)}")
+        yield
+    except BaseException:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
 
 
 async def locked(connection: Connection, about: str) -> None:

@@ -37,8 +37,17 @@ _AWAY = frozenset({"unreachable", "interrupted", "timeout", "not_admitted", "fai
 """Reasons of an error that is the agent's own, whatever the graph asks it for."""
 
 Sleep = Callable[[float], Awaitable[None]]
-Keep = Callable[[str, Outcome], Awaitable[None]]
-"""Takes the outcome of the task of an id, before any task that waits for it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a graph that is kept waits for.
+
+    `begin` takes the id of a task before each attempt, `end` its outcome, before any task that waits for it begins.
+    """
+
+    begin: Callable[[str], Awaitable[None]]
+    end: Callable[[str, Outcome], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class Run:
         dependencies: Mapping[str, set[str]],
         *,
         progress: Progress | None = None,
-        keep: Keep | None = None,
+        kept: Kept | None = None,
         ended: Mapping[str, Outcome] | None = None,
         patience: float = 0.0,
     ) -> None:
@@ -104,7 +113,7 @@ class Run:
         self._params = params
         self._tasks = {task.task_id: task for task in params.tasks}
         self._progress = progress
-        self._keep = keep
+        self._kept = kept
         self._before = ended or {}
         self._tenant = around.tenant(request, params)
         self._ended = 0
@@ -175,8 +184,8 @@ class Run:
             started = time.perf_counter()
             outcome = await self._attempts(self._tasks[name], results)
             outcome = replace(outcome, milliseconds=round(1000 * (time.perf_counter() - started)))
-            if self._keep is not None:
-                await self._keep(name, outcome)
+            if self._kept is not None:
+                await self._kept.end(name, outcome)
         self._ended += 1
         if self._progress is not None:
             await self._progress(self._ended, len(self._tasks), f"{name}: {outcome.status}")
@@ -186,6 +195,8 @@ class Run:
         """Run a task until it has a result, or no retry is left: at least once, with one id."""
         tried = 0
         for attempt in count():
+            if self._kept is not None:
+                await self._kept.begin(task.task_id)
             try:
                 return Outcome("success", await self._attempt(task, results))
             except HungUp:

@@ -60,6 +60,20 @@ class Gated(Pool):
             await self.changed.wait_for(lambda: len(self.gates) >= count)
 
 
+class Watched(SharedJournal):
+    """One that tells when a graph must wait, since another replica may run it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.waits = asyncio.Event()
+
+    def holds(self, id_: str) -> bool:
+        held = super().holds(id_)
+        if not held:
+            self.waits.set()
+        return held
+
+
 class Replicas:
     """Gateways before one pool with one database, whose clock is `now`."""
 
@@ -70,6 +84,9 @@ class Replicas:
         self._stack = AsyncExitStack()
         self._agent = ""
         self.now = 1000.0
+        self.own = 0.0
+        """The clock of each gateway's machine."""
+        self.journals: list[Watched] = []
         self.store = Postgres(url, name, seconds=LIMIT)
 
     async def __aenter__(self) -> None:
@@ -85,7 +102,9 @@ class Replicas:
         stack = stack or self._stack
         store = Postgres(self._url, self._name, seconds=LIMIT)
         stack.push_async_callback(store.close)
-        options = Options(SharedJournal(store, clock=lambda: self.now, pace=pace))
+        journal = Watched(store, clock=lambda: self.now, pace=pace, monotonic=lambda: self.own)
+        self.journals.append(journal)
+        options = Options(journal)
         tenants = Tenants({"desk": Tenant(requests="9999/minute", concurrent=1000)})
         door = opened({"news-fetcher": self._agent}, fleet=FLEET, tenants=tenants, options=options)
         opened_door = await stack.enter_async_context(door)
@@ -257,6 +276,53 @@ async def test_what_a_task_answers_while_its_gateway_ends_is_kept(replicas: Repl
         answer = await execute(two, graph(*PLAN, task("d", "double", {"value": 2}, depends_on=["b"])))
         assert answer["result"]["tasks"]["d"]["result"] == {"value": 4}
         assert len(pool.gates) == 1
+
+
+async def test_another_goes_on_while_a_gateway_still_ends(replicas: Replicas, pool: Gated) -> None:
+    """That one waits for calls of others, and has nothing of this graph under way any more."""
+    async with replicas:
+        one, two = [await replicas.open() for _ in range(2)]
+        plan = graph(*PLAN, task("d", "double", {"value": 2}, depends_on=["b"]))
+        async with asking(one, plan) as first:
+            await pool.until_hanging(1)
+            await replicas.until_kept("ac")
+            assert one.tools is not None
+            one.tools.end()
+            assert "error" in await first
+            pool.gates[0].set()
+            answer = await execute(two, plan)
+            assert answer["result"]["tasks"]["d"]["result"] == {"value": 4}
+            assert len(pool.gates) == 1
+            await replicas.until("SELECT starts FROM graphs", 1)  # the one that ends was no failure
+
+
+async def test_nothing_is_begun_while_another_may_have_the_graph(replicas: Replicas, pool: Gated) -> None:
+    """Its gateway has not renewed it for so long that it may be another's, by its own clock."""
+    async with replicas:
+        one = await replicas.open()
+        async with asking(one, graph(task("a", "hang"), task("b", "double", {"value": 1}, depends_on=["a"]))) as asked:
+            await pool.until_hanging(1)
+            replicas.own += LEASE
+            pool.gates[0].set()
+            async with asyncio.timeout(LIMIT):
+                await replicas.journals[0].waits.wait()
+            assert [name for name, _, _ in pool.calls] == ["hang"]
+            replicas.own -= LEASE  # as when it is renewed
+            assert statuses((await asked)["result"]["tasks"]) == dict.fromkeys("ab", "success")
+
+
+async def test_who_waits_for_a_graph_that_cannot_be_read_is_told(replicas: Replicas, pool: Gated) -> None:
+    async with replicas:
+        one, two = [await replicas.open() for _ in range(2)]
+        async with asking(one, graph(*PLAN)), aclosing(followed(two, graph(*PLAN))) as second:
+            await pool.until_hanging(1)  # which is run by the first
+            assert "params" in await anext(second)  # it waits for the end now
+            await replicas.until_kept("ac")
+            for change in ("steps SET outcome = '{}'", "graphs SET lease = 0"):
+                text = f"UPDATE {replicas.store.schema}.{change}"
+                await replicas.store.run(lambda connection, text=text: connection.execute(text))
+            told = [event async for event in second]
+            assert told[-1]["error"]["data"]["reason"] == "failed"
 
 
 async def test_without_its_store_nothing_is_begun_and_who_waits_is_told(

@@ -95,6 +95,35 @@ async def test_a_lease_that_is_renewed_is_kept(two: tuple[SharedJournal, SharedJ
     await one.step("1", run, ONE)
 
 
+async def test_a_gateway_knows_by_its_own_clock_when_another_may_have_a_graph(
+    store: Postgres, now: list[float]
+) -> None:
+    mine = [0.0]
+    one = SharedJournal(store, clock=lambda: now[0], monotonic=lambda: mine[0])
+    assert not one.holds("1")
+    run = await run_of(one)
+    mine[0] += LEASE - 1
+    assert one.holds("1")
+    mine[0] += 1
+    assert not one.holds("1")
+    assert await one.renew({"1": run}) == set()
+    assert one.holds("1")
+    now[0] += LEASE
+    assert await run_of(SharedJournal(store, clock=lambda: now[0])) == run + 1
+    assert one.holds("1")  # of that it has not heard
+    assert await one.renew({"1": run}) == {"1"}
+    assert not one.holds("1")
+
+
+async def test_one_graph_is_let_go_alone(two: tuple[SharedJournal, SharedJournal]) -> None:
+    one, other = two
+    await run_of(one)
+    await run_of(one, replace(GRAPH, id="2"))
+    await one.leave("2")
+    assert [graph.id for graph in await other.unfinished()] == ["2"]
+    assert (await other.begin(replace(GRAPH, id="2"))).entry.starts == 1
+
+
 async def test_what_a_gateway_runs_no_more_is_anothers_at_once(two: tuple[SharedJournal, SharedJournal]) -> None:
     one, other = two
     first, second = await run_of(one), await run_of(one, replace(GRAPH, id="2"))

@@ -23,7 +23,7 @@ from pallas_gateway.own.execution.durable.journal import Begun, Graph, Journal, 
 from pallas_gateway.own.execution.durable.live import Live
 from pallas_gateway.own.execution.durable.replicas import Replicas
 from pallas_gateway.own.execution.envelope import Envelope
-from pallas_gateway.own.execution.run import Around, Run
+from pallas_gateway.own.execution.run import Around, Kept, Run
 from pallas_gateway.own.execution.scheduler import Outcome
 from pallas_gateway.own.failures import Failed, invalid
 from pallas_gateway.own.peers.peer import Progress
@@ -164,8 +164,12 @@ class DurableGraphs:
                 if begun.entry.starts > MOST_STARTS:
                     await self._journal.end(graph.id, begun.run, Envelope({}).refusal(_given_up()))
                     continue
-                with suppress(Failed):  # it is logged, and its caller hears of it
+                try:
                     self._start(graph, live or Live(graph), begun, patience=PATIENCE)
+                except Failed as failed:  # it is logged
+                    if live is not None:
+                        live.fail(failed)
+                        self._live.pop(graph.id, None)
 
     def _start(self, graph: Graph, live: Live, begun: Begun, *, patience: float) -> None:
         """Run a graph that was begun from what has ended of it.
@@ -198,14 +202,16 @@ class DurableGraphs:
             if live.run == start.number:
                 live.run = None
         except MCPError as error:
-            live.fail(error)
+            if live.run == start.number:
+                live.fail(error)
         except asyncio.CancelledError:
             if live.run == start.number:  # else this run alone ends, since another replica goes on with it
                 live.leave()
                 raise
         except Exception:
             log.exception("graph failed")
-            live.fail(Failed("failed", "the gateway could not answer"))
+            if live.run == start.number:
+                live.fail(Failed("failed", "the gateway could not answer"))
         finally:
             if live.run == start.number:
                 del self._live[graph.id]
@@ -215,11 +221,20 @@ class DurableGraphs:
             params, dependencies = run.read({"params": graph.params})
             optional = {task.task_id for task in params.tasks if task.on_error == "skip"}
 
-            async def keep(task: str, outcome: Outcome) -> None:
+            under_way: set[str] = set()
+
+            async def begin(task: str) -> None:
+                under_way.add(task)
+                await self._held(graph)
+
+            async def end(task: str, outcome: Outcome) -> None:
                 if task in optional or not _waits(outcome.error):
                     step = Step(task, outcome.status, outcomes.written(outcome))
                     await self._stored(self._journal.step(graph.id, start.number, step))
+                under_way.discard(task)
                 if self._is_ending:
+                    if not under_way:
+                        await self._left(graph, live, start)
                     await asyncio.Event().wait()  # what waits for this task begins after the restart
 
             request = sender.request(graph.sender)
@@ -229,7 +244,7 @@ class DurableGraphs:
                 params,
                 dependencies,
                 progress=live.progress,
-                keep=keep,
+                kept=Kept(begin, end),
                 ended=start.ended,
                 patience=start.patience,
             )
@@ -246,6 +261,23 @@ class DurableGraphs:
         else:
             await self._stored(self._journal.end(graph.id, start.number, answer))
         return answer
+
+    async def _held(self, graph: Graph) -> None:
+        """Return when no other replica can have begun a graph that is run here, as far as that is known."""
+        shared = self._journal.shared
+        while shared and not shared.holds(graph.id):  # noqa: ASYNC110 - its renewal may fail many times
+            await asyncio.sleep(shared.pace.follow)
+
+    async def _left(self, graph: Graph, live: Live, start: _Start) -> None:
+        """Leave a graph to other replicas while this gateway ends, which may take as long as its longest call."""
+        shared = self._journal.shared
+        if shared is None:
+            return
+        async with self._claiming:  # else it could be renewed
+            if live.run == start.number:
+                live.run = None
+                with suppress(CannotStore):  # it is let go with all others
+                    await shared.leave(graph.id)
 
     async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
         """Store something to the end, also when the gateway ends meanwhile."""

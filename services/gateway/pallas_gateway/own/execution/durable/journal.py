@@ -110,14 +110,17 @@ class Shared(Protocol):
 
     pace: Pace
 
+    def holds(self, id_: str) -> bool:
+        """Return whether no other replica can have taken over a graph that this gateway runs, by its own clock."""
+
     async def renew(self, runs: Mapping[str, int]) -> set[str]:
         """Keep the graphs that this gateway runs, by id, and let all others of it go; return those that it has lost."""
 
     async def seen(self, ids: Collection[str], watched: Collection[str]) -> dict[str, Seen]:
         """Return what has become of graphs of others, with statuses of those that are `watched`."""
 
-    async def leave(self) -> None:
-        """Let go all graphs of this gateway: it ends, and none of them has ended it."""
+    async def leave(self, id_: str | None = None) -> None:
+        """Let go one graph of this gateway, or all of them: it ends, and none of them has ended it."""
 
 
 class Journal(Protocol):

@@ -14,6 +14,7 @@ import structlog
 
 from pallas_gateway.own.execution.durable.journal import Seen, Shared
 from pallas_gateway.own.execution.durable.live import Live
+from pallas_gateway.own.execution.run import Sleep
 from pallas_gateway.own.failures import Failed
 from pallas_service.sqlite_file import CannotStore
 
@@ -23,8 +24,12 @@ log = structlog.get_logger(__name__)
 class Replicas:
     """What is done all along for the graphs in `live`, by id. Nothing of it is claimed while `claiming` is held."""
 
-    def __init__(self, journal: Shared, live: dict[str, Live], claiming: asyncio.Lock) -> None:
+    def __init__(
+        self, journal: Shared, live: dict[str, Live], claiming: asyncio.Lock, *, sleep: Sleep = asyncio.sleep
+    ) -> None:
         self._journal = journal
+        self._sleep = sleep
+        self._was_away = False
         self._live = live
         self._claiming = claiming
         self._telling: set[asyncio.Task[None]] = set()
@@ -32,7 +37,23 @@ class Replicas:
     def jobs(self, resume: Callable[[], Awaitable[None]]) -> list[Coroutine[Any, Any, None]]:
         """Return what has to run as long as the gateway does; `resume` goes on with what nobody runs."""
         pace = self._journal.pace
-        return [_every(pace.renew, self.renew), _every(pace.follow, self.follow), _every(pace.resume, resume)]
+        return [
+            self._every(pace.renew, self.renew, when_away=pace.follow),  # its leases may be over when the store is back
+            self._every(pace.follow, self.follow),
+            self._every(pace.resume, lambda: self.resume(resume)),
+        ]
+
+    async def resume(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Go on with what nobody runs; after an outage once all who are alive have had time to renew what they run."""
+        if self._was_away:
+            await self.renew()
+            self._was_away = False
+            await self._sleep(self._journal.pace.renew)
+        try:
+            await work()
+        except CannotStore:
+            self._was_away = True
+            raise
 
     async def renew(self) -> None:
         """Keep the graphs that are run here, and run no more those that another replica goes on with."""
@@ -62,6 +83,19 @@ class Replicas:
         for id_, live in self._others(elsewhere):
             self._told(id_, live, seen.get(id_))
 
+    async def _every(
+        self, seconds: float, work: Callable[[], Awaitable[None]], *, when_away: float | None = None
+    ) -> None:
+        while True:
+            pause = seconds
+            try:
+                await work()
+            except CannotStore:  # the store says it, and /healthz
+                pause = seconds if when_away is None else min(seconds, when_away)
+            except Exception:
+                log.exception("durable graphs cannot be looked after")
+            await self._sleep(pause)
+
     def _others(self, elsewhere: dict[str, Live]) -> list[tuple[str, Live]]:
         """Return those that are still run elsewhere: the journal was asked meanwhile."""
         return [(id_, live) for id_, live in elsewhere.items() if live.run is None and self._live.get(id_) is live]
@@ -80,14 +114,3 @@ class Replicas:
     def _end[T](self, id_: str, tell: Callable[[T], None], about: T) -> None:
         tell(about)
         del self._live[id_]
-
-
-async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            await work()
-        except CannotStore:
-            pass  # the store says it, and /healthz
-        except Exception:
-            log.exception("durable graphs cannot be looked after")
-        await asyncio.sleep(seconds)

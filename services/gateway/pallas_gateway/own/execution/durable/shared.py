@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -62,7 +63,10 @@ _RENEW = """
     WHERE kept.id = mine.id AND kept.run = mine.run RETURNING kept.id
 """
 _LET_GO = "UPDATE {graphs} SET lease = 0 WHERE holder = $1 AND state = 'running' AND lease > 0 AND id <> ALL ($2)"
-_LEAVE = "UPDATE {graphs} SET lease = 0, starts = starts - 1 WHERE holder = $1 AND state = 'running' AND lease > 0"
+_LEAVE = """
+    UPDATE {graphs} SET lease = 0, starts = starts - 1
+    WHERE holder = $1 AND state = 'running' AND lease > 0 AND ($2::text IS NULL OR id = $2)
+"""
 _SEEN = "SELECT id, CASE WHEN state <> 'running' THEN answer END FROM {graphs} WHERE id = ANY ($1)"
 _STATUSES = "SELECT graph, task, status FROM {steps} WHERE graph = ANY ($1) ORDER BY task"
 
@@ -77,11 +81,15 @@ class SharedJournal:
         clock: Callable[[], float] | None = None,
         lease: float = LEASE,
         pace: Pace = Pace(),  # noqa: B008 - frozen
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` stands for that of the database, `lease` is in seconds of it."""
+        """`clock` stands for that of the database, `lease` is in seconds of it; `monotonic` is that of this machine."""
         self._store = store
         self._clock = clock
         self._lease = lease
+        self._monotonic = monotonic
+        self._held: dict[str, float] = {}
+        """When the lease of each graph that is run here was last asked for, by the clock of this machine."""
         self._tables = {"graphs": f"{store.schema}.graphs", "steps": f"{store.schema}.steps"}
         self._holder = secrets.token_hex(16)
         self.pace = pace
@@ -112,7 +120,14 @@ class SharedJournal:
             ended = dict(await connection.fetch(self._sql(_STEPS), graph.id))
             return Begun(_entry(begun), begun["run"], ended, again=row["state"] == "running")
 
-        return await self._store.run(write)
+        asked = self._monotonic()
+        begun = await self._store.run(write)
+        if begun.run is not None:
+            self._held[graph.id] = asked
+        return begun
+
+    def holds(self, id_: str) -> bool:
+        return id_ in self._held and self._monotonic() - self._held[id_] < self._lease
 
     async def step(self, id_: str, run: int, step: Step) -> None:
         about = (id_, run, step.task, step.status, step.outcome)
@@ -152,7 +167,10 @@ class SharedJournal:
             await connection.execute(self._sql(_LET_GO), self._holder, list(runs))
             return runs.keys() - {row["id"] for row in kept}
 
-        return await self._store.run(write)
+        asked = self._monotonic()
+        lost = await self._store.run(write)
+        self._held = dict.fromkeys(runs.keys() - lost, asked)
+        return lost
 
     async def seen(self, ids: Collection[str], watched: Collection[str]) -> dict[str, Seen]:
         async def read(connection: Connection) -> dict[str, Seen]:
@@ -165,8 +183,8 @@ class SharedJournal:
 
         return await self._store.run(read)
 
-    async def leave(self) -> None:
-        await self._store.run(lambda connection: connection.execute(self._sql(_LEAVE), self._holder))
+    async def leave(self, id_: str | None = None) -> None:
+        await self._store.run(lambda connection: connection.execute(self._sql(_LEAVE), self._holder, id_))
 
     async def _changed(self, connection: Connection, statement: str, *values: object) -> Any:
         """Return what a statement returns of a run, which is nothing where the graph has another by now."""
