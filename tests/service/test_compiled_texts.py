@@ -7,7 +7,9 @@ import dataclasses
 import inspect
 import re
 import sys
+import threading
 import typing
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,6 +88,41 @@ def test_mistakes_are_told_as_usual(process: Callable[[], None]) -> None:
     with pytest.raises(SyntaxError, match="must be an expression"):
         typing.ForwardRef("a b")
     assert re.compile(b"[ab]+").match(b"ba")
+
+
+def test_what_others_compile_meanwhile_is_not_kept_for_it() -> None:
+    compiler = re._compiler  # type: ignore[attr-defined]
+    usual, engine = compiler.compile, compiler._sre
+    texts = compiled_texts.Texts({}, memoryview(b""))
+
+    def disturbed(text: str, flags: int) -> re.Pattern[str]:
+        found: re.Pattern[str] = usual(text, flags)
+        usual(b"c", 0)
+        thread = threading.Thread(target=usual, args=(text, flags | re.IGNORECASE))
+        thread.start()
+        thread.join(60)
+        return found
+
+    assert texts.pattern("a+b", 0, compiler, disturbed).match("aab")
+    assert compiler._sre is engine
+    ((key, kept),) = texts.added.items()
+    again = compiled_texts.Texts({key: (0, len(kept))}, memoryview(kept)).pattern("a+b", 0, compiler, refusing)
+    assert again.match("aab")
+    assert not again.match("AAB")
+
+
+def test_a_warning_about_a_pattern_may_compile_one(
+    process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[bool] = []
+    process()
+    monkeypatch.setattr(
+        warnings, "showwarning", lambda message, *_: shown.append(bool(re.compile("[a-z]+ *set").search(str(message))))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert re.compile("[[a-c]b]").match("ab]")
+    assert shown == [True]
 
 
 def test_nothing_is_kept_of_a_project_or_after_the_start(process: Callable[[], None], path: Path) -> None:

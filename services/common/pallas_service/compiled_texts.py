@@ -73,18 +73,21 @@ class Texts:
             re.PatternError: it is none.
         """
         key = _key("re", flags, text)
-        engine = compiler._sre
         if place := self._places.get(key):
-            return typing.cast("re.Pattern[str]", engine.compile(text, *self._loaded(place)))
-        recorder = _Recorder(engine)
-        with self._lock:
-            compiler._sre = recorder  # type: ignore[attr-defined]
-            try:
-                pattern = compiled(text, flags)
-            finally:
-                compiler._sre = engine  # type: ignore[attr-defined]
-        _, final, program, groups, names, numbers = recorder.arguments
-        self.added[key] = marshal.dumps((int(final), [int(word) for word in program], groups, dict(names), numbers), 2)
+            return typing.cast("re.Pattern[str]", compiler._sre.compile(text, *self._loaded(place)))
+        if not self._lock.acquire(blocking=False):  # another thread's, or one within this one: a warning may compile
+            return typing.cast("re.Pattern[str]", compiled(text, flags))
+        engine = compiler._sre
+        compiler._sre = recorder = _Recorder(engine, text)  # type: ignore[attr-defined]
+        try:
+            pattern = compiled(text, flags)
+        finally:
+            compiler._sre = engine  # type: ignore[attr-defined]
+            self._lock.release()
+        if recorder.arguments:
+            _, final, program, groups, names, numbers = recorder.arguments
+            kept = (int(final), [int(word) for word in program], groups, dict(names), numbers)
+            self.added[key] = marshal.dumps(kept, 2)
         return typing.cast("re.Pattern[str]", pattern)
 
     def all(self) -> dict[bytes, bytes]:
@@ -97,17 +100,23 @@ class Texts:
 
 
 class _Recorder:
-    """The engine of regular expressions, which remembers what it is given to make a pattern of."""
+    """The engine of regular expressions, which remembers what this thread gives it to make the pattern of a text.
 
-    def __init__(self, engine: Any) -> None:
+    Others compile with it meanwhile: bytes, and what there is no recorder for, of other threads the very same text.
+    """
+
+    def __init__(self, engine: Any, text: str) -> None:
         self._engine = engine
+        self._text = text
+        self._thread = threading.get_ident()
         self.arguments: tuple[Any, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     def compile(self, *arguments: Any) -> Any:
-        self.arguments = arguments
+        if arguments[0] is self._text and threading.get_ident() == self._thread:
+            self.arguments = arguments
         return self._engine.compile(*arguments)
 
 
