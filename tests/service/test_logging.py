@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from structlog.typing import EventDict, WrappedLogger
 
 from pallas_service import logging as service_logging
 
@@ -49,6 +50,21 @@ def test_lines_of_libraries_look_the_same_and_name_their_logger() -> None:
         "uvicorn.error",
         "harper",
     )
+
+
+def test_structlog_asks_as_it_did_before_25_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    def filter_by_level(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        if logger.isEnabledFor(logging.getLevelNamesMapping()[method.upper()]):
+            return event
+        raise structlog.DropEvent
+
+    monkeypatch.setattr(structlog.stdlib, "filter_by_level", filter_by_level)
+    stream = io.StringIO()
+    service_logging.configure("json", stream=stream)
+    logging.getLogger().setLevel(logging.WARNING)
+    structlog.get_logger().info("not shown")
+    structlog.get_logger().error("shown")
+    assert [line["event"] for line in _lines(stream)] == ["shown"]
 
 
 def test_a_traceback_stays_in_its_line() -> None:

@@ -88,6 +88,10 @@ class _Lines:
         """Return the level from which on lines are written."""
         return self._logger.getEffectiveLevel()
 
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - what structlog before 25.4 asks instead
+        """Return whether lines of a level are written."""
+        return self._logger.isEnabledFor(level)
+
 
 def _binder(bound: dict[str, str]) -> Processor:
     def bind(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
