@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -103,3 +104,18 @@ def test_of_packages_that_are_large_only_what_is_imported_is_compiled(tmp_path: 
     assert names() == ["mdurl/a.py", "openai/types/unused.py", "openai/used.py", "other/b.py"]
     assert names(imported) == ["mdurl/a.py", "openai/used.py", "other/b.py"]
     assert names([], ["mdurl"]) == ["openai/types/unused.py", "openai/used.py", "other/b.py"]
+
+
+def test_no_call_of_the_build_goes_to_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, str]] = []
+
+    async def ask() -> None:
+        asked.append(dict(os.environ))
+
+    proxies = {"HTTP_PROXY": "http://proxy:3128", "https_proxy": "http://proxy:3128", "NO_PROXY": "example.org"}
+    monkeypatch.setattr(os, "environ", {"LANG": "C", **proxies})
+    monkeypatch.setattr(shrink, "WALKED", ())
+    monkeypatch.setattr(shrink, "ALSO", ())
+    monkeypatch.setattr(shrink, "_ask", ask)
+    assert shrink.__file__ in shrink.imported()
+    assert asked == [{"LANG": "C"}]
