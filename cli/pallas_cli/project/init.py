@@ -68,10 +68,13 @@ def write(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
     try:
         for path, text in files.items():
             target = folder / path
-            mode = _secret_mode(target.parent) if path.parts[0] == SECRETS else 0o666
+            is_secret = path.parts[0] == SECRETS
+            mode = _secret_mode(target.parent) if is_secret else 0o666
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(target, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
                 written.append(target)
+                if is_secret:
+                    os.chmod(file.fileno(), mode)  # whatever the umask: with 077 no container could read it
                 file.write(text)
     except OSError:
         for target in written:

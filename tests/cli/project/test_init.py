@@ -91,9 +91,13 @@ def test_secrets_of_an_example_are_made_anew(tmp_path: Path, capsys: pytest.Capt
     assert 'PALLAS_TOKEN=$(cat secrets/phone.txt) pallas call family "How is the weather?"\n' in printed
 
 
-def test_others_of_this_machine_read_no_secret_and_containers_do(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(("mask", "usual"), [(0o022, 0o644), (0o077, 0o600)])
+def test_others_of_this_machine_read_no_secret_and_containers_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: int, usual: int
+) -> None:
     (tmp_path / "before" / "secrets").mkdir(parents=True)  # of somebody, as open as folders are
-    umask = os.umask(0o022)
+    (tmp_path / "before" / "secrets").chmod(0o755)
+    umask = os.umask(mask)
     try:
         for folder in ("new", "before"):
             assert command.main(["init", str(tmp_path / folder), "--example", "atlas", "--quiet"]) == 0
@@ -105,7 +109,7 @@ def test_others_of_this_machine_read_no_secret_and_containers_do(tmp_path: Path,
     }
     assert modes == {"new": {0o644}, "before": {0o600}}
     assert (tmp_path / "new" / "secrets").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "new" / "agents.yaml").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "new" / "agents.yaml").stat().st_mode & 0o777 == usual
     monkeypatch.chdir(tmp_path / "new")
     assert [str(warning) for warning in load.load(Path("agents.yaml"), {}).warnings] == []
 
