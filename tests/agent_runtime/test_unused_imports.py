@@ -20,6 +20,18 @@ import pallas_agent_runtime.serve, pallas_agent_runtime.engine
 pallas_agent_runtime.engine.preload("")
 late = [late for of in unused_imports.DISTRIBUTIONS for late in of.modules]
 waiting = [one.module for one in late if type(sys.modules.get(one.module)).__name__ == "_LateModule"]
+handed_on = {
+    f"{name}.{thing}"
+    for name, module in list(sys.modules.items())
+    for thing, value in list(vars(module).items())
+    if type(value).__name__ == "_StandIn" and (hasattr(module, "__path__") or thing in vars(module).get("__all__", ()))
+}
+assert handed_on == {"uvicorn.main", "uvicorn.run"}, handed_on
+from mcp.client import client
+from mcp.server.mcpserver.server import MCPServer
+assert isinstance(MCPServer("as a project makes one"), client.MCPServer)
+from mcp.server import MCPServer as Same
+assert Same is MCPServer
 for one in late:
     module = importlib.import_module(one.module)
     for name in one.names:

@@ -144,6 +144,58 @@ def test_modules_of_a_late_package_are_imported_without_it(arrange: Callable[...
     assert log == ["late_package.inner"]
 
 
+def test_an_instance_is_known_where_a_module_below_the_late_one_made_it(
+    arrange: Callable[..., None], tmp_path: Path, log: list[str]
+) -> None:
+    (tmp_path / "late_package" / "inner" / "__init__.py").write_text("from late_package.inner.made import Thing")
+    (tmp_path / "late_package" / "inner" / "made.py").write_text(HEAVY)
+    (tmp_path / "late_package" / "user.py").write_text(USER.replace("heavy", "inner").replace(", double", ""))
+    arrange(Late("late_package.inner", frozenset({"Thing"}), ("late_package.user",)))
+    user, made = imported("user"), imported("inner.made")
+    assert not user.is_thing(1)
+    assert type(sys.modules["late_package.inner"]) is not ModuleType
+    assert user.is_thing(made.Thing())
+    assert type(sys.modules["late_package.inner"]) is ModuleType
+
+
+def test_a_subclass_is_known_where_a_module_below_the_late_one_made_it(
+    arrange: Callable[..., None], tmp_path: Path, log: list[str]
+) -> None:
+    (tmp_path / "late_package" / "inner" / "__init__.py").write_text("from late_package.inner.made import Thing")
+    (tmp_path / "late_package" / "inner" / "made.py").write_text(HEAVY)
+    (tmp_path / "late_package" / "user.py").write_text("from late_package.inner import Thing")
+    arrange(Late("late_package.inner", frozenset({"Thing"}), ("late_package.user",)))
+    user, made = imported("user"), imported("inner.made")
+    assert not issubclass(int, user.Thing)
+    assert issubclass(type("Special", (made.Thing,), {}), user.Thing)
+
+
+def test_what_is_assigned_to_it_stays(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    heavy.Thing = None
+    assert log == ["late_package.heavy"]
+    assert heavy.double(2) == 4
+    assert heavy.Thing is None
+
+
+def test_what_is_taken_away_from_it_stays_away(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    del heavy.Thing
+    assert heavy.double(2) == 4
+    assert not hasattr(heavy, "Thing")
+
+
+def test_its_own_code_may_assign_to_it(arrange: Callable[..., None], tmp_path: Path, log: list[str]) -> None:
+    (tmp_path / "late_package" / "heavy.py").write_text(
+        "import late_package.heavy as own\nown.limit = 3\nassert not hasattr(own, 'later')\nlater = own.limit + 1\n"
+    )
+    arrange(Late("late_package.heavy"))
+    assert imported("heavy").later == 4
+    assert imported("heavy").limit == 3
+
+
 @pytest.mark.parametrize("version", ["1.3", "1"])
 def test_with_another_version_all_is_imported_as_usual(
     arrange: Callable[..., None], log: list[str], version: str

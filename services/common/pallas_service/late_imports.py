@@ -3,7 +3,8 @@
 A module that is imported late is in `sys.modules` without its contents. Whoever asks for something of it has it loaded,
 except for the importers that the table names: `from rich.syntax import Syntax` gives these a stand-in for the class,
 which has the module loaded when it is called, subclassed or looked into. So everybody else, the code of a project
-first, always has the real thing.
+first, has the real thing, unless it takes the name from one of these importers. No importer hands a class on, therefore;
+a package that does is late itself.
 
 Packages are named with their version. With any other one, or where it cannot be told, all is imported as usual.
 """
@@ -88,10 +89,17 @@ class _StandIn:
         return (self._late(),)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return not _is_waiting(vars(self)["_late_module"]) and isinstance(instance, self._late())
+        return self._has_kin(type(instance)) and isinstance(instance, self._late())
 
     def __subclasscheck__(self, subclass: type) -> bool:
-        return not _is_waiting(vars(self)["_late_module"]) and issubclass(subclass, self._late())
+        return self._has_kin(subclass) and issubclass(subclass, self._late())
+
+    def _has_kin(self, kind: type) -> bool:
+        """Return whether it may be of this class, which a module below the one that waits may have defined."""
+        module: _LateModule = vars(self)["_late_module"]
+        below = f"{module.__name__}."
+        line = getattr(kind, "__mro__", ())
+        return not _is_waiting(module) or any(f"{parent.__module__}.".startswith(below) for parent in line)
 
     def __or__(self, _: object) -> Any:
         return Any
@@ -123,8 +131,24 @@ class _LateModule(ModuleType):
             return getattr(importlib.import_module(other), name)
         if name in loading.late.names and _is_one_of(_importer(), loading.late.importers):
             return _StandIn(self, name)
-        _load(self, loading)
+        if not _load(self, loading):
+            raise AttributeError(f"partially initialized module {self.__name__!r} has no attribute {name!r}")
         return getattr(sys.modules[self.__name__], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._load_to_change(name, value)
+        ModuleType.__setattr__(self, name, value)  # no `super()`, since it may be no late module any more
+
+    def __delattr__(self, name: str) -> None:
+        self._load_to_change(name)
+        ModuleType.__delattr__(self, name)
+
+    def _load_to_change(self, name: str, value: Any = None) -> None:
+        """Load it, as its code would overwrite what is changed before, but for what the import system does to it."""
+        loading: _Loading | None = vars(self).get(_LOADING)
+        is_submodule = value is not None and sys.modules.get(f"{self.__name__}.{name}") is value
+        if loading is not None and not is_submodule:
+            _load(self, loading)
 
     def __dir__(self) -> Iterable[str]:
         if loading := vars(self).get(_LOADING):
@@ -132,8 +156,10 @@ class _LateModule(ModuleType):
         return ModuleType.__dir__(self)
 
 
-def _load(module: ModuleType, loading: _Loading) -> None:
+def _load(module: ModuleType, loading: _Loading) -> bool:
     """Give `module` its contents, unless another thread has just done so.
+
+    Returns False where its own code, or what that imports, asks for it: then it has what it has so far.
 
     Raises:
         ImportError, or whatever else its code raises; whoever asks next has it try again.
@@ -142,9 +168,9 @@ def _load(module: ModuleType, loading: _Loading) -> None:
         raise ImportError(f"{module.__name__} is imported by two threads that wait for each other")
     try:
         if not _is_waiting(module):
-            return
-        if loading.under_way:  # its own code, or what that imports, asks for what it does not have yet
-            raise AttributeError(f"partially initialized module {module.__name__!r}")
+            return True
+        if loading.under_way:
+            return False
         spec = module.__spec__
         if spec is None or spec.loader is None:
             raise ImportError(f"nothing loads {module.__name__}")
@@ -153,8 +179,9 @@ def _load(module: ModuleType, loading: _Loading) -> None:
             spec.loader.exec_module(module)
         finally:
             loading.under_way = False
-        module.__class__ = ModuleType
+        ModuleType.__setattr__(module, "__class__", ModuleType)
         vars(module).pop(_LOADING)
+        return True
     finally:
         loading.lock.release()
 
@@ -186,10 +213,10 @@ class _Loader(importlib.abc.Loader):
         return _LateModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module)[_LOADING] = _Loading(self._late)
         module.__spec__ = self._usual
         module.__loader__ = self._usual.loader
         module.__file__ = self._usual.origin
+        vars(module)[_LOADING] = _Loading(self._late)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
