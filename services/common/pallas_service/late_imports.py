@@ -3,7 +3,7 @@
 A module that is imported late is in `sys.modules` without its contents. Whoever asks for something of it has it loaded,
 except for the importers that the table names: `from rich.syntax import Syntax` gives these a stand-in for the class,
 which has the module loaded when it is called, subclassed or looked into. So everybody else, the code of a project
-first, has the real thing, unless it takes the name from one of these importers. No importer hands a class on, therefore;
+first, has the real thing, unless it takes the name from one of these importers. So no importer hands a class on;
 a package that does is late itself.
 
 Packages are named with their version. With any other one, or where it cannot be told, all is imported as usual.
