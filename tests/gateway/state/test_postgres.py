@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from pallas_gateway.state.postgres import _MIGRATIONS, Connection, Postgres, locked
+from pallas_gateway.state.postgres import _MIGRATIONS, Connection, Postgres
 from pallas_service.http.shutdown import background
 from pallas_service.sqlite_file import CannotStore
 from tests.gateway.state.stores import Server, postgres, postgres_url
@@ -61,39 +61,6 @@ async def test_a_transaction_that_fails_stores_nothing(store: Postgres) -> None:
     with pytest.raises(KeyError):
         await store.run(work)
     assert await store.run(lambda c: c.fetchval(f"SELECT count(*) FROM {store.schema}.audit")) == 0
-
-
-@pytest.mark.parametrize("held", ["lock", "row"])
-async def test_a_replica_that_is_lost_in_the_middle_holds_up_no_other_for_long(server: Server, held: str) -> None:
-    """Its connection stays open, as that of a machine without power does."""
-    lost = Postgres(postgres_url(server), held, seconds=LONG, silence=0.2)
-    other = Postgres(postgres_url(server), held, seconds=LONG)
-    holding = asyncio.Event()
-    await other.run(lambda c: c.execute(f"INSERT INTO {other.schema}.audit VALUES ('a', 1, 'line')"))
-
-    async def hold(connection: Connection) -> None:
-        if held == "lock":
-            await locked(connection, "it")
-        else:
-            await connection.execute(f"UPDATE {lost.schema}.audit SET line = 'mine'")
-        holding.set()
-        await asyncio.Event().wait()
-
-    async def take(connection: Connection) -> str:
-        await locked(connection, "it")
-        line: str = await connection.fetchval(f"UPDATE {lost.schema}.audit SET line = line || '.' RETURNING line")
-        return line
-
-    async def lose() -> None:
-        while not holding.is_set():  # on a slow machine it may be over before it has begun
-            with suppress(CannotStore):
-                await lost.run(hold)
-
-    async with background(lose()), asyncio.timeout(LONG):
-        await holding.wait()
-        assert await other.run(take) == "line."
-    for replica in (lost, other):
-        await replica.close()
 
 
 async def test_a_transaction_may_be_silent_for_twice_as_long_as_it_may_take(server: Server) -> None:

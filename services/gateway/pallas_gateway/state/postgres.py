@@ -180,8 +180,8 @@ async def _transaction(connection: Connection, silence: float) -> AsyncIterator[
     A machine that is lost says no end: what it had locked would be so for the two hours of TCP. `SET LOCAL`, since
     poolers refuse the setting for a connection.
     """
+    await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {round(1000 * silence)}")
     try:
-        await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {round(1000 * silence)}")
         yield
     except BaseException:
         if not connection.is_closed():
