@@ -300,6 +300,9 @@ def test_in_kubernetes(stranger: Stranger, images: None, kubernetes: None) -> No
             call = stranger.readme.call.replace("call hello", f"call {fleet.url('hello')}/mcp")
             call = call.replace("pallas status", f"pallas status --registry {fleet.url('registry')}")
             call = call.replace(stranger.readme.registry, fleet.url("registry"))
+            # a pod that took its time was looked for in vain: its name is asked for again after an interval
+            seen = f"pallas status --registry {fleet.url('registry')}"
+            release.until(lambda: stranger.end(seen).returncode == 0, "hello is seen to be well", within=120)
             answer = stranger.run(call)
             assert "Good morning\n" in answer
             assert '"io.pallas-kit/health":{"status":"ok"}' in answer
