@@ -37,6 +37,13 @@ def call(
     return _measure(url, "call", tool, arguments, expected, seconds, server, token)
 
 
+def call_by_cpu(url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, server: int) -> Sample:
+    """One-shot calls per CPU-second of process `server`, which may answer faster than one core can ask."""
+    before = cpu_seconds(server)
+    said = _run_apart(url, "call", tool, arguments, expected, CONNECTIONS, seconds, "")
+    return Sample(said["calls"] / (cpu_seconds(server) - before))
+
+
 def latency(url: str, tool: str, arguments: dict[str, Any], expected: str, seconds: float, token: str = "") -> Sample:
     """Median seconds of one-shot calls that are made one after the other."""
     return Sample(_run_apart(url, "call", tool, arguments, expected, 1, seconds, token)["median"])
