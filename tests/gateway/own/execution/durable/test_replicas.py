@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -260,17 +260,22 @@ async def test_a_gateway_that_ends_says_so_at_once_and_another_goes_on(replicas:
             assert len(pool.calls) == 4
 
 
+async def end_in_the_middle(one: Door, first: Awaitable[Any], replicas: Replicas, pool: Gated) -> None:
+    """Have a gateway end while task `b` of `PLAN` is under way, and only then have `b` answered."""
+    await pool.until_hanging(1)
+    await replicas.until_kept("ac")
+    assert one.tools is not None
+    one.tools.end()
+    assert "error" in await first
+    pool.gates[0].set()
+
+
 async def test_what_a_task_answers_while_its_gateway_ends_is_kept(replicas: Replicas, pool: Gated) -> None:
     async with replicas:
         async with AsyncExitStack() as stack:
             one = await replicas.open(stack=stack)
             async with asking(one, graph(*PLAN, task("d", "double", {"value": 2}, depends_on=["b"]))) as first:
-                await pool.until_hanging(1)
-                await replicas.until_kept("ac")
-                assert one.tools is not None
-                one.tools.end()
-                assert "error" in await first
-                pool.gates[0].set()
+                await end_in_the_middle(one, first, replicas, pool)
                 await replicas.until_kept("abc")
         two = await replicas.open()
         answer = await execute(two, graph(*PLAN, task("d", "double", {"value": 2}, depends_on=["b"])))
@@ -284,12 +289,7 @@ async def test_another_goes_on_while_a_gateway_still_ends(replicas: Replicas, po
         one, two = [await replicas.open() for _ in range(2)]
         plan = graph(*PLAN, task("d", "double", {"value": 2}, depends_on=["b"]))
         async with asking(one, plan) as first:
-            await pool.until_hanging(1)
-            await replicas.until_kept("ac")
-            assert one.tools is not None
-            one.tools.end()
-            assert "error" in await first
-            pool.gates[0].set()
+            await end_in_the_middle(one, first, replicas, pool)
             answer = await execute(two, plan)
             assert answer["result"]["tasks"]["d"]["result"] == {"value": 4}
             assert len(pool.gates) == 1
