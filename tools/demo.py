@@ -178,7 +178,7 @@ async def demonstrate(console: Console, config: Path, *, once: bool) -> int:
         console.print(line, highlight=False)
     async with pallas(console, config) as running:
         entries = await until_ok(running, fleet, registry)
-        console.print(f"\n[bold]all ok[/] after {time.monotonic() - began:.0f} s. Asking harper: {QUESTION}")
+        console.print(f"\n[bold]all ok[/] after {time.monotonic() - began:.1f} s. Asking harper: {QUESTION}")
         began, progress = time.monotonic(), list[str]()
         answer = await ask(console, addresses.mcp_url(fleet, "harper", "local"), progress)
         console.print(Panel(Text(answer), title=f"harper, after {time.monotonic() - began:.1f} s", title_align="left"))

@@ -78,6 +78,14 @@ def resident(pid: int) -> int:
     return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Rss:")) * 1024
 
 
+def proportional(pid: int) -> dict[int, int]:
+    """Bytes of a process and of all below it, by process id: of what several share each has its part (PSS)."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    own = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024
+    below = {process: held for child in _children(pid) for process, held in proportional(child).items()}
+    return {pid: own, **below}
+
+
 def _children(pid: int) -> list[int]:
     return [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
