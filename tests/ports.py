@@ -21,9 +21,9 @@ from pallas_testing.project.claims import Claims
 _LANE = int(os.environ.get("PALLAS_TEST_LANE", "0"))
 """Which of the runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
 _LANES = 3
-_BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 32_000))
+_BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 30_000))
 """Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
-those of the examples, which a person may have running."""
+those of the examples, which a person may have running, nor a cluster's NodePorts, from 30,000 on."""
 _CLAIMED: deque[socket.socket] = deque()
 """Claims of the last ports: each is long in use, or was never to be, before it is given up."""
 _AT_ONCE = 200

@@ -10,16 +10,20 @@ from pathlib import Path
 from tests.ports import free_port
 
 PROGRAM = """
-import http.client, json, os, sys, threading
+import http.client, json, os, sys, threading, traceback
 from pallas_registry import __main__ as registry
 
 def look():
-    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
-    connection.request("GET", "/livez")
-    assert connection.getresponse().status == 200
-    sys.stdout.write(json.dumps(sorted(sys.modules)) + "\\n")
-    sys.stdout.flush()
-    os._exit(0)
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+        connection.request("GET", "/livez")
+        assert connection.getresponse().status == 200
+        sys.stdout.write(json.dumps(sorted(sys.modules)) + "\\n")
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:  # else the registry would serve on, and nobody look at it
+        traceback.print_exc()
+        os._exit(1)
 
 usual = registry._serve
 def serve(*args, **more):

@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from ipaddress import IPv4Network
 
-PORTS = range(20_000, 32_000)
-"""Below the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile."""
+PORTS = range(20_000, 30_000)
+"""Below the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. And
+below 30,000, where a Kubernetes on this machine has its NodePorts: kube-proxy takes connections to them away."""
 _FIRST_POOL_CLAIM = 19_600
 """The number by which the first share of the pool is claimed."""
 POOL = IPv4Network("10.213.0.0/16")
