@@ -11,6 +11,7 @@ import mcp_types as t
 import pytest
 from mcp import Client
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
+from mcp.shared import inbound
 from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
@@ -116,6 +117,23 @@ async def test_a_function_is_a_tool_of_its_own_that_no_question_is_made_of() -> 
     result = await call("fetch_ohlcv", {"symbol": "ACME"}, made)
     assert (text(result), result.structured_content) == ("fetch_ohlcv of ACME", {"symbol": "ACME"})
     assert made[1].asked == []
+
+
+def test_the_sdk_compares_headers_with_arguments_where_a_schema_wants_that() -> None:
+    """Of all other schemas it finds nothing to compare, whatever the headers are, so it is not given them."""
+    made, _, metrics = surface(functions=("fetch_ohlcv",))
+    region = {"type": "string", "x-mcp-header": "Region"}
+    routed = t.Tool(name="routed", input_schema={"type": "object", "properties": {"region": region}})
+    made.tools.append(routed)
+    lookup = made.server(metrics).get_tool_input_schema
+    assert lookup is not None
+    assert {tool.name: lookup(tool.name) for tool in made.tools if lookup(tool.name)} == {"routed": routed.input_schema}
+    headers = {"mcp-param-region": "eu", "mcp-param-message": "eu"}
+    refused = {
+        tool.name: inbound.validate_mcp_param_headers(tool.input_schema, {"region": "us", "message": "us"}, headers)
+        for tool in made.tools
+    }
+    assert [name for name, rejection in refused.items() if rejection] == ["routed"]
 
 
 async def test_a_function_that_fails_is_a_tool_error_and_logged_as_one() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -96,7 +96,8 @@ class Surface:
             version=settings.fleet.version,
             title=settings.agent.title,
             instructions=settings.agent.description or None,
-            get_tool_input_schema=self._schemas.get,  # else the SDK lists all tools for every call
+            # else the SDK lists all tools for every call
+            get_tool_input_schema=named_in_headers(self.tools).get,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             **prompts,
@@ -258,6 +259,14 @@ def tools(settings: Settings) -> list[t.Tool]:
     if calls_arguments.own_tool(settings.name) != calls_arguments.SEND:
         listed.append(_asking(settings.name, settings.agent.description or f"Send a message to {settings.name}."))
     return [*listed, _health_tool()]
+
+
+def named_in_headers(tools: Iterable[t.Tool]) -> dict[str, dict[str, Any]]:
+    """Return the schemas, by tool, that want some argument in a header too (MCP 2026-07-28, `x-mcp-header`).
+
+    Of the others the SDK would walk through every part with each call.
+    """
+    return {tool.name: tool.input_schema for tool in tools if "x-mcp-header" in str(tool.input_schema)}
 
 
 def offered(settings: Settings) -> frozenset[str]:

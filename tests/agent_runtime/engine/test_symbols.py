@@ -14,12 +14,14 @@ import pallas_agent_runtime
 ROOM = Path(pallas_agent_runtime.__file__).parent
 
 SYMBOLS = {
-    "fast_agent": "AgentHarness FastAgent HarnessSession LlmStopReason PromptMessageExtended RequestParams",
+    "fast_agent": "AgentHarness FastAgent HarnessSession LlmAgent LlmStopReason PromptMessageExtended RequestParams",
+    "fast_agent.agents.mcp_agent": "McpAgent",
     "fast_agent.config": "MCPServerSettings get_settings",
     "fast_agent.core.agent_app": "AgentApp",
     "fast_agent.core": "validation",
     "fast_agent.core.exceptions": "FastAgentError ProviderKeyError",
     "fast_agent.core.model_resolution": "resolve_model_reference",
+    "fast_agent.llm": "fastagent_llm",
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
     "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.llm.provider_key_manager": "ProviderKeyManager",
@@ -35,7 +37,7 @@ MEMBERS = {
     ("fast_agent", "FastAgent"): "harness load_agents",
     ("fast_agent.core.core_app", "Core"): "context initialize",
     ("fast_agent", "AgentHarness"): "session __aenter__ __aexit__",
-    ("fast_agent", "HarnessSession"): "agent_app generate clear delete",
+    ("fast_agent", "HarnessSession"): "agent_app generate delete",
     ("fast_agent", "PromptMessageExtended"): "all_text from_multipart",
     ("fast_agent", "LlmStopReason"): "ERROR TIMEOUT CANCELLED",
     ("fast_agent.core.agent_app", "AgentApp"): (
@@ -44,8 +46,12 @@ MEMBERS = {
     ("fast_agent.agents.tool_agent", "ToolAgent"): "add_tool call_tool list_tools remove_tool",
     ("fast_agent.agents.workflow.iterative_planner", "IterativePlanner"): "plan_telemetry",
     ("fastmcp.tools", "FunctionTool"): "run",
-    ("fast_agent", "LlmAgent"): "llm message_history load_message_history",
-    ("fast_agent.interfaces", "AgentProtocol"): "config llm message_history",
+    ("fast_agent", "LlmAgent"): (
+        "clear llm message_history load_message_history show_assistant_message _display_trailing_user_messages"
+    ),
+    ("fast_agent.agents.mcp_agent", "McpAgent"): "show_assistant_message",
+    ("fast_agent.interfaces", "AgentProtocol"): "clear config llm message_history",
+    ("fast_agent.llm", "fastagent_llm"): "merge_request_params",
     ("fast_agent.llm.model_database", "ModelDatabase"): (
         "get_model_params register_runtime_model_params QWEN_MULTIMODAL TEXT_ONLY"
     ),
@@ -62,14 +68,13 @@ PARAMETERS = {
     ("fast_agent", "FastAgent", "__init__"): "config_path home no_home parse_cli_args quiet",
     ("fast_agent", "AgentHarness", "session"): "session_id agent_name",
     ("fast_agent", "HarnessSession", "generate"): "messages request_params",
-    ("fast_agent", "HarnessSession", "clear"): "agent_name",
     ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name",
 }
 FIELDS = {
     ("fast_agent.context", "Context"): "no_shell",
     ("fastmcp.tools", "FunctionTool"): "fn name description parameters",
-    ("fast_agent", "RequestParams"): "tool_execution_handler emit_loop_progress",
-    ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_results",
+    ("fast_agent", "RequestParams"): "tool_execution_handler emit_loop_progress messages template_vars",
+    ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_calls tool_results channels",
     ("fast_agent.llm.model_database", "ModelParameters"): "context_window max_output_tokens tokenizes",
     ("fast_agent.config", "Settings"): "session_history llm_retries logger mcp openai anthropic",
     ("fast_agent.config", "MCPServerSettings"): "url transport headers access_token load_on_start elicitation",

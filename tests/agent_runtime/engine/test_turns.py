@@ -44,7 +44,7 @@ class Session:
     def __init__(self, unanswered: int) -> None:
         self._unanswered = unanswered
         model = SimpleNamespace(
-            config=SimpleNamespace(servers=[]), llm=None, message_history=[], call_tool=self.call_tool
+            config=SimpleNamespace(servers=[]), llm=None, message_history=[], call_tool=self.call_tool, clear=list
         )
         self.agent_app = SimpleNamespace(registered_agents=lambda: {"scout": model})
 
@@ -57,8 +57,6 @@ class Session:
             raise ValueError("/secret/path")
         human_input._current.get().unanswered += self._unanswered
         return CallToolResult(content=[], structured_content={"name": name, **arguments})
-
-    async def clear(self, agent_name: str) -> None: ...
 
     async def delete(self) -> None: ...
 

@@ -2,19 +2,23 @@
 
 Public API it relies on, each named in tests/agent_runtime/test_engine_symbols.py: `FastAgent` (`agents`, `app`,
 `harness`, `load_agents`), `Core` (`initialize`, `context` with `no_shell`), `AgentHarness.session`, `HarnessSession`
-(`agent_app`, `generate`, `clear`, `delete`), `AgentApp` (`registered_agents`, `attach_mcp_server`, `detach_mcp_server`,
-`list_attached_mcp_servers`), the agents' `config`, `llm`, `message_history`, `load_message_history`, `add_tool`,
-`call_tool`, `list_tools` and `remove_tool`, a planner's `plan_telemetry`, `PromptMessageExtended`, `RequestParams`,
-`LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with `parse_model_spec`,
-`resolve_model_reference`, the form of human input (`get_elicitation_fastmcp_tool`, `run_elicitation_form`,
-`set_elicitation_input_callback`), a configuration's `human_input` and `elicitation_handler`, the `console` and
-`error_console`, the loader of tools that are functions in files (`load_function_from_spec`,
+(`agent_app`, `generate`, `delete`), `AgentApp` (`registered_agents`, `attach_mcp_server`, `detach_mcp_server`,
+`list_attached_mcp_servers`), the agents' `clear`, `config`, `llm`, `message_history`, `load_message_history`,
+`add_tool`, `call_tool`, `list_tools` and `remove_tool`, a planner's `plan_telemetry`, `PromptMessageExtended`,
+`RequestParams`, `LlmStopReason`, `FastAgentError`, `ModelDatabase` with `ModelParameters`, `ModelFactory` with
+`parse_model_spec`, `resolve_model_reference`, the form of human input (`get_elicitation_fastmcp_tool`,
+`run_elicitation_form`, `set_elicitation_input_callback`), a configuration's `human_input` and `elicitation_handler`,
+the `console` and `error_console`, the loader of tools that are functions in files (`load_function_from_spec`,
 `build_default_function_tool`), and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which
-fast-agent takes functions as. Nothing private; nothing patched but the constructor of `FastAgent`, while a module of
-the user is imported, the look-up and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and
-`get_optional_api_key`, `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for
-which turn a request to a server is made (`human_input`), and of the MCP SDK the function that starts a program, to hear
-its last words (`patches`).
+fast-agent takes functions as.
+
+Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported, the look-up
+and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and `get_optional_api_key`,
+`validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for which turn a request to a
+server is made (`human_input`), of the MCP SDK the function that starts a program, to hear its last words (`patches`),
+and, where the installed version has them, the copies of messages and the merge of parameters (`copies`) and what
+prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
+`_display_trailing_user_messages`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

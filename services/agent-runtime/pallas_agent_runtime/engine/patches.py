@@ -28,6 +28,24 @@ _ELSEWHERE = ("config_path", "home", "no_home")
 
 
 @contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Have `value` in the place of `owner.name` meanwhile; a version of fast-agent that has none is left as it is."""
+    if not hasattr(owner, name):
+        yield
+        return
+    own = name in vars(owner)
+    original = vars(owner).get(name)  # a static method as such
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if own:
+            setattr(owner, name, original)
+        else:
+            delattr(owner, name)
+
+
+@contextmanager
 def kit_configured(module: str) -> Iterator[None]:
     """Have every FastAgent made meanwhile, by the import of `module`, read the kit's configuration; each other is told.
 

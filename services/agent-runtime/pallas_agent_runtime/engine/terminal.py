@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import structlog
+from fast_agent import LlmAgent
+from fast_agent.agents.mcp_agent import McpAgent
 from fast_agent.ui.console import console, error_console
 from rich.text import Text
+
+from pallas_agent_runtime.engine.patches import replaced
 
 log = structlog.get_logger(__name__)
 
@@ -49,3 +56,24 @@ def silence() -> None:
     console.quiet = True
     error_console.soft_wrap = True  # else a line is cut into pieces of 80 columns
     error_console.file = _Events()
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Have no message prepared for the display meanwhile, a twentieth of a turn.
+
+    `show_chat` is off (`config.fastagent_yaml`), which fast-agent asks for when all that it would show is made.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(replaced(LlmAgent, "_display_trailing_user_messages", _show_nothing))
+        for kind in (LlmAgent, McpAgent):
+            stack.enter_context(replaced(kind, "show_assistant_message", _show_no_message))
+        yield
+
+
+def _show_nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+async def _show_no_message(*_: Any, **__: Any) -> None:
+    pass

@@ -21,11 +21,10 @@ from pallas_agent_runtime.calls.elicitation import Elicit
 from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
-from pallas_agent_runtime.engine import human_input, tool_policy, user_code
+from pallas_agent_runtime.engine import copies, human_input, terminal, tool_policy, user_code
 from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.message_copy import kept
 from pallas_agent_runtime.engine.patches import MissingKeys, overheard
 from pallas_agent_runtime.engine.pool import Instances
 from pallas_service.access.caller import Caller
@@ -122,7 +121,7 @@ class Engine:
         try:
             if not self._settings.agent.shell:
                 await tool_policy.withhold_shell(self._loaded.app)
-            with self._keys.tolerated(), overheard(self._programs.last_words):
+            with self._keys.tolerated(), overheard(self._programs.last_words), copies.cheaper(), terminal.unseen():
                 async with AsyncExitStack() as stack:
                     try:
                         self._harness = await stack.enter_async_context(self._loaded.app.harness())
@@ -269,8 +268,9 @@ class Engine:
         return _Instance(session, connections)
 
     async def _clean(self, instance: _Instance) -> bool:
-        for name in instance.session.agent_app.registered_agents():  # `clear` is for one agent, not for the application
-            await instance.session.clear(agent_name=name)
+        agents: Any = instance.session.agent_app.registered_agents()
+        for agent in agents.values():  # the session's own `clear` takes two locks for each
+            agent.clear()
         instance.turns += 1
         return instance.turns < TURNS and not instance.unanswered
 
@@ -339,7 +339,7 @@ def _resume(agent: Any, messages: list[PromptMessageExtended]) -> None:
 def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> None:
     histories = {name: agent.message_history for name, agent in agents.items() if agent.message_history}
     transcript.clear()
-    transcript.update({name: list(map(kept, messages)) for name, messages in histories.items()})
+    transcript.update({name: list(messages) for name, messages in histories.items()})
 
 
 def weigh(message: PromptMessageExtended) -> int:
