@@ -134,6 +134,8 @@ class World:
     """What is told after the table."""
     absences: list[tuple[float, dict[str, tuple[str, str]]]] = field(default_factory=list)
     """What the registry is told: (seconds, agent -> code and message), once per change."""
+    asked: list[tuple[float, str]] = field(default_factory=list)
+    """Who was asked whether it is ready, and when."""
     supervisor: Supervisor = field(init=False)
 
     def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None):
@@ -204,6 +206,7 @@ class World:
         return self.conditions.get(member.name, "")
 
     async def _check(self, url: str) -> str:
+        self.asked.append((asyncio.get_running_loop().time(), url))
         return "" if self.children[url].answers else "connection refused"
 
 

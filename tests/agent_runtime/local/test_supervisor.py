@@ -56,6 +56,14 @@ def test_the_deadline_does_not_shrink_with_the_size_of_the_fleet(world, member, 
     assert "all up" in world.said
 
 
+def test_one_that_starts_fast_is_seen_at_once_and_a_slow_one_asked_seldom(world, member, life):
+    """The next one of a fleet waits for its slot: of twenty forks in 3.4 s two thirds were pauses between questions."""
+    world.lives = {"fast": [life(ready=0.1)], "slow": [life(ready=10)]}
+    world.run(member("fast"), member("slow"), until=20)
+    assert [at for at, name in world.asked if name == "fast"] == [0.0, 0.03125, 0.0625, 0.09375, 0.125]
+    assert len([name for _, name in world.asked if name == "slow"]) == 16 + 8 + 36 + 1
+
+
 def test_an_agent_that_is_late_is_reported_and_the_fleet_goes_on(world, member, life):
     world.lives["slow"] = [life(ready=75, says=("one", "loading"))]
     world.run(member("slow"), member("top", "slow", stage=2), until=100)

@@ -31,6 +31,8 @@ _SHOWN = 5
 """Last lines of output that are kept, and that are repeated to people."""
 _LONGEST = 300
 """Most characters of a line that is handed on."""
+_FASTER = ((8, 2), (4, 4))
+"""Questions in the time of one while a start has taken less than so many of those times."""
 _NO_MESSAGE = (" ", "\t", "warning:")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """Control sequences of a terminal (ECMA-48, section 5.4)."""
@@ -49,6 +51,7 @@ class Timing:
 
     ready: float = START_PERIOD["local"]
     poll: float = 0.25
+    """Between two questions whether a member is ready, and a part of it at first: a fork is after 0.1 s."""
     first_pause: float = 0.5
     longest_pause: float = 30.0
     healthy: float = 60.0
@@ -219,13 +222,19 @@ class Keeper:
         first = self.start_seconds is None
         while reason := await self._unreadiness():
             self._missing = reason
-            await asyncio.sleep(self._timing.poll)
+            await asyncio.sleep(self._pause())
         self._ready_since = self._now()
         self.start_seconds = self._ready_since - self._born
         self._ending = ""
         self._enter("ready")
         self._report(f"ready{'' if first else ' again'} after {self.start_seconds:.1f} s")
         self.settled.set()
+
+    def _pause(self) -> float:
+        """Return the seconds until the member is asked again: none is much of what its start has taken so far."""
+        waited = self._now() - self._born
+        poll = self._timing.poll
+        return poll / next((share for share, end in _FASTER if waited < end * poll), 1)
 
     async def _unreadiness(self) -> str:
         """Return why the member is not ready; no answer of another program is taken for its own."""
