@@ -5,13 +5,15 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from xdist.scheduler import LoadFileScheduling
 
 # The commands that tests start by the hundred are compiled once, also where the environment forbids to keep it: a
@@ -143,6 +145,20 @@ class Scheduling(LoadFileScheduling):
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Any]:
+    """Chromium for the tests of a module, which run in its loop: each opens a context of its own, and closes it.
+
+    A browser takes a second of processor time to start, a context half as much.
+    """
+    from playwright.async_api import async_playwright  # noqa: PLC0415 - seven of ten workers open no browser
+
+    async with async_playwright() as driver:
+        started = await driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield started
+        await started.close()
 
 
 @pytest.fixture

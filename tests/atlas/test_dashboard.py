@@ -40,7 +40,11 @@ from tests.served import served
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
 CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium"),
+]
 
 SETTINGS = settings.read(ROOT / "examples" / "05-atlas" / "agents.yaml", {}, Path("/nowhere"))
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -91,8 +95,8 @@ class Shown:
 
 
 @asynccontextmanager
-async def shown(home: Home, folder: Path, *, script: str = "", **context: Any) -> AsyncIterator[Shown]:
-    """Yield the dashboard in a fresh browser, which runs `script` before those of the page.
+async def shown(home: Home, folder: Path, browser: Any, *, script: str = "", **context: Any) -> AsyncIterator[Shown]:
+    """Yield the dashboard in a fresh context, which runs `script` before those of the page.
 
     What it asks of other hosts, or an error of its scripts, fails.
     """
@@ -120,10 +124,9 @@ async def shown(home: Home, folder: Path, *, script: str = "", **context: Any) -
         app = App(plane, pages, ["127.0.0.1:*"], gate, routed=policy.is_routed, confirmations=Api(store).app())
         web = await stack.enter_async_context(served(app))
         web.timeout = 60
-        driver = await stack.enter_async_context(playwright.async_playwright())
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        stack.push_async_callback(browser.close)
-        page = await (await browser.new_context(**context)).new_page()
+        fresh = await browser.new_context(**context)
+        stack.push_async_callback(fresh.close)
+        page = await fresh.new_page()
         page.set_default_timeout(120_000)
         wrong: list[str] = []
         base = str(web.base_url)
@@ -156,9 +159,9 @@ async def look(page: Any, name: str) -> None:
     assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found.response["violations"]] == []
 
 
-async def test_a_parent_talks_sees_timers_and_confirms_a_call(home: Home, tmp_path: Path) -> None:
+async def test_a_parent_talks_sees_timers_and_confirms_a_call(home: Home, tmp_path: Path, browser: Any) -> None:
     home.timers.store.add("timer", "tea", home.clock.now() + 1e8)
-    async with shown(home, tmp_path, viewport={"width": 1200, "height": 800}) as at:
+    async with shown(home, tmp_path, browser, viewport={"width": 1200, "height": 800}) as at:
         page = at.page
         await expect(page.locator("#speak")).to_have_count(1)
         await page.locator("#token").fill("a-wrong-one-0123456789")
@@ -190,8 +193,10 @@ async def test_a_parent_talks_sees_timers_and_confirms_a_call(home: Home, tmp_pa
         await expect(page.locator("#door-title")).to_have_text("Who is there?")
 
 
-async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone(home: Home, tmp_path: Path) -> None:
-    async with shown(home, tmp_path, script=NO_SPEECH) as at:
+async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone(
+    home: Home, tmp_path: Path, browser: Any
+) -> None:
+    async with shown(home, tmp_path, browser, script=NO_SPEECH) as at:
         await at.delete_milk(number=2**53 + 1)
         await at.delete_milk(hidden="\u202emilk")
         await at.delete_milk({META_MODEL: "large"}, long="x" * 5000)
@@ -208,10 +213,10 @@ async def test_what_a_page_cannot_show_as_it_is_is_approved_after_its_text_alone
         await look(at.page, "whole")
 
 
-async def test_a_phone_in_the_dark_listens_and_says_what_is_wrong(home: Home, tmp_path: Path) -> None:
+async def test_a_phone_in_the_dark_listens_and_says_what_is_wrong(home: Home, tmp_path: Path, browser: Any) -> None:
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark", "has_touch": True, "is_mobile": True}
     home.timers.store.add("reminder", "take out the bins", home.clock.now() + 1e8)
-    async with shown(home, tmp_path, script=SPEECH, **phone) as at:
+    async with shown(home, tmp_path, browser, script=SPEECH, **phone) as at:
         page = at.page
         await look(page, "door-dark")
         await come_in(page, "phone")

@@ -29,7 +29,11 @@ playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
 playwright.expect.set_options(timeout=60_000)  # milliseconds: for a machine that does other work
 CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: tools/chromium"),
+]
 
 AGENTS = {
     "desk": {"card": "desk.md", "port": 24201, "title": "The Desk", "description": "Counts words, and asks the clerk"},
@@ -77,18 +81,17 @@ def desk() -> Desk:
 
 @asynccontextmanager
 async def shown(
-    desk: Desk, *, tokens: dict[str, str] | None = None, guarded: Mapping[str, Any] = {}, **context: Any
+    desk: Desk, browser: Any, *, tokens: dict[str, str] | None = None, guarded: Mapping[str, Any] = {}, **context: Any
 ) -> AsyncIterator[Any]:
-    """Yield the console in a fresh browser; a request elsewhere fails the test, as does an error that is no refusal.
+    """Yield the console in a fresh context; a request elsewhere fails the test, as does an error that is no refusal.
 
     `guarded` is more of the gateway under it.
     """
     async with AsyncExitStack() as stack:
         behind = {"desk": await stack.enter_async_context(desk.app()), "scout": "http://127.0.0.1:1/mcp"}
         door = await stack.enter_async_context(opened(behind, tokens=tokens, fleet=FLEET, **guarded))
-        driver = await stack.enter_async_context(playwright.async_playwright())
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = await (await browser.new_context(viewport={"width": 1100, "height": 800}, **context)).new_page()
+        fresh = await browser.new_context(viewport={"width": 1100, "height": 800}, **context)
+        page = await fresh.new_page()
         wrong: list[str] = []
         home = str(door.web.base_url)
         page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -98,7 +101,7 @@ async def shown(
         try:
             yield page
         finally:
-            await browser.close()
+            await fresh.close()
         assert wrong == []
 
 
@@ -107,9 +110,9 @@ async def shoot(page: Any, name: str) -> None:
         await page.screenshot(path=str(Path(folder) / f"console-{name}.png"))
 
 
-async def test_a_turn_from_the_token_to_the_answer(desk: Desk) -> None:
+async def test_a_turn_from_the_token_to_the_answer(desk: Desk, browser: Any) -> None:
     expect = playwright.expect
-    async with shown(desk, tokens={"ui": UI}) as page:
+    async with shown(desk, browser, tokens={"ui": UI}) as page:
         await page.locator("#token").fill("a-wrong-one-0123456789")
         await page.locator("#token").press("Enter")
         await expect(page.locator("#door-reason")).to_contain_text("not taken")
@@ -147,10 +150,10 @@ async def test_a_turn_from_the_token_to_the_answer(desk: Desk) -> None:
     assert first["session_id"] == second["session_id"] != third["session_id"]
 
 
-async def test_what_is_unwell_says_so_and_what_is_away_cannot_be_asked(desk: Desk) -> None:
+async def test_what_is_unwell_says_so_and_what_is_away_cannot_be_asked(desk: Desk, browser: Any) -> None:
     expect = playwright.expect
     desk.health = {"status": "degraded", "message": f"Unreachable: {NASTY}"}
-    async with shown(desk, color_scheme="dark") as page:
+    async with shown(desk, browser, color_scheme="dark") as page:
         await page.get_by_role("button", name="The Desk").click()
         await expect(page.locator("#banner")).to_have_text(f"The Desk is degraded: Unreachable: {NASTY}")
         await expect(page.locator("#message")).to_be_enabled()
@@ -163,9 +166,9 @@ async def test_what_is_unwell_says_so_and_what_is_away_cannot_be_asked(desk: Des
         await shoot(page, "error")
 
 
-async def test_the_end_of_a_turn_opens_no_input_of_what_is_away(desk: Desk) -> None:
+async def test_the_end_of_a_turn_opens_no_input_of_what_is_away(desk: Desk, browser: Any) -> None:
     expect = playwright.expect
-    async with shown(desk) as page:
+    async with shown(desk, browser) as page:
         await page.get_by_role("button", name="The Desk").click()
         await page.locator("#message").fill("How many words?")
         await page.locator("#send").click()
@@ -183,8 +186,8 @@ async def test_the_end_of_a_turn_opens_no_input_of_what_is_away(desk: Desk) -> N
         assert await page.locator("#message").is_disabled()
 
 
-async def test_agents_that_cannot_be_listed_are_said(desk: Desk) -> None:
-    async with shown(desk) as page:
+async def test_agents_that_cannot_be_listed_are_said(desk: Desk, browser: Any) -> None:
+    async with shown(desk, browser) as page:
         await page.evaluate("location.hash = '#%'")
         await page.reload()
         await page.get_by_role("button", name="The Desk").click()
@@ -193,8 +196,8 @@ async def test_agents_that_cannot_be_listed_are_said(desk: Desk) -> None:
         await playwright.expect(page.locator("#banner")).to_contain_text("The agents cannot be listed now")
 
 
-async def test_a_turn_is_cancelled_at_the_agent(desk: Desk) -> None:
-    async with shown(desk) as page:
+async def test_a_turn_is_cancelled_at_the_agent(desk: Desk, browser: Any) -> None:
+    async with shown(desk, browser) as page:
         await page.get_by_role("button", name="The Desk").click()
         await page.locator("#message").fill("wait")
         await page.locator("#send").click()
@@ -206,10 +209,10 @@ async def test_a_turn_is_cancelled_at_the_agent(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 360)])
-async def test_everybody_can_use_it(desk: Desk, scheme: str, width: int) -> None:
+async def test_everybody_can_use_it(desk: Desk, browser: Any, scheme: str, width: int) -> None:
     desk.more.set()
     desk.health = {"status": "degraded", "message": "Unreachable: clerk"}
-    async with shown(desk, color_scheme=scheme) as page:
+    async with shown(desk, browser, color_scheme=scheme) as page:
         await page.set_viewport_size({"width": width, "height": 740})
         await page.get_by_role("button", name="The Desk").click()
         await page.locator("#message").fill("How many words?")
@@ -255,11 +258,11 @@ async def call(home: str, message: str, agent: str = "desk") -> dict[str, Any]:
         return answer
 
 
-async def test_calls_are_watched_and_confirmed_by_keyboard(desk: Desk, tmp_path: Path) -> None:
+async def test_calls_are_watched_and_confirmed_by_keyboard(desk: Desk, browser: Any, tmp_path: Path) -> None:
     expect = playwright.expect
     with closing(Database(tmp_path / "gateway.db")) as database:
         guarded = {"policy": Policy(GUARDED, FLEET.agents), "store": Confirmations(database)}
-        async with shown(desk, tokens={"ui": UI, "phone": PHONE}, guarded=guarded) as page:
+        async with shown(desk, browser, tokens={"ui": UI, "phone": PHONE}, guarded=guarded) as page:
             home = await page.evaluate("location.origin")
             asked = await call(home, f'{{"message": "wait", "amount": 12345678901234567890, "note": "{NASTY}\\u202e"}}')
             assert asked["error"]["data"]["reason"] == "confirmation_required"

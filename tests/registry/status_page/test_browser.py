@@ -169,14 +169,6 @@ async def big(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
         yield address
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator:
-    async with playwright.async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        await browser.close()
-
-
 @pytest.fixture
 def opened(browser):
     """A page in a fresh context that fails the test for any error in its console and any request elsewhere."""
