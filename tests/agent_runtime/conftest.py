@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +27,7 @@ import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.installed import ROOT
 from tests.ports import free_port
 from tests.served import serving
 from tests.warm_parent import Forked, WarmParent
@@ -294,6 +295,11 @@ def warm_parent() -> Iterator[WarmParent]:
     parent.close()
 
 
+def parent_of(program: str, more: Sequence[str]) -> WarmParent:
+    """What a program of the tests is forked from, a module of theirs; it imports the runtime, and `more`."""
+    return WarmParent((program, *RUNTIME, *more), {**environment(), "PYTHONPATH": str(ROOT)})
+
+
 @pytest.fixture(scope="session")
 def toolkit(warm_parent: WarmParent) -> SimpleNamespace:
     """The helpers of this file, for test modules: none of them can import it.
@@ -312,5 +318,6 @@ def toolkit(warm_parent: WarmParent) -> SimpleNamespace:
         running=partial(running, warm_parent),
         running_commands=partial(running, None),
         warm_parent=warm_parent,
+        parent_of=parent_of,
         serving=serving,
     )

@@ -18,7 +18,14 @@ from pallas_testing.model import ScriptedModel, serving
 from tests.agent_runtime.upstream import script
 
 RESOURCES = Path(fast_agent.__file__).parent / "resources"
-SEVERAL = Path(__file__).with_name("several.py")
+SEVERAL = "several"
+PROGRAM = f"{__package__}.{SEVERAL}"
+CLIENTS = (
+    "fast_agent.llm.provider.anthropic.llm_anthropic",
+    "fast_agent.llm.provider.openai.responses",
+    "fast_agent.llm.provider.openai.llm_huggingface",
+)
+"""What the models of the examples are asked by, besides what every agent here imports."""
 PROJECTS: dict[str, dict[str, dict[str, Any]]] = {
     "examples/workflows": {
         "post_writer": {"module": "chaining"},
@@ -75,7 +82,11 @@ def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         program = programs / name
         program.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("stdio_server.py").read_text())
         program.chmod(0o755)
-    with serving(ScriptedModel(function=script.answer)) as model, ExitStack() as stack:
+    with (
+        serving(ScriptedModel(function=script.answer)) as model,
+        contextlib.closing(toolkit.parent_of(PROGRAM, CLIENTS)) as parent,
+        ExitStack() as stack,
+    ):
         agents = {}
         for path, definitions in PROJECTS.items():
             project = shutil.copytree(RESOURCES / path, folder / path.replace("/", "-"))
@@ -93,10 +104,10 @@ def examples(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 "FAST_AGENT_MODEL": "openai.gpt-4.1",
                 "PATH": f"{programs}:/usr/bin:/bin",
             }
-            started = stack.enter_context(contextlib.closing(toolkit.Agents(project, environ)))
-            started.start(SEVERAL.stem, SEVERAL.read_text())
+            started = stack.enter_context(contextlib.closing(toolkit.Agents(project, environ, parent)))
+            started.start(SEVERAL)
             for name in definitions:
-                started.running[name] = started.running[SEVERAL.stem]
+                started.running[name] = started.running[SEVERAL]
                 agents[name] = started
             started.wait(*definitions)
         yield Examples(model, agents)

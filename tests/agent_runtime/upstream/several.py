@@ -1,10 +1,11 @@
-"""Serve all agents of a project in one process: their imports cost more than all that the tests ask of them.
+"""Serve all agents of a project in one process: each costs more than all that the tests ask of it.
 
-Each is prepared and served as `pallas --agent` does it; run in the folder of agents.yaml.
+Each is prepared and served as `pallas --agent` does it; a warm parent forks `main`, in the folder of agents.yaml.
 """
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,7 +16,12 @@ from pallas_contract import names
 from pallas_service.http import sockets
 
 
-async def main() -> None:
+def main(_arguments: Sequence[str]) -> int:
+    asyncio.run(serve_all())
+    return 0
+
+
+async def serve_all() -> None:
     fleet = yaml.safe_load(Path(names.AGENTS_FILE).read_text())
     log_levels.configure(fleet["name"], "several", "json")
     path = Path(names.AGENTS_FILE)
@@ -28,6 +34,3 @@ async def main() -> None:
         places = [agent.settings for agent in agents]
         bound = [stack.enter_context(sockets.bound(place.host, place.port, place.listen_on)) for place in places]
         await asyncio.gather(*map(serve._serve, agents, bound))
-
-
-asyncio.run(main())
