@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from statistics import median
 
@@ -45,11 +45,22 @@ async def running(tmp_path: Path) -> AsyncIterator[tuple[Ground, str]]:
 
 
 async def etags(ground: Ground, seen: list[str]) -> None:
-    """Each ETag once, in order, as quickly as they can be asked for."""
-    while True:
-        tag = (await ground.client.head(CATALOGUE)).headers["etag"]
-        if seen[-1:] != [tag]:
-            seen.append(tag)
+    """Each ETag once, in order, asked for hundreds of times a second.
+
+    By hand: a client's own work would be nine tenths of what this takes of the machine.
+    """
+    place = ground.client.base_url
+    reader, writer = await asyncio.open_connection(place.host, place.port)
+    question = f"HEAD {CATALOGUE} HTTP/1.1\r\nhost: {place.host}:{place.port}\r\n\r\n".encode()
+    with closing(writer):
+        while True:
+            writer.write(question)
+            status, *heads = (await reader.readuntil(b"\r\n\r\n")).decode("ascii").splitlines()
+            assert status.startswith("HTTP/1.1 200 ")
+            (tag,) = (head.partition(":")[2].strip() for head in heads if head.lower().startswith("etag:"))
+            if seen[-1:] != [tag]:
+                seen.append(tag)
+            await asyncio.sleep(0.001)
 
 
 async def test_19_a_broken_file_keeps_the_old_catalogue(running, tmp_path: Path) -> None:
