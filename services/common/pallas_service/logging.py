@@ -94,8 +94,11 @@ class _Lines:
 
 
 def _binder(bound: dict[str, str]) -> Processor:
+    """Return what puts time, level and event first: a line stays readable when a terminal cuts it. `bound` follows."""
+
     def bind(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        return {**bound, **event}
+        first = {key: event.pop(key) for key in _FIRST if key in event}
+        return {**first, **bound, **event}
 
     return bind
 
@@ -106,12 +109,7 @@ def _text(*, colors: bool) -> list[Processor]:
 
 
 def _json() -> list[Processor]:
-    return [structlog.processors.format_exc_info, _ordered, structlog.processors.JSONRenderer(serializer=_dumps)]
-
-
-def _ordered(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Put time, level and event first: a line stays readable when a terminal cuts it."""
-    return {**{key: event[key] for key in _FIRST if key in event}, **event}
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_dumps)]
 
 
 def _dumps(value: Any, default: Any = None, **_: Any) -> str:

@@ -38,15 +38,19 @@ async def attended[T](request: Request | None, work: Awaitable[T], seconds: floa
         HungUp: it was closed.
         Overdue: it took longer.
     """
-    limit = asyncio.timeout(seconds)
+    limit = asyncio.timeout(None)
     closed: list[bool] = []
     listening: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()
+    end = None if seconds is None else loop.time() + seconds
 
-    def listen(request: Request) -> None:
-        listening.append(loop.create_task(_closed(request, limit, closed)))
+    def attend() -> None:
+        # nor is there a timer for the deadline of work that is over by now
+        limit.reschedule(end)
+        if request is not None:
+            listening.append(loop.create_task(_closed(request, limit, closed)))
 
-    later = loop.call_later(PATIENCE, listen, request) if request is not None else None
+    later = loop.call_later(PATIENCE if seconds is None else min(PATIENCE, seconds), attend)
     try:
         async with limit:
             return await work
@@ -55,8 +59,7 @@ async def attended[T](request: Request | None, work: Awaitable[T], seconds: floa
             raise
         raise (HungUp() if closed else Overdue()) from None
     finally:
-        if later is not None:
-            later.cancel()
+        later.cancel()
         for task in listening:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -42,12 +42,7 @@ class Stop:
 
 
 class _Protocol(BoundedProtocol):
-    """httptools leaves the space after a header's value, which is no part of it (RFC 9110 section 5.5)."""
-
     connection = Joining
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value.strip(b" \t"))
 
 
 class HttpServer(Server):

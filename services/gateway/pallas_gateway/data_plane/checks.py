@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pallas_gateway.confirmation.confirmations import Asked, Wanted
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, Unconfirmed
@@ -35,21 +35,21 @@ class Checks:
         """Return the digest of arguments for the audit, empty where there is none of either."""
         return self.ledger.digest(arguments) if self.ledger and arguments is not None else ""
 
-    async def recorded(self, call: Call) -> Call:
-        """Return `call` with the number of the record that it is passed on.
+    async def recorded(self, call: Call) -> int:
+        """Return the number of the record that `call` is passed on, 0 where it needs none.
 
         Raises:
             Stopped: it cannot be recorded.
         """
         try:
-            recorded = replace(call, decision=self.ledger.allowed(call)) if self.ledger else call
+            number = self.ledger.allowed(call) if self.ledger else 0
             if self.ledger:
-                await self.ledger.kept(recorded.decision)
+                await self.ledger.kept(number)
         except Unrecorded as error:
             raise Stopped("unrecorded", str(error)) from None
         if self.board:
-            self.board.passed_on(recorded)
-        return recorded
+            self.board.passed_on(call)
+        return number
 
     async def confirmed(self, caller: Caller | None, call: Call, decision: Decision, asked: Asked) -> None:
         """Consume the confirmation of a call, where `decision` asks for one; `call` has agent, tool and tenant.

@@ -35,7 +35,7 @@ _METHOD, _NAME = MCP_METHOD_HEADER.encode(), MCP_NAME_HEADER.encode()
 _SINGLE = frozenset({MCP_PROTOCOL_VERSION_HEADER.encode(), _METHOD, _NAME, SESSION_HEADER.encode()})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """One message of a client. `method` is empty for its answer to a question of the agent.
 
@@ -75,7 +75,7 @@ def parse(body: bytes) -> Message:
     if has_more_values(body, MOST_VALUES):
         raise TooManyValues
     try:
-        data = json.loads(body.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
+        data = _READER.decode(body.decode("utf-8"))
     except _Ambiguous as error:
         raise Malformed(PARSE_ERROR, f"Parse error: {error}") from None
     except (ValueError, RecursionError):
@@ -144,7 +144,7 @@ def _marks(text: bytes) -> int:
 
 def has_more_values(body: bytes, most: int) -> bool:
     """Return whether there are more than `most` values outside of strings, where a long text has its commas."""
-    if _marks(body) <= most:
+    if len(body) <= most or _marks(body) <= most:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # a value has two strings at most, its key and itself
@@ -184,3 +184,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise _Ambiguous(f"{name} is no JSON")
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+"""Made once: `json.loads` makes one for each call of this form."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -102,7 +101,7 @@ class DataPlane:
         watchers: Collection[Watcher] = (),
     ) -> None:
         self.routes = routes
-        self.client = client
+        self.pool = upstream.Pool(client)
         self.limit = bounds.body
         self.timeout = bounds.seconds
         self.tenants = tenants or Tenants()
@@ -172,8 +171,10 @@ class _Exchange:
                 "malformed", "MCP is spoken with POST, GET and DELETE", status=405, code=INVALID_REQUEST, headers=_ALLOW
             )
         if self._scope["method"] != "POST":
-            with _refusing():
+            try:
                 message.check_head(self._headers)
+            except message.Malformed as error:
+                raise _malformed(error) from None
             self._permit(message.Message())
             await self._forward(None)
             return
@@ -212,13 +213,15 @@ class _Exchange:
     async def _read(self, body: bytes) -> None:
         """Note what is called; a body and headers that contradict each other are refused."""
         try:
-            with _refusing():
-                parsed, arguments = await self._parse(body)
-                self._id = parsed.id
-                name = parsed.name and parsed.name[:_RECORDED]
-                self.call = replace(self.call, method=parsed.method, name=name, arguments=arguments)
-                message.check(parsed, self._headers)
+            parsed, arguments = await self._parse(body)
+            self._id = parsed.id
+            call = self.call
+            call.method, call.arguments = parsed.method, arguments
+            call.name = parsed.name and parsed.name[:_RECORDED]
+            message.check(parsed, self._headers)
             self._permit(parsed)
+        except message.Malformed as error:
+            raise _malformed(error) from None
         except message.TooManyValues:
             raise self._too_large(f"{message.MOST_VALUES} values") from None
 
@@ -278,17 +281,19 @@ class _Exchange:
         try:
             if confirm:
                 await checks.confirmed(self._caller, self.call, *confirm)
-            self.call = await checks.recorded(self.call)
+            self.call.decision = await checks.recorded(self.call)
         except Stopped as stop:
             status = 503 if self._id is None and stop.reason == "unrecorded" else permission.status(self._id)
             raise Refused(stop.reason, str(stop), status=status, request_id=self._id, data=stop.data) from None
 
     async def _ask(self, route: Route, body: upstream.Outgoing | None) -> None:
+        if not spans.are_recorded():
+            await self._exchange(route, body)
+            return
         call = self.call
         tool = call.name if call.method == "tools/call" else None
         about = {spans.TOOL: tool, spans.TENANT: call.tenant, spans.AGENT: call.agent}
-        traceparent = self._headers.get("traceparent", "") if spans.are_recorded() else ""
-        with spans.request(call.method, traceparent, about):
+        with spans.request(call.method, self._headers.get("traceparent", ""), about):
             await self._exchange(route, body)
 
     async def _exchange(self, route: Route, body: upstream.Outgoing | None) -> None:
@@ -299,9 +304,7 @@ class _Exchange:
             written, token=route.token, caller=digest(self._caller), traceparent=spans.traceparent()
         )
         try:
-            response = await upstream.ask(
-                self._plane.client, self._scope["method"], route.url, headers=passed, body=body
-            )
+            response = await self._plane.pool.ask(self._scope["method"], route.url, headers=passed, body=body)
             try:
                 await self._pass_on(response)
             finally:
@@ -311,7 +314,7 @@ class _Exchange:
         except upstream.Interrupted as error:
             raise self._failed("interrupted", f"broke off its answer: it {error}") from None
 
-    async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
+    async def _pass_on(self, response: upstream.Reply | aiohttp.ClientResponse) -> None:
         if response.status in (401, 403):
             raise self._failed("not_admitted", "does not admit the gateway")
         if 300 <= response.status < 400:
@@ -320,8 +323,9 @@ class _Exchange:
         if self._plane.policy.is_guarded and self.call.method in lists.METHODS and response.status == 200:
             await self._pass_list_on(response, head)
             return
-        stream = response.content_type == "text/event-stream"
-        if not stream and response.content_length is not None and response.content_length <= SMALL:
+        stream = headers.is_stream(head)
+        size = None if stream else headers.size(head)
+        if size is not None and size <= SMALL:
             # nothing is sent before all of it is there, so that what breaks off is an error and not half an answer
             await self.answer.whole(response.status, head, await upstream.whole(response))
             return
@@ -330,7 +334,7 @@ class _Exchange:
             await self.answer.piece(piece)
         await self.answer.end()
 
-    async def _pass_list_on(self, response: aiohttp.ClientResponse, head: headers.Pairs) -> None:
+    async def _pass_list_on(self, response: upstream.Reply | aiohttp.ClientResponse, head: headers.Pairs) -> None:
         """Send a list without what the caller may not call, once all of it is there."""
         data = bytearray()
         async for piece in upstream.pieces(response):
@@ -341,7 +345,7 @@ class _Exchange:
         try:
             body = lists.filtered(
                 bytes(data),
-                stream=response.content_type == "text/event-stream",
+                stream=headers.is_stream(head),
                 tool=lambda name: policy.may(self._caller, self.call.agent, name),
                 others=policy.may_all(self._caller, self.call.agent),
             )
@@ -355,15 +359,11 @@ class _Exchange:
         return Refused(reason, f"{self._kind} `{self.call.agent}` {words}", status=status, request_id=self._id)
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Answer a message or head that is malformed with the error for it."""
-    try:
-        yield
-    except message.Malformed as error:
-        error.__traceback__ = None  # its frames have the body and all that was read of it
-        reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
-        raise Refused(reason, str(error), status=400, request_id=error.id, code=error.code) from None
+def _malformed(error: message.Malformed) -> Refused:
+    """Return the refusal of a message or head that is malformed."""
+    error.__traceback__ = None  # its frames have the body and all that was read of it
+    reason: Reason = "header_mismatch" if error.code == HEADER_MISMATCH else "malformed"
+    return Refused(reason, str(error), status=400, request_id=error.id, code=error.code)
 
 
 def digest(verified: Caller | None) -> str:

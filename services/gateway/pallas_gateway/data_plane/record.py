@@ -16,11 +16,12 @@ END = "_END"
 """Methods of the two requests that bear no message: a stream that is listened to (GET), a session's end (DELETE)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One request. `caller` is the verified caller's name, empty where nobody is asked for a token.
 
-    `method` is empty for a client's answer to a question, and until the message is read.
+    `method` is empty for a client's answer to a question, and until the message is read: what is not known at its
+    beginning is noted on it later, by who serves it alone. Each request has one, which is not copied for that.
     """
 
     agent: str
@@ -56,7 +57,7 @@ class Call:
         return self.listens or self.method == SUBSCRIBE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One request and its end; `status` is that of HTTP, 0 where nothing was answered, `seconds` the time it took."""
 

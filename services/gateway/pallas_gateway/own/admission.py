@@ -124,8 +124,7 @@ class Admission:
             watcher.begin(call)
 
         async def recorded() -> T:
-            nonlocal call
-            call = await self._recorded(call)
+            call.decision = await self._recorded(call)
             return await work()
 
         try:
@@ -152,7 +151,7 @@ class Admission:
             for watcher in self._watchers:
                 watcher.end(record)
 
-    async def _recorded(self, call: Call) -> Call:
+    async def _recorded(self, call: Call) -> int:
         try:
             return await self._checks.recorded(call)
         except Stopped as stop:

@@ -120,8 +120,10 @@ def failed(reason: str) -> None:
 
 def traceparent() -> str:
     """Return the header by which a peer takes part in the span around; empty where there is none."""
+    if _recorder.tracer is None:
+        return ""
     context = trace.get_current_span().get_span_context()
-    if _recorder.tracer is None or not context.is_valid:
+    if not context.is_valid:
         return ""
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
