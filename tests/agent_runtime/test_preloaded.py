@@ -32,6 +32,8 @@ waited = waiting()
 assert len(waited) > 400, "only what is used is built"
 print(len(os.listdir("/proc/self/task")), len([fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2]) - 1)
 
+sys.addaudithook(lambda event, arguments: event == "subprocess.Popen" and print("starts", arguments[1]))
+
 def ready():
     print(*sorted(set(sys.modules) - before), *sorted(model.__name__ for model in waited - waiting()), flush=True)
     os._exit(0)
@@ -58,7 +60,8 @@ def test_an_agent_imports_and_builds_nothing_more_without_threads_or_files(toolk
     done = subprocess.run(
         [sys.executable, "-P", "-c", READY], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    alone, complete, *_, later = done.stdout.splitlines() or [done.stderr]
+    alone, complete, *more, later = done.stdout.splitlines() or [done.stderr]
     assert alone == "1 0"
     assert complete == "complete here", "the environment is complete when it is asked for"
     assert later.split() == []
+    assert not [line for line in more if line.startswith("starts")], "nor does it start a process"

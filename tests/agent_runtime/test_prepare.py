@@ -6,9 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from pallas_agent_runtime.prepare import prepare
+from pallas_agent_runtime.prepare import prepare, read_fleet
+from pallas_contract.codes import Code
+from pallas_contract.validate import load
 
 FLEET = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
+
+
+def test_a_fleet_file_is_checked_anew_when_it_says_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork has what its parent has read: sixty agents would check the file of sixty agents each."""
+    checked = []
+    check = load.check
+    monkeypatch.setattr(load, "check", lambda tree: [checked.append(tree), check(tree)][1])
+    file = tmp_path / "agents.yaml"
+    for port in (8101, 8101, 8102, 8101):
+        file.write_text(FLEET.replace("name: x", f"name: {tmp_path.name}").replace("8101", str(port)))
+        fleet, tree, warnings = read_fleet(file)
+        assert (fleet.agents["scout"].port, tree.data["agents"]["scout"]["port"]) == (port, port)
+        warnings.append(tree.problem("agents", message="of this caller", code=Code.WRONG_VALUE))
+        assert len(read_fleet(file)[2]) == len(warnings) - 1
+    assert [tree.data["agents"]["scout"]["port"] for tree in checked] == [8101, 8102, 8101]
 
 
 @pytest.mark.parametrize(

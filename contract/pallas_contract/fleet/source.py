@@ -64,6 +64,15 @@ def read(path: Path) -> Source:
     Raises:
         Refused: the file is missing, unreadable, not UTF-8, or not YAML within the limits of this module.
     """
+    return parse(text(path), name=path.name)
+
+
+def text(path: Path) -> str:
+    """Return the text of `path`.
+
+    Raises:
+        Refused: the file is missing, unreadable, too large or not UTF-8.
+    """
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -73,7 +82,7 @@ def read(path: Path) -> Source:
     if len(raw) > MAX_BYTES:
         raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
     try:
-        return parse(raw.decode("utf-8"), name=path.name)
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused(path, f"is not UTF-8 text (byte {error.start})") from None
 

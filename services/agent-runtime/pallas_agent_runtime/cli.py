@@ -30,17 +30,19 @@ def main(
     arguments: Sequence[str] | None = None,
     settle: Callable[[], None] = lambda: None,
     *,
+    installed: bool = False,
     verbs: str = "",
     beside: Beside | None = None,
 ) -> int:
     """Return the exit code of the command: 2 for a mistake in the user's files, 1 for trouble of the world, else 0.
 
-    `settle` is called once the environment of an agent is complete, before its engine is imported. `verbs` are lines
-    that `--help` shows after the options. `beside` goes on while a whole fleet runs.
+    `settle` is called once the environment of an agent is complete, before its engine is imported. `installed` says
+    that the packages it needs are known to be there. `verbs` are lines that `--help` shows after the options. `beside`
+    goes on while a whole fleet runs.
     """
     options = parser(verbs).parse_args(arguments)
     extra = "local" if options.agent is None else "agent"
-    if absent := extras.missing(*_EXTRAS[extra]):
+    if absent := () if installed else extras.missing(*_EXTRAS[extra]):
         sys.stderr.write(extras.advice("pallas", extra, absent))
         return EXIT_INPUT
     path = names.fleet_file(options.config, os.environ)

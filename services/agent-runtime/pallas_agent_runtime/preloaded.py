@@ -6,17 +6,20 @@ that an agent uses: the others wait for whoever wants them, where models wait (`
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 import uvicorn.lifespan.off  # noqa: F401 - by name, when the server starts
 from pydantic import BaseModel
 
-from pallas_agent_runtime import cli, engine, log_levels, serve  # noqa: F401 - `cli` imports them when it needs them
+from pallas_agent_runtime import cli, engine, log_levels, prepare, serve  # noqa: F401 - `cli` has them imported late
 from pallas_agent_runtime.health import providers  # noqa: F401 - imported with the first check
 from pallas_contract import names
 from pallas_contract.fleet import fastagent
+from pallas_contract.problems import Refused
 from pallas_contract.validate.code import models
 
 _USED = (
@@ -60,12 +63,19 @@ def _build(base: type[BaseModel], messages: Container[str]) -> None:
 
 
 engine.preload("")
+platform.platform()  # kept by its module: fast-agent tells each agent, and it takes a process to find out
 _build(BaseModel, frozenset(_MESSAGES.split()))
 
 
 def warm() -> None:
-    """Import what the provider of the project's default model needs; a project that cannot be read has none."""
-    project = Path(os.environ[names.ENV_AGENTS_CONFIG]).parent
+    """Read the fleet file, and import what the provider of the project's default model needs.
+
+    A project that cannot be read has none, and each agent says so.
+    """
+    config = Path(os.environ[names.ENV_AGENTS_CONFIG])
+    with contextlib.suppress(Refused):
+        prepare.read_fleet(config)
+    project = config.parent
     declared, _ = fastagent.load(project)
     provider = models.provider_of(declared.default_model)
     engine.preload(provider.name if provider else "")
@@ -73,4 +83,4 @@ def warm() -> None:
 
 def main(arguments: Sequence[str], settle: Callable[[], None]) -> int:
     """Run the command of an agent (forker.Program)."""
-    return cli.main(arguments, settle)
+    return cli.main(arguments, settle, installed=True)

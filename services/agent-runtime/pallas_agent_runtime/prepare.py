@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from pallas_agent_runtime.config import environment, fastagent_yaml, interpolation, settings
@@ -14,6 +15,7 @@ from pallas_agent_runtime.health.program_reason import ProgramReasons
 from pallas_contract import names
 from pallas_contract.fleet import fastagent, fastagent_files, skills, source
 from pallas_contract.fleet.fastagent import Capabilities, Config
+from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import credentials, secret_files
 from pallas_contract.probe.probe import Target
@@ -50,6 +52,23 @@ class Prepared:
     """Caller -> the static token that is accepted from it."""
 
 
+def read_fleet(path: Path) -> tuple[ResolvedFleet, Source, list[Problem]]:
+    """Read agents.yaml as `load.load` does; text that this process, or its parent, has read last is not checked anew.
+
+    Raises:
+        Refused: with every error found.
+    """
+    fleet, tree, warnings = _fleet(source.text(path), path.name)
+    return fleet, tree, list(warnings)
+
+
+@lru_cache(1)
+def _fleet(text: str, name: str) -> tuple[ResolvedFleet, Source, tuple[Problem, ...]]:
+    tree = source.parse(text, name=name)
+    fleet, warnings = load.check(tree)
+    return fleet, tree, tuple(warnings)
+
+
 def prepare(
     path: Path,
     name: str,
@@ -66,7 +85,7 @@ def prepare(
     Raises:
         Refused: with every problem of the first stage that found any.
     """
-    fleet, tree, warnings = load.load(path)
+    fleet, tree, warnings = read_fleet(path)
     settings.check_name(fleet, tree, name)
     project = path.resolve().parent
     by_hand = names.ENV_PLACEMENT not in environ

@@ -21,6 +21,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[Imports]:
     with imports.watched():
         assert os.environ["READ"] == "1"
         assert os.getenv("ASKED_IN_VAIN", "2") == "2"
+        os.get_exec_path()  # as a module does that starts a process: it asks in bytes too
         os.environ["SET"] = "by the import"
     del os.environ["SET"]
     yield imports
@@ -33,6 +34,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[Imports]:
         ({}, True),
         ({"OTHER": "2", "NEW": "x", "PALLAS_RUN": "1/a"}, True),
         ({"READ": "2"}, False),
+        ({"PATH": "/elsewhere"}, False),
         ({"ASKED_IN_VAIN": "2"}, False),
         ({"SET": "by the user"}, False),
         ({"PYTHONPATH": "/elsewhere"}, False),

@@ -21,7 +21,8 @@ class _Watched(os._Environ[str]):
     asked: ClassVar[set[str]] = set()
 
     def __getitem__(self, key: str) -> str:
-        self.asked.add(key)
+        if isinstance(key, str):  # subprocess asks for `PATH` in bytes too, and is told that there are none
+            self.asked.add(key)
         return super().__getitem__(key)
 
 
