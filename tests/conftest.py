@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from operator import itemgetter
@@ -25,6 +26,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.set_threshold(100_000, 50, 50)
 atexit.register(gc.freeze)
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 LONGEST = (
@@ -159,6 +161,35 @@ async def browser() -> AsyncIterator[Any]:
         started = await driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield started
         await started.close()
+
+
+@pytest.fixture(autouse=True)
+def _leaves_the_process_alone() -> Iterator[None]:
+    """What a test changed would be another one's, on this worker, in some of the runs: `PALLAS_BIND` for example."""
+    before, handlers = dict(os.environ), {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    after = dict(os.environ)
+    left = {name for name, value in (before.items() ^ after.items()) if name != "PYTEST_CURRENT_TEST"}
+    left |= {number.name for number, handler in handlers.items() if signal.getsignal(number) != handler}
+    _put_back(before, handlers)
+    assert left == set(), "changed for good: ask for the fixture `as_it_was`"
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """Put back what a command that runs in this process changes of it."""
+    before, handlers = dict(os.environ), {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    _put_back(before, handlers)
+
+
+def _put_back(environ: Mapping[str, str], handlers: Mapping[signal.Signals, Any]) -> None:
+    for name in os.environ.keys() - environ.keys():
+        del os.environ[name]
+    os.environ.update(environ)
+    for number, handler in handlers.items():
+        if signal.getsignal(number) != handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture

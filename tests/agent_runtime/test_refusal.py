@@ -130,6 +130,7 @@ def test_an_agent_that_asks_for_a_token_tells_nobody_what_is_wrong(
     assert str(told.value) == message
 
 
+@pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize("access", [{}, {"tokens": {"ann": {"file": "ann.txt"}}}])
 def test_the_command_says_whether_the_agent_asks_for_a_token(
     access: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

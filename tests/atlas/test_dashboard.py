@@ -32,6 +32,7 @@ from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
+from tests.browser import load
 from tests.gateway.confirmation.test_calls import ABOUT, META_MODEL
 from tests.gateway.door import Agent
 from tests.installed import ROOT
@@ -135,7 +136,7 @@ async def shown(home: Home, folder: Path, browser: Any, *, script: str = "", **c
         page.on("request", lambda asked: None if asked.url.startswith(base) else wrong.append(asked.url))
         if script:
             await page.add_init_script(script)
-        await page.goto(f"{base}/app")
+        await load(page, f"{base}/app")
         yield Shown(page, web, family)
         assert wrong == []
 

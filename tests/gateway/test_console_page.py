@@ -23,6 +23,7 @@ from pallas_contract.probe.session import META
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import Database
+from tests.browser import Lost, load
 from tests.gateway.door import MODERN, PHONE, UI, Agent, opened
 
 playwright = pytest.importorskip("playwright.async_api")
@@ -81,11 +82,17 @@ def desk() -> Desk:
 
 @asynccontextmanager
 async def shown(
-    desk: Desk, browser: Any, *, tokens: dict[str, str] | None = None, guarded: Mapping[str, Any] = {}, **context: Any
+    desk: Desk,
+    browser: Any,
+    *,
+    tokens: dict[str, str] | None = None,
+    guarded: Mapping[str, Any] = {},
+    lost: Lost | None = None,
+    **context: Any,
 ) -> AsyncIterator[Any]:
     """Yield the console in a fresh context; a request elsewhere fails the test, as does an error that is no refusal.
 
-    `guarded` is more of the gateway under it.
+    `guarded` is more of the gateway under it, `lost` a part of its script that does not come at first.
     """
     async with AsyncExitStack() as stack:
         behind = {"desk": await stack.enter_async_context(desk.app()), "scout": "http://127.0.0.1:1/mcp"}
@@ -97,7 +104,9 @@ async def shown(
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None)
         page.on("request", lambda asked: None if asked.url.startswith((home, "data:")) else wrong.append(asked.url))
-        await page.goto(f"{home}/console")
+        if lost is not None:
+            await page.route("**/console/watch.js", lost)
+        await load(page, f"{home}/console")
         try:
             yield page
         finally:
@@ -108,6 +117,13 @@ async def shown(
 async def shoot(page: Any, name: str) -> None:
     if folder := os.environ.get("PALLAS_SCREENSHOTS"):
         await page.screenshot(path=str(Path(folder) / f"console-{name}.png"))
+
+
+async def test_it_is_loaded_anew_where_a_part_of_its_script_did_not_come(desk: Desk, browser: Any) -> None:
+    lost = Lost()
+    async with shown(desk, browser, lost=lost) as page:
+        await playwright.expect(page.get_by_role("button", name="The Desk")).to_be_visible()
+    assert lost.asked >= 2
 
 
 async def test_a_turn_from_the_token_to_the_answer(desk: Desk, browser: Any) -> None:

@@ -16,6 +16,7 @@ from pallas_gen import cli as generator
 from pallas_service import program
 
 
+@pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize(
     ("run", "calls"),
     [

@@ -31,6 +31,7 @@ from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
+from tests.browser import Lost, is_fault, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
@@ -179,10 +180,10 @@ def opened(browser):
         context = await browser.new_context(viewport=size, **choices)
         page = await context.new_page()
         wrong: list[str] = []
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: wrong.append(message.text) if is_fault(message) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda request: None if request.url.startswith(url) else wrong.append(request.url))
-        await page.goto(url + query)
+        await load(page, url + query)
         try:
             yield page
         finally:
@@ -225,6 +226,39 @@ async def test_live_from_well_to_the_root_cause(opened, url: str, fleet: Fleet) 
         await expect(page.locator("#focus")).to_contain_text("Unreachable: neo4j")
         await expect(page).to_have_title("1 of 5 down · pallas")
         await shoot(page, "trouble")
+
+
+@pytest.mark.parametrize("name", ["page.js", "page.css"])
+async def test_a_page_is_loaded_anew_where_a_file_of_it_did_not_come(browser, url: str, name: str) -> None:
+    """Else it would show for ever what held when it was loaded."""
+    context = await browser.new_context()
+    try:
+        page = await context.new_page()
+        lost = Lost()
+        await page.route(f"**/static/{name}", lost)
+        await page.goto(url)
+        async with asyncio.timeout(60):
+            while lost.asked < 2:
+                await asyncio.sleep(0.02)
+        await playwright.expect(page.locator("#live")).to_have_text("live")
+    finally:
+        await context.close()
+
+
+async def test_events_that_were_refused_are_asked_for_again(browser, url: str, fleet: Fleet) -> None:
+    """As by a proxy whose registry restarts: the browser itself would leave it at that."""
+    context = await browser.new_context()
+    try:
+        page = await context.new_page()
+        lost = Lost(status=502)
+        await page.route("**/events", lost)
+        await page.goto(url)
+        await playwright.expect(page.locator("#live")).to_have_text("live")
+        break_research(fleet)
+        await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
+        assert lost.asked >= 2
+    finally:
+        await context.close()
 
 
 async def test_the_picture_for_the_readme(url: str, tmp_path: Path) -> None:

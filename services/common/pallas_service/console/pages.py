@@ -15,12 +15,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pallas_service.console import reload
+
 PATH = "/console"
 AGENTS_PATH = f"{PATH}/agents.json"
 HEADERS = {
     # answers come from models and tools: should one get through as markup, no script of it runs
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": f"default-src 'none'; script-src 'self' {reload.SOURCE}; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
@@ -48,6 +50,8 @@ def routes() -> list[Route]:
     """Return the routes of the page itself, open to everybody."""
     folder = files("pallas_service.console") / "assets"
     documents = {name: (folder / name).read_bytes() for name in _TYPES}
+    page = documents["console.html"]
+    documents["console.html"] = page.replace(b"<head>", b"<head>" + reload.ELEMENT.encode(), 1)
 
     def route(path: str, name: str) -> Route:
         async def serve(request: Request) -> Response:

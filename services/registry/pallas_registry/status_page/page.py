@@ -18,6 +18,7 @@ from pallas_registry.status_page import graph_layout, timeline
 from pallas_registry.status_page.overview import Overview, Row
 from pallas_registry.status_page.selection import STEPS, ZOOMS, Selection, parse, select
 from pallas_registry.timing import Brief
+from pallas_service.console import reload
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,8 +41,8 @@ MOST_RENDERED = 64
 """Selections that are rendered ready at once."""
 HEADERS = {
     # names and reasons come from agents: should one ever get through unescaped, no script of it runs
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": f"default-src 'none'; script-src 'self' {reload.SOURCE}; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
@@ -154,6 +155,7 @@ def render(
         service_names={row.name for row in view.services},
         shown={row.agent for group in selected.table for row in group.rows},
         kit=__version__,
+        reload=reload.ELEMENT,
     )
 
 

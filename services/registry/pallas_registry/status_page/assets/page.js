@@ -4,6 +4,7 @@
 const PARTS = ["headline", "counts", "banner", "troubles", "map", "focus", "agents", "services", "graph", "changes"];
 const TYPING = 250; // milliseconds without a key before a search begins
 const QUIET_REFRESH = 15000; // milliseconds: ages and latencies, when nothing else happens
+const REFUSED = 2000; // milliseconds until the events are asked for again
 const live = document.getElementById("live");
 const filter = document.getElementById("filter");
 
@@ -173,6 +174,8 @@ document.addEventListener("submit", async (event) => {
     const reply = await fetch(event.target.action, { method: "POST", headers: { accept: "application/json" } });
     const answer = await reply.json();
     live.textContent = reply.ok ? `${answer.agent}: ${answer.status}` : answer.error;
+  } catch {
+    live.textContent = "connection lost, nothing was asked";
   } finally {
     button.disabled = false;
     button.focus();
@@ -180,22 +183,29 @@ document.addEventListener("submit", async (event) => {
   refresh();
 });
 
-const stream = new EventSource("events");
-stream.addEventListener("open", () => {
-  live.textContent = "live";
-  refresh();
-});
-stream.addEventListener("error", () => {
-  live.textContent = "connection lost, trying again";
-});
-stream.addEventListener("update", refresh);
-stream.addEventListener("change", (event) => {
-  const change = JSON.parse(event.data);
-  live.textContent = `${change.agent} is ${change.new}`;
-  refresh();
-});
-stream.addEventListener("service", (event) => {
-  const change = JSON.parse(event.data);
-  live.textContent = `${change.service} is ${change.new}`;
-  refresh();
-});
+function listen() {
+  const stream = new EventSource("events");
+  stream.addEventListener("open", () => {
+    live.textContent = "live";
+    refresh();
+  });
+  stream.addEventListener("error", () => {
+    live.textContent = "connection lost, trying again";
+    // refused, by a proxy whose registry restarts or for too many streams: then the browser does not try by itself
+    if (stream.readyState === EventSource.CLOSED) {
+      setTimeout(listen, REFUSED);
+    }
+  });
+  stream.addEventListener("update", refresh);
+  stream.addEventListener("change", (event) => {
+    const change = JSON.parse(event.data);
+    live.textContent = `${change.agent} is ${change.new}`;
+    refresh();
+  });
+  stream.addEventListener("service", (event) => {
+    const change = JSON.parse(event.data);
+    live.textContent = `${change.service} is ${change.new}`;
+    refresh();
+  });
+}
+listen();

@@ -1,0 +1,23 @@
+"""The one script that stands in the pages themselves: it loads a page anew where a file of it did not come.
+
+A browser gives up what it waits for a connection for while the machine's network changes: a laptop that comes to
+another network, Docker that starts a container beside a local fleet. Without its script a page would go on showing
+what held when it was loaded, with nothing on it that works.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+SECONDS = 3
+"""Until the page is loaded anew: long enough for a server that was asked too much."""
+SCRIPT = (
+    'addEventListener("error",(event)=>{if(event.target.matches?.("script,link[rel=stylesheet]"))'
+    f"setTimeout(()=>location.reload(),{SECONDS * 1000})}},true)"
+)
+"""Errors of scripts that ran have the window for their target, which matches nothing."""
+ELEMENT = f"<script>{SCRIPT}</script>"
+"""It comes before whatever the page loads."""
+SOURCE = f"'sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'"
+"""What a content security policy lets run by it: this text, and no other."""
