@@ -219,6 +219,7 @@ def test_of_one_agent_it_prints_in_the_same_form(project: Path, capsys, monkeypa
         raise Refused([])
 
     monkeypatch.setattr(check, "agent", refused)
+    monkeypatch.setattr(cli, "_defer", lambda: None)  # nothing in this process waits for its use
     assert cli.main(["--check", "--agent", "jarvis"]) == 2
     monkeypatch.setattr(check, "agent", lambda path, name, *, allow_plain_secrets: [])
     assert cli.main(["--check", "--agent", "jarvis"]) == 0

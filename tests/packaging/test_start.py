@@ -155,3 +155,14 @@ def test_programs_say_what_they_are_without_what_they_serve_with(
     assert ours(modules) == expected
     assert packages(modules) == ({"yaml"} if expected >= FLEET_FILE else set())
     assert modules & HEAVY == set()
+
+
+def test_a_check_imports_what_an_agent_is_made_of_where_it_loads_one_alone(tmp_path: Path) -> None:
+    """Each agent of a fleet is loaded in a process of its own, in the way of those that are served."""
+    (tmp_path / "agents.yaml").write_text("name: desk\nagents: {desk: {card: none.md, port: 24201}}\n")
+    fleet = imported("pallas_agent_runtime.cli:main", "--check", folder=tmp_path, code=2)
+    assert "pallas_agent_runtime.check" in fleet
+    assert packages(fleet) & {"fast_agent", "mcp", "uvicorn"} == set()
+    agent = imported("pallas_agent_runtime.cli:main", "--check", "--agent", "desk", folder=tmp_path, code=2)
+    assert {"fast_agent", "mcp"} <= packages(agent)
+    assert packages(agent) & {"cryptography", "jsonschema", "watchfiles"} == set(), "nobody has used them"

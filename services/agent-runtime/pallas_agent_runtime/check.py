@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pallas_agent_runtime import prepare, serve
 from pallas_agent_runtime.local import ports, supervisor
 from pallas_agent_runtime.local.programs import Member
 from pallas_contract import names, reports
@@ -24,6 +23,9 @@ from pallas_contract.fleet import fastagent_files
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.project import availability
+
+if TYPE_CHECKING:
+    from pallas_agent_runtime import prepare
 
 OK = 0
 WORLD = 1
@@ -75,6 +77,8 @@ def agent(path: Path, name: str, *, allow_plain_secrets: bool = False) -> list[P
     Raises:
         Refused: with every problem of the first stage that found any.
     """
+    from pallas_agent_runtime import prepare, serve  # noqa: PLC0415 - where a whole fleet is checked, not in its process
+
     secrets = Path(names.SECRETS_DIR)
     prepared = prepare.prepare(path, name, os.environ, secrets, allow_plain_secrets=allow_plain_secrets)
     os.chdir(prepared.settings.project)  # relative paths of fast-agent's files start there

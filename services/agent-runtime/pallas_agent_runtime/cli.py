@@ -79,13 +79,7 @@ def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside
 def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from pallas_service import compiled_texts, deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
-
-    compiled_texts.begin()
-    deferred_models.defer()
-    from pallas_agent_runtime import unused_imports  # noqa: PLC0415 - `pallas --help` needs none of it
-
-    unused_imports.defer()
+    _defer()
     import structlog  # noqa: PLC0415 - `pallas --help` needs none of it
 
     from pallas_agent_runtime import log_levels, prepare, serve  # noqa: PLC0415 - `pallas --help` needs none of it
@@ -111,7 +105,19 @@ def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) 
     return 0
 
 
+def _defer() -> None:
+    """Have what is imported from here on wait with what an agent may never need (docs/decisions/0057)."""
+    from pallas_service import compiled_texts, deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    compiled_texts.begin()
+    deferred_models.defer()
+    from pallas_agent_runtime import unused_imports  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    unused_imports.defer()
+
+
 def _check(path: Path, options: argparse.Namespace) -> int:
+    _defer()
     from pallas_agent_runtime import check  # noqa: PLC0415 - `pallas --help` needs none of it
 
     if options.agent is None:
