@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp import Client
 from rich import box
 from rich.console import Console
 from rich.panel import Panel
@@ -37,7 +36,7 @@ from pallas_contract.validate import load
 CONFIG = Path(__file__).parent.parent / "examples" / "02-pallas" / names.AGENTS_FILE
 QUESTION = "Why does every agent get a container of its own?"
 PATIENCE = 240.0
-"""Seconds for the whole fleet to be up: 30 to 60 s on two idle cores, several times that on busy ones."""
+"""Seconds for the whole fleet to be up: 4 s on two idle cores, several times that on busy ones."""
 GOODBYE = 15.0
 """Seconds for `pallas` to stop; it needs 10 at most."""
 COLLEAGUES = ("research/research__research", "tech_research/tech_research__tech_research", "argos/search_web")
@@ -132,6 +131,8 @@ async def until_ok(running: Pallas, fleet: ResolvedFleet, registry: str) -> list
 async def ask(console: Console, url: str, progress: list[str]) -> str:
     """Call harper's tool and show its progress line by line; returns the answer."""
 
+    from mcp import Client  # noqa: PLC0415 - half a second, in which the fleet may start
+
     async def show(value: float, total: float | None, message: str | None) -> None:
         progress.append(message or "")
         console.print(Text(f"  {message}", "green" if total else "dim"))
@@ -158,7 +159,7 @@ def announcement(fleet: ResolvedFleet) -> Iterator[str]:
     ports = {names.REGISTRY: fleet.registry_port} | {name: agent.port for name, agent in fleet.agents.items()}
     ports |= {name: service.port for name, service in fleet.services.items()}
     yield f"on {', '.join(f'{port} ({name})' for name, port in sorted(ports.items(), key=lambda pair: pair[1]))}"
-    yield f"About a minute on two idle cores; it gives up after {PATIENCE:g} s."
+    yield f"A few seconds on two idle cores; it gives up after {PATIENCE:g} s."
 
 
 def registry_table(entries: list[dict[str, Any]]) -> Table:

@@ -209,16 +209,19 @@ async def test_the_first_probe_is_at_once_then_one_per_interval(scheduler, check
     assert [round(after - before, 6) for before, after in pairwise(times[1:])] == [5.0] * 19
 
 
-async def test_one_that_never_answered_is_asked_every_second_for_a_minute(scheduler, time) -> None:
+@pytest.mark.parametrize(("count", "pause"), [(1, 0.25), (20, 0.5), (40, 1.0), (200, 1.0)])
+async def test_one_that_never_answered_is_asked_often_for_a_minute(scheduler, time, count: int, pause: float) -> None:
+    """The fewer there are, the more often: a registry that asked each second added half of one to a start of three."""
     at: list[float] = []
 
-    async def down(_where: Endpoint, _before: Result | None) -> Result:
-        at.append(time.seconds)
+    async def down(where: Endpoint, _before: Result | None) -> Result:
+        if where == endpoint():
+            at.append(time.seconds)
         return Result("error", Reason("ConnectionRefused", "connection refused"))
 
-    scheduler(instead=down).follow("harper", [endpoint()])
+    scheduler(instead=down).follow("harper", [endpoint(number) for number in range(1, count + 1)])
     await time.advance(100)
-    assert [second for second in at if second <= 60] == [float(second) for second in range(61)]
+    assert [second for second in at if second <= 60] == [number * pause for number in range(int(60 / pause) + 1)]
     assert len([second for second in at if second > 60]) == 8
 
 

@@ -38,7 +38,9 @@ GRAIN = 0.25
 
 STARTING = 60.0
 STARTING_EVERY = 1.0
-"""Seconds for which, and at which, one that never answered is asked again: a fleet that came up is seen to be up."""
+"""Seconds for which, and at most between which, one that never answered is asked again: a fleet is seen to be up."""
+STARTING_RATE = 40.0
+"""Such questions a second to all, where that asks each sooner, though no more often than every `GRAIN` seconds."""
 
 WAIT = 30.0
 """Most seconds that an agent's Retry-After is heeded for: it may have peace, but not go unwatched. Half of the shortest
@@ -220,7 +222,7 @@ class Scheduler:
             now = self._clock()
             starting = starting and result.state == "error" and now - started < STARTING
             if starting:
-                due = now + min(STARTING_EVERY, self._interval())
+                due = now + min(STARTING_EVERY, self._interval(), max(GRAIN, self._count / STARTING_RATE))
             else:
                 due = next_due(due, step * self._interval(), self._interval(), now)
                 step = 1.0

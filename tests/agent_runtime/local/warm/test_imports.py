@@ -57,6 +57,7 @@ def test_os_environ_is_as_usual_afterwards(imports: Imports) -> None:
     assert type(os.environ) is os._Environ
     os.environ.get("LATER")
     assert imports.suit({**os.environ, "LATER": "x"})
+    assert imports.suit(os.environ), "which takes no bytes"
 
 
 def test_what_is_taken_over_has_its_variables_but_neither_seeds_nor_keys(imports: Imports) -> None:
