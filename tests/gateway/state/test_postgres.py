@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -90,6 +90,64 @@ async def test_a_name_that_cannot_be_stored_is_no_trouble_of_the_store(store: Po
         await store.run(lambda c: c.execute(f"INSERT INTO {store.schema}.audit VALUES ($1, 1, 'line')", name))
     assert store.problem == ""
     assert await store.run(one) == 1
+
+
+class Slow:
+    """A way to `server` on which nothing comes back while `open` is not set.
+
+    `asked` is set by what goes there, `lost` once a client has hung up.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._port = server.port
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+        self.lost = asyncio.Event()
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+
+        async def answer() -> None:
+            while data := await there.read(1 << 16):
+                await self.open.wait()
+                writer.write(data)
+
+        answering = asyncio.create_task(answer())
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                self.asked.set()
+                back.write(data)
+        self.lost.set()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        for end in (back, writer):
+            end.close()
+
+    @asynccontextmanager
+    async def way(self) -> AsyncIterator[str]:
+        async with await asyncio.start_server(self.relay, "127.0.0.1", 0) as way:
+            yield f"postgresql://postgres@127.0.0.1:{way.sockets[0].getsockname()[1]}/postgres"
+
+
+async def test_a_connection_that_is_there_after_the_end_is_closed(server: Server) -> None:
+    """The pool forgets one that is on its way when it is ended, and would take it back no more."""
+    slow = Slow(server)
+    async with asyncio.timeout(LONG), slow.way() as url:
+        store = Postgres(url, "ended", seconds=LONG)
+        asking = asyncio.create_task(store.run(one))
+        await slow.asked.wait()
+        await store.close()
+        slow.open.set()
+        with pytest.raises(CannotStore):
+            await asking
+        await slow.lost.wait()
+
+
+async def test_nothing_is_opened_after_the_end(server: Server) -> None:
+    store = Postgres(postgres_url(server), "ended")
+    await store.close()
+    with pytest.raises(CannotStore):
+        await store.run(one)
 
 
 async def test_it_is_followed_without_a_call(store: Postgres, server: Server) -> None:

@@ -102,6 +102,7 @@ class Postgres:
         self._silence = 2 * seconds if silence is None else silence
         self._pool: Any = None
         self._is_migrated = False
+        self._is_closed = False
         self._opening = asyncio.Lock()
         self.problem = ""
         """Why the last transaction failed; empty where it did not."""
@@ -141,7 +142,8 @@ class Postgres:
             await asyncio.sleep(RETRY if self.problem else PING)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, those too that are on their way; nothing can be stored any more."""
+        self._is_closed = True
         if self._pool is not None:
             self._pool.terminate()
 
@@ -152,6 +154,7 @@ class Postgres:
 
                 self._pool = await asyncpg.create_pool(
                     self._url,
+                    connect=self._connected,
                     min_size=0,
                     max_size=CONNECTIONS,
                     timeout=self._seconds,
@@ -163,6 +166,20 @@ class Postgres:
                     await _migrate(connection, self.schema)
                 self._is_migrated = True
         return self._pool
+
+    async def _connected(self, *args: Any, **options: Any) -> Connection:
+        """Return a new connection for the pool, which takes none back once it is ended: it would stay open.
+
+        Raises:
+            asyncpg.InterfaceError: it has been closed meanwhile.
+        """
+        import asyncpg  # noqa: PLC0415 - see above
+
+        connection = await asyncpg.connect(*args, **options)
+        if self._is_closed:
+            connection.terminate()
+            raise asyncpg.InterfaceError("the store is closed")
+        return connection
 
     def _cannot(self, error: BaseException) -> CannotStore:
         # the server's words may quote a row, and those of a connection the address
