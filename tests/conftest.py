@@ -176,6 +176,15 @@ def _leaves_the_process_alone() -> Iterator[None]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have probes wait a minute where a test does not say how long: the 3 s are no part of what it tests."""
+    from pallas_contract.probe import probe, quick  # noqa: PLC0415 - not for every worker
+
+    monkeypatch.setitem(probe.probe.__kwdefaults__, "timeout", 60.0)
+    monkeypatch.setitem(quick.ask.__kwdefaults__, "timeout", 60.0)
+
+
+@pytest.fixture
 def as_it_was() -> Iterator[None]:
     """Put back what a command that runs in this process changes of it."""
     before, handlers = dict(os.environ), {number: signal.getsignal(number) for number in SIGNALS}

@@ -33,7 +33,7 @@ async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
         server = _Server(app)
         serving = asyncio.create_task(server.serve([listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, verify=_UNTRUSTING) as client:
+        async with httpx.AsyncClient(base_url=url, verify=_UNTRUSTING, timeout=60) as client:
             yield client
         server.end()
         await serving

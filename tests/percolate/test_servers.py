@@ -44,7 +44,7 @@ def server(database: str) -> Iterator[str]:
         while True:
             assert process.poll() is None
             try:
-                httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False)
+                httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=60)
                 break
             except httpx2.TransportError:
                 assert time.monotonic() < end

@@ -79,7 +79,7 @@ def refusal(url: str, token: str | None, method: str = "POST") -> httpx2.Respons
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    with httpx2.Client() as http:
+    with httpx2.Client(timeout=60) as http:
         return http.request(method, url, headers=headers, json=body)
 
 
@@ -230,7 +230,7 @@ async def test_a_session_belongs_to_the_caller_that_opened_it(fleet: Any, issuer
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         return http.request(verb, url, json=body, headers={**headers, "authorization": f"Bearer {token}"})
 
-    with httpx2.Client() as http:
+    with httpx2.Client(timeout=60) as http:
         opened = send(http, "alice", "initialize", about)
         headers["mcp-session-id"] = opened.headers["mcp-session-id"]
         assert [send(http, "bob", "tools/list", {}, verb).status_code for verb in ("POST", "GET", "DELETE")] == [

@@ -11,6 +11,11 @@ from pallas_agent_runtime.health import providers
 from pallas_agent_runtime.health.preflight import ProviderTarget
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "TIMEOUT", 60.0)
+
+
 def provider(name: Any, url: str, model: str = "m", key: str = "sk-test") -> ProviderTarget:
     return ProviderTarget(name, name, f"{url}/v1" if name == "openai" else url, key, model, active=bool(model))
 

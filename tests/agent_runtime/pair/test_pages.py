@@ -80,7 +80,7 @@ async def test_foreign_hosts_and_origins_are_refused_on_mcp_only(
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     accept = {"accept": "application/json, text/event-stream"}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         reply = await http.post(fleet.url("harper"), headers=headers | accept, json=body)
         page = await http.get(fleet.url("harper", "/readyz"), headers=headers)
     assert (reply.status_code, page.status_code) == (status, 200)

@@ -269,7 +269,7 @@ def test_it_says_where_it_is_and_ends_on_request(stand: Stand, project: Path) ->
         line = process.stdout.readline()
         url = line.split()[0]
         assert url.startswith("http://127.0.0.1:"), process.communicate(timeout=60)
-        answer = httpx.get(f"{url}/agents.json")
+        answer = httpx.get(f"{url}/agents.json", timeout=60)
         assert json.loads(answer.text)["agents"]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
@@ -277,7 +277,7 @@ def test_it_says_where_it_is_and_ends_on_request(stand: Stand, project: Path) ->
 
 async def test_beside_a_supervisor_it_is_there_until_the_end(project: Path, stand: Stand) -> None:
     stand.fleet = {"name": "demo", "placement": "local", "project": run_files.project_id(project / "agents.yaml")}
-    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient() as web:
+    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient(timeout=60) as web:
         url = line.removeprefix("talk to it at ")
         assert "text/html" in (await web.get(url)).headers["content-type"]
         listed = (await web.get(f"{url}/agents.json")).json()
@@ -286,7 +286,7 @@ async def test_beside_a_supervisor_it_is_there_until_the_end(project: Path, stan
         refused = await web.get(f"{url}/agents.json")
         assert refused.status_code == 503
         assert "is that of another fleet" in refused.json()["error"]
-    async with httpx.AsyncClient() as web:
+    async with httpx.AsyncClient(timeout=60) as web:
         with pytest.raises(httpx.ConnectError):
             await web.get(url)
 
@@ -299,7 +299,7 @@ async def test_beside_a_supervisor_it_follows_the_ports_of_the_fleet_file(projec
     (project / "agents.yaml").write_text(before)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     headers = {"accept": "application/json, text/event-stream"}
-    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient() as web:
+    async with console.beside(project / "agents.yaml") as line, httpx.AsyncClient(timeout=60) as web:
         url = line.removeprefix("talk to it at ")
         agents = url.replace("/console", "/agents")
         assert (await web.get(f"{url}/agents.json")).status_code == 503

@@ -17,6 +17,7 @@ from pallas_contract.documents.reason import Reason
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import LEGACY, MODERN, Result, Target
 
+pytestmark = pytest.mark.usefixtures("patient")
 DISCOVERED = {
     "supportedVersions": [MODERN],
     "capabilities": {},

@@ -12,6 +12,7 @@ from pallas_contract.probe import command, quick
 from tests.contract.conftest import http
 from tests.ports import free_port
 
+pytestmark = pytest.mark.usefixtures("patient")
 DISCOVERED = {"supportedVersions": ["2026-07-28"]}
 JSON = {"content_type": "application/json"}
 

@@ -104,7 +104,7 @@ async def test_the_client_of_the_seed_works_as_it_is_written(researcher: Researc
         url = f"{door.web.base_url}/mcp"
 
         async def call_mcp_tool(tool_name: str, arguments: dict[str, Any]) -> Any:
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(timeout=60) as client:
                 request = {
                     "jsonrpc": "2.0",
                     "id": 1,

@@ -38,7 +38,7 @@ async def prometheus(folder: Path, port: int) -> AsyncIterator[httpx.AsyncClient
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
 
             async def ready() -> int:
                 return (await client.get("/-/ready")).status_code

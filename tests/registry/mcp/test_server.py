@@ -88,6 +88,7 @@ async def test_the_sdks_client(url: str, era: str) -> None:
         assert (wrong.is_error, wrong.content[0].text) == (True, "find_agent takes query as text")
 
 
+@pytest.mark.usefixtures("patient")
 async def test_our_own_prober_finds_it_as_it_finds_agents(url: str) -> None:
     result = await probe.probe(probe.Target(url, deep=True, tools=True))
     assert (result.state, result.era, result.name) == ("degraded", MODERN, "pallas-registry")
@@ -95,7 +96,7 @@ async def test_our_own_prober_finds_it_as_it_finds_agents(url: str) -> None:
 
 
 async def test_other_sites_and_methods_and_sizes(url: str) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         assert (await client.post(url, headers={"origin": "http://evil.example"}, json={})).status_code == 403
         assert (await client.get(url)).status_code == (await client.delete(url)).status_code == 405
         large = await client.post(url, content=b"x" * (mcp_server.LIMIT + 1))

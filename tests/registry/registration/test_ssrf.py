@@ -27,7 +27,7 @@ from pallas_registry.service import Service
 from tests.registry.fake_fleet import Fake, running, states
 from tests.registry.faults import misbehaving as bad
 
-pytestmark = pytest.mark.usefixtures("no_threads")
+pytestmark = pytest.mark.usefixtures("no_threads", "patient")
 
 
 class Trap:

@@ -99,14 +99,14 @@ def test_the_provider_is_down_or_limits_until_the_end_of_the_test(
         monkeypatch.setattr(target, "own_url", lambda _: model.url)
         faults = Faults(target)
         faults.provider.rate_limit(retry_after=7)
-        answer = httpx.get(f"{model.url}/v1/models", trust_env=False)
+        answer = httpx.get(f"{model.url}/v1/models", trust_env=False, timeout=60)
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
         faults.provider.down()
         body = {"model": "scripted", "messages": [{"role": "user", "content": "hello"}]}
-        answer = httpx.post(f"{model.url}/v1/chat/completions", json=body, trust_env=False)
+        answer = httpx.post(f"{model.url}/v1/chat/completions", json=body, trust_env=False, timeout=60)
         assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the provider is down")
         faults.undo()
-        assert httpx.get(f"{model.url}/v1/models", trust_env=False).status_code == 200
+        assert httpx.get(f"{model.url}/v1/models", trust_env=False, timeout=60).status_code == 200
     assert set(target.done) == {"in model"}
     assert model.problems() == []
 

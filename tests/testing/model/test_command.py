@@ -86,7 +86,10 @@ def running(*arguments: str | Path, **env: str) -> Iterator[tuple[str, subproces
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(SCRIPT)
-    with running(path, "--bind", "127.0.0.1:0") as (url, process), httpx.Client(base_url=url, verify=False) as http:
+    with (
+        running(path, "--bind", "127.0.0.1:0") as (url, process),
+        httpx.Client(base_url=url, verify=False, timeout=60) as http,
+    ):
         assert http.post("/v1/chat/completions", json=body("hello")).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.communicate() == ("", "")
@@ -98,7 +101,7 @@ def test_a_call_nobody_scripted_is_printed_and_ends_with_1(tmp_path: Path) -> No
     path = tmp_path / "s.yaml"
     path.write_text(SCRIPT + "- {user: never, say: x, times: 1}\n")
     bind = {"PALLAS_BIND": "127.0.0.1:0"}
-    with running(path, **bind) as (url, process), httpx.Client(base_url=url, verify=False) as http:
+    with running(path, **bind) as (url, process), httpx.Client(base_url=url, verify=False, timeout=60) as http:
         assert http.post("/v1/chat/completions", json=body("bye")).status_code == 400
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
@@ -113,7 +116,7 @@ def test_it_records_a_provider(scripted_model: ScriptedModel, tmp_path: Path) ->
     scripted_model.rule(say="Hello.")
     path = tmp_path / "c.yaml"
     with running(path, "--record", f"{scripted_model.url}/v1", "--bind", "127.0.0.1:0") as (url, process):
-        httpx.post(f"{url}/v1/chat/completions", json=body("hello"), verify=False).raise_for_status()
+        httpx.post(f"{url}/v1/chat/completions", json=body("hello"), verify=False, timeout=60).raise_for_status()
         process.send_signal(signal.SIGTERM)
         assert process.communicate() == ("", "")
         assert process.returncode == 0

@@ -22,7 +22,7 @@ def ask(agent: str, message: str, env: dict[str, str]) -> str:
     """An agent in a few lines: it asks the model until that calls no tool any more, and it is always sunny."""
     messages: list[Any] = [{"role": "system", "content": f"You are {agent.title()}"}]
     messages.append({"role": "user", "content": message})
-    with httpx.Client(base_url=env["OPENAI_BASE_URL"], verify=False) as http:
+    with httpx.Client(base_url=env["OPENAI_BASE_URL"], verify=False, timeout=60) as http:
         while True:
             asked = http.post("/chat/completions", json={"model": "m", "messages": messages, "tools": TOOLS})
             answer = asked.raise_for_status().json()["choices"][0]["message"]

@@ -111,7 +111,7 @@ async def test_the_end_of_the_server_ends_what_hangs() -> None:
 def test_answers_may_be_a_function(tmp_path: Path) -> None:
     model = ScriptedModel(function=lambda request: Reply(request.user.upper()) if request.user != "rule" else None)
     model.rule(say="by a rule")
-    with serving(model), httpx.Client(base_url=model.url, verify=False) as http:
+    with serving(model), httpx.Client(base_url=model.url, verify=False, timeout=60) as http:
         texts = []
         for text in ("hello", "rule"):
             body = {"model": "m", "messages": [{"role": "user", "content": text}]}
@@ -122,7 +122,7 @@ def test_answers_may_be_a_function(tmp_path: Path) -> None:
 
 def test_a_function_that_fails_is_told() -> None:
     model = ScriptedModel(function=lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
-    with serving(model), httpx.Client(base_url=model.url, verify=False) as http:
+    with serving(model), httpx.Client(base_url=model.url, verify=False, timeout=60) as http:
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         assert http.post("/v1/chat/completions", json=body).status_code == 500
     assert model.problems() == ["the function that answers has failed: ZeroDivisionError: division by zero"]
@@ -142,7 +142,7 @@ def test_a_rule_of_one_agent_is_asked_before_those_of_everybody(http: httpx.Clie
 
 async def test_the_kubelet_sees_no_outage_and_so_does_not_end_it(scripted_model: ScriptedModel) -> None:
     scripted_model.outage = Failure(503)
-    async with httpx.AsyncClient(base_url=scripted_model.url, verify=False) as http:
+    async with httpx.AsyncClient(base_url=scripted_model.url, verify=False, timeout=60) as http:
         agents = {"user-agent": "python-httpx/0.28"}
         kubelet = {"user-agent": "kube-probe/1.34"}
         answers = [await http.get("/v1/models", headers=headers) for headers in (agents, kubelet)]

@@ -49,7 +49,7 @@ def test_what_is_slow_is_skipped_with_all_that_waits_for_it(fleet):
 
 def in_flight(fleet, agent):
     """Return how many calls an agent is answering now, as its metrics say."""
-    lines = httpx.get(f"{fleet.url(agent).removesuffix('/mcp')}/metrics", trust_env=False).text.splitlines()
+    lines = httpx.get(f"{fleet.url(agent).removesuffix('/mcp')}/metrics", trust_env=False, timeout=60).text.splitlines()
     (line,) = [line for line in lines if line.startswith("pallas_calls_in_flight ")]
     return float(line.split()[1])
 
@@ -70,7 +70,7 @@ def test_an_agent_that_dies_in_the_middle_is_asked_again(fleet):
 
 def answered(fleet, agent, function):
     """Return how often an agent has answered a function since it began, as its metrics say."""
-    text = httpx.get(f"{fleet.url(agent).removesuffix('/mcp')}/metrics", trust_env=False).text
+    text = httpx.get(f"{fleet.url(agent).removesuffix('/mcp')}/metrics", trust_env=False, timeout=60).text
     counts = [line for line in text.splitlines() if line.startswith("mcp_server_operation_duration_seconds_count{")]
     return sum(float(line.split()[-1]) for line in counts if f'gen_ai_tool_name="{function}"' in line)
 

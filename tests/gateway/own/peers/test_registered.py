@@ -55,7 +55,8 @@ async def looking(registry: Registry, *reach: str, clock: Clock | None = None) -
 
 
 @pytest.fixture
-async def registry() -> Registry:
+async def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setattr(registered, "SECONDS", 60.0)  # for an answer of the registry, which is in this process
     return Registry(FLEET)
 
 

@@ -106,7 +106,7 @@ async def answer(door: Door, tool: str, arguments: dict[str, Any], token: str = 
     """The JSON-RPC answer to the client of seed 002."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     headers = {"Content-Type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         response = await client.post(f"{door.web.base_url}/mcp", json=request, headers=headers, timeout=60.0)
     assert response.status_code == 200
     body: dict[str, Any] = response.json()
