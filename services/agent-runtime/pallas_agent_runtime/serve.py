@@ -32,6 +32,7 @@ from pallas_agent_runtime.importing import gc_tuning
 from pallas_agent_runtime.metrics import Metrics
 from pallas_agent_runtime.prepare import Prepared
 from pallas_agent_runtime.web import app as web_app
+from pallas_agent_runtime.web.brief_streams import brief_streams
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents.health import Health
@@ -230,8 +231,9 @@ async def _answer(
             started=datetime.now(UTC),
         )
         manager = web_app.session_manager(surface.server(metrics), settings)
-        async with background(downstream.run(), checks.run(), store.watch(), *guard.background()):
-            async with manager.run():
+        watching = background(downstream.run(), checks.run(), store.watch(), *guard.background())
+        with brief_streams():
+            async with watching, manager.run():
                 await first_round([downstream.checked, checks.checked], stop.asked)
                 server = HttpServer(web_app.app(manager, pages, settings.max_body, guard.gate))
                 for listener in sockets:
