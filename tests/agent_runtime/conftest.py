@@ -51,11 +51,12 @@ RUNTIME = (
 
 
 def until[T](what: Callable[[], T | None], seconds: float = READY) -> T:
-    """Ask again and again until there is an answer."""
-    deadline = time.monotonic() + seconds
+    """Ask again and again until there is an answer, less often the longer it takes: only to ask costs anything."""
+    began = time.monotonic()
     while (found := what()) is None:
-        assert time.monotonic() < deadline, "nothing happened in time"
-        time.sleep(0.05)
+        waited = time.monotonic() - began
+        assert waited < seconds, "nothing happened in time"
+        time.sleep(min(0.05 + waited / 10, 0.25))
     return found
 
 
