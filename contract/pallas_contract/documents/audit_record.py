@@ -20,9 +20,9 @@ SUFFIX = ".jsonl"
 _PREFIX = "audit-"
 _MAC = re.compile(rb',"mac":"([0-9a-f]{64})"\}')
 _LENGTH = len(',"mac":""}') + 64
-# `json.dumps` makes an encoder for each call of these forms
-_WRITTEN = json.JSONEncoder(separators=(",", ":"))
-_SORTED = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+# `json.dumps` makes an encoder for each call of these forms; nothing that was read, or is written here, is in itself
+_WRITTEN = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+_SORTED = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False)
 
 
 class NotOurs(ValueError):

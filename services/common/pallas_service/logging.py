@@ -119,4 +119,4 @@ def _dumps(value: Any, default: Any = None, **_: Any) -> str:
 @cache
 def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
     # `json.dumps` makes one for each line
-    return json.JSONEncoder(default=default, ensure_ascii=False, separators=(",", ":"))
+    return json.JSONEncoder(default=default, ensure_ascii=False, check_circular=False, separators=(",", ":"))

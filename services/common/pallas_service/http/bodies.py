@@ -87,6 +87,8 @@ class BodyBudget:
         self._take(-upload.charged, upload)
 
     def _take(self, more: int, upload: Upload) -> None:
+        if not more:
+            return  # of small bodies, which most are, nothing is kept
         self.left -= more
         upload.charged += more
         if upload.owner:
@@ -95,9 +97,11 @@ class BodyBudget:
                 del self._held[upload.owner]
 
     def _has_room(self, more: int, upload: Upload) -> bool:
+        if not more:
+            return True
         held = self._held[upload.owner] if upload.owner else 0
         is_only = held == upload.charged or not upload.owner
-        return more <= self.left and (not more or is_only or held + more <= self.left - more)
+        return more <= self.left and (is_only or held + more <= self.left - more)
 
     def _charge(self, size: int) -> int:
         return self._weight * min(size, self._limit) if size > SMALL else 0

@@ -93,11 +93,11 @@ def parse(body: bytes) -> Message:
     if len(method) > MOST_ID:
         raise Malformed(INVALID_REQUEST, f"Invalid request: a method may have {MOST_ID} characters", request_id)
     params = data.get("params")
-    arguments = params.get("arguments") if isinstance(params, Mapping) else None
-    if method == _CALL and arguments is not None and not isinstance(arguments, Mapping):
+    arguments = params.get("arguments") if isinstance(params, dict) else None
+    if method == _CALL and arguments is not None and not isinstance(arguments, dict):
         # judged and confirmed as none, they would reach a server that reads them
         raise Malformed(INVALID_REQUEST, "Invalid request: arguments must be an object", request_id)
-    more = _more(params, is_tool=method == _CALL) if isinstance(params, Mapping) and method in _CALLS else {}
+    more = _more(params, is_tool=method == _CALL) if isinstance(params, dict) and method in _CALLS else {}
     return Message(method, _name(method, params), request_id if method else None, arguments, more)
 
 
@@ -155,7 +155,7 @@ def has_more_values(body: bytes, most: int) -> bool:
 
 def _name(method: str, params: Any) -> str | None:
     key = _TASK_KEY if method.startswith("tasks/") else NAME_BEARING_METHODS.get(method)
-    name = params.get(key) if isinstance(params, Mapping) and key else None
+    name = params.get(key) if isinstance(params, dict) and key else None
     return name if isinstance(name, str) else None
 
 
@@ -167,7 +167,7 @@ def _more(params: Mapping[str, Any], *, is_tool: bool) -> dict[str, Any]:
     known = ("name", "arguments", "_meta") if is_tool else ("arguments", "_meta")
     more = {key: value for key, value in params.items() if key not in known}
     meta = params.get("_meta")
-    model = meta.get(META_MODEL) if isinstance(meta, Mapping) else None
+    model = meta.get(META_MODEL) if isinstance(meta, dict) else None
     return more if model is None else {**more, "_meta": {META_MODEL: model}}
 
 
