@@ -6,7 +6,7 @@ import asyncio
 import io
 import selectors
 import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.console import Console
 
 from pallas_agent_runtime.local.console import Screen
 from pallas_agent_runtime.local.programs import Member
-from pallas_agent_runtime.local.restarts import Timing
+from pallas_agent_runtime.local.restarts import Slots, Timing
 from pallas_agent_runtime.local.supervisor import Questions, Supervisor
 from pallas_contract.documents.reason import Reason
 from tests.ports import free_port, free_ports
@@ -138,7 +138,7 @@ class World:
     """Who was asked whether it is ready, and when."""
     supervisor: Supervisor = field(init=False)
 
-    def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None):
+    def supervise(self, *members: Member, cores: int = 2, timing: Timing | None = None, forks: Sequence[str] = ()):
         screen = Screen(
             Console(file=self.out, width=120, force_terminal=self.terminal, _environ={"TERM": "xterm"}),
             [member.name for member in members],
@@ -149,7 +149,7 @@ class World:
             spawn=self._spawn,
             questions=Questions(self._check, self._condition),
             screen=screen,
-            cores=cores,
+            slots=Slots(cores, lambda member: member.name in forks),
             timing=timing or Timing(),
             publish=self._publish,
         )

@@ -49,6 +49,15 @@ def test_no_more_start_at_a_time_than_there_are_cores(world, member):
     assert starts == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]
 
 
+def test_of_forks_two_start_for_each_core_beside_the_others(world, member):
+    others, forks = ["registry", "model", "argos"], [f"agent{i}" for i in range(6)]
+    world.run(*map(member, [*others, *forks]), until=60, cores=2, forks=forks)
+    starts = {name: world.times("start", name)[0] for name in [*others, *forks]}
+    assert [starts[name] for name in others] == [0.0, 0.0, 1.0]
+    assert [starts[name] for name in forks] == [0.0] * 4 + [1.0] * 2
+    assert "starting 9 agents, 2 at a time, of forks 4\n" in world.said
+
+
 def test_the_deadline_does_not_shrink_with_the_size_of_the_fleet(world, member, life):
     world.lives = {f"agent{i}": [life(ready=10)] for i in range(40)}
     world.run(*(member(name) for name in world.lives), until=300, cores=2)

@@ -9,7 +9,7 @@ import asyncio
 import re
 import signal
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from subprocess import SubprocessError
 from typing import Literal, Protocol
@@ -46,7 +46,8 @@ class Timing:
 
     The readiness deadline counts from a member's own start, not the fleet's. An agent needs 4.4 s of CPU until its
     first answer; ten at once on two cores needed 54 s each. As no more start at a time than there are cores, each has
-    one to itself, and 60 s is an order of magnitude more than it needs, whatever the size of the fleet.
+    one to itself, and 60 s is an order of magnitude more than it needs, whatever the size of the fleet. A fork needs
+    a hundredth of that, so two share a core.
     """
 
     ready: float = START_PERIOD["local"]
@@ -70,6 +71,29 @@ class Reporter(Protocol):
         """Report a change in the state of member `name`."""
 
 
+class Slots:
+    """The starts that go on at once: one a core, and of forks two, which wait for others half of their time.
+
+    First come, first served: those earlier in start order get them first.
+    """
+
+    def __init__(self, cores: int, is_fork: Callable[[Member], bool] = lambda _: False) -> None:
+        """`is_fork` says whose start is a fork of a process that has imported what it needs (decision 0062)."""
+        self._cores = cores
+        self._is_fork = is_fork
+        self._alone = asyncio.Semaphore(cores)
+        self._forked = asyncio.Semaphore(2 * cores)
+
+    def of(self, member: Member) -> asyncio.Semaphore:
+        """Return where `member` waits for its turn to start."""
+        return self._forked if self._is_fork(member) else self._alone
+
+    def text(self, members: Iterable[Member]) -> str:
+        """Return how many of `members` start at once, for people."""
+        forks = f", of forks {2 * self._cores}" if any(map(self._is_fork, members)) else ""
+        return f"{self._cores} at a time{forks}"
+
+
 class Keeper:
     """The life of one member. Cancelling `run` asks the process to end and waits for it; `kill` makes it end."""
 
@@ -80,7 +104,7 @@ class Keeper:
         port: Port,
         spawn: Spawn,
         check: Check,
-        slots: asyncio.Semaphore,
+        slots: Slots,
         reporter: Reporter,
         timing: Timing,
         changed: Callable[[], None] = lambda: None,
@@ -162,7 +186,7 @@ class Keeper:
         """Run one life from start to exit; return how it ended."""
         answer: asyncio.Task[None] | None = None
         try:
-            async with self._slots:
+            async with self._slots.of(self.member):
                 self._begin()
                 child = self._child = await self._spawn(self.member, self._on_line, self._port.hand_over())
                 answer = asyncio.create_task(self._until_ready())

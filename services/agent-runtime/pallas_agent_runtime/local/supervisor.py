@@ -29,7 +29,7 @@ from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
 from pallas_agent_runtime.local.programs import Member, members
 from pallas_agent_runtime.local.record import Log
-from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Timing
+from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Slots, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
 from pallas_contract import names
 from pallas_contract.codes import Code
@@ -134,7 +134,7 @@ def _run(
                 spawn=warm_parent.spawn,
                 questions=Questions(answers, condition),
                 screen=screen,
-                cores=os.process_cpu_count() or 1,
+                slots=Slots(os.process_cpu_count() or 1, warm_parent.forks),
                 timing=Timing(),
                 publish=publish,
             )
@@ -223,7 +223,7 @@ class Supervisor:
         spawn: Spawn,
         questions: Questions,
         screen: Screen,
-        cores: int,
+        slots: Slots,
         timing: Timing,
         publish: Callable[[Mapping[str, Reason]], None] = lambda _: None,
     ) -> None:
@@ -232,8 +232,7 @@ class Supervisor:
             Keeper,
             spawn=spawn,
             check=questions.check,
-            # First come, first served: those earlier in start order get the slots first.
-            slots=asyncio.Semaphore(cores),
+            slots=slots,
             reporter=screen,
             timing=timing,
             changed=self._changed,
@@ -248,7 +247,7 @@ class Supervisor:
         self._publish = publish
         self._condition = questions.condition
         self._screen = screen
-        self._cores = cores
+        self._slots = slots
         self._grace = timing.grace
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
@@ -291,7 +290,8 @@ class Supervisor:
         """Run until `stop`, or until no agent is left that could run; returns the exit code."""
         kinds = Counter(keeper.member.kind for keeper in self.keepers.values())
         counts = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
-        self._screen.report(OWN_NAME, f"starting {counts}, {self._cores} at a time")
+        at_once = self._slots.text(keeper.member for keeper in self.keepers.values())
+        self._screen.report(OWN_NAME, f"starting {counts}, {at_once}")
         async with asyncio.TaskGroup() as group:
             self._group = group
             for name in self.keepers:

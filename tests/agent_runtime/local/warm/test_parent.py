@@ -307,6 +307,7 @@ async def test_without_a_warm_parent_each_starts_alone(tmp_path: Path, at_import
     async with fleet.warm:
         for name in ("one", "two"):
             assert (await fleet.report(name))["alone"]
+        assert not fleet.warm.forks(fleet.member("one"))
     assert fleet.screen.of_parent[-1] == line
     assert fleet.screen.reports == ["the warm parent has ended: each agent starts for itself, slower"]
 
@@ -322,6 +323,7 @@ async def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_what_is_no_agent_of_ours_is_executed(fleet: Fleet) -> None:
     running = Running()
     shell = replace(fleet.member("it"), command=("/bin/sh", "-c", "echo $PPID; exit 4"))
+    assert (fleet.warm.forks(shell), fleet.warm.forks(fleet.member("one"))) == (False, True)
     async with fleet.warm:
         running.child = await fleet.warm.spawn(shell, running.on_line)
         assert await running.code() == 4

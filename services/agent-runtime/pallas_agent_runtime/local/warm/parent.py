@@ -66,6 +66,10 @@ class WarmParent:
             self._child.kill()
             await self._ended
 
+    def forks(self, member: Member) -> bool:
+        """Return whether `member` would be forked now."""
+        return self._template is not None and _forkable(member)
+
     async def spawn(self, member: Member, on_line: OnLine, fd: int | None = None) -> Child:
         """Start `member`, forked where it can be; all else is as for `child.spawn`.
 
@@ -75,7 +79,7 @@ class WarmParent:
         return await child.spawn(member, on_line, fd, self._start)
 
     async def _start(self, member: Member, output: int, fd: int | None) -> Started:
-        if (template := self._template) and _forkable(member):
+        if (template := self._template) and self.forks(member):
             try:
                 async with asyncio.timeout(_PATIENCE):
                     return await self._fork(await self._running(template), member, output, fd)
