@@ -178,8 +178,10 @@ def _leaves_the_process_alone() -> Iterator[None]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have probes wait a minute where a test does not say how long: the 3 s are no part of what it tests."""
-    from pallas_contract.probe import probe, quick  # noqa: PLC0415 - not for every worker
+    from pallas_contract.probe import probe, quick, session  # noqa: PLC0415 - not for every worker
 
+    for module, name in ((probe, "ASIDE"), (session, "ASIDE"), (quick, "_ASIDE")):  # for the end of a session
+        monkeypatch.setattr(module, name, 60.0)
     monkeypatch.setitem(probe.probe.__kwdefaults__, "timeout", 60.0)
     monkeypatch.setitem(quick.ask.__kwdefaults__, "timeout", 60.0)
 

@@ -19,7 +19,9 @@ from mcp.shared.exceptions import MCPError
 from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
+from pallas_gateway.own import admission
 from pallas_gateway.tenants import Tenants
+from tests.gateway.deadlines import Deadlines
 from tests.gateway.door import ERAS, OWN, PHONE, UI, Agent, Door, opened
 
 DEADLINE = 60
@@ -240,7 +242,8 @@ async def test_a_session_is_that_of_one_user_of_one_tenant(researcher: Researche
         assert callers[0] != callers[3]
 
 
-async def test_limits_hold_at_this_door_too(researcher: Researcher) -> None:
+async def test_limits_hold_at_this_door_too(researcher: Researcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting))
     async with before(researcher, requests="2/minute", timeout=0.5) as door:
         late = error(await ask_agent(door, prompt="wait"))
         assert late == (-32003, "Timeout: no answer in 0.5 s", {"reason": "timeout"})
@@ -269,7 +272,10 @@ async def test_who_hangs_up_on_progress_ends_the_work_behind_it(researcher: Rese
         assert [record.outcome for record in door.noted.ended] == ["hung_up"]
 
 
-async def test_the_gateways_time_holds_where_the_tenant_has_more(researcher: Researcher) -> None:
+async def test_the_gateways_time_holds_where_the_tenant_has_more(
+    researcher: Researcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting))
     tenants = Tenants({TENANT: Tenant(timeout=50)})
     async with (
         asyncio.timeout(DEADLINE),

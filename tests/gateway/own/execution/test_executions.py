@@ -17,7 +17,9 @@ from starlette.types import ASGIApp
 from pallas_contract.fleet.access_model import Tenant
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import resolve
+from pallas_gateway.own import admission
 from pallas_gateway.tenants import Tenants
+from tests.gateway.deadlines import Deadlines
 from tests.gateway.door import OWN, PHONE, UI, Agent, Door, opened
 
 AGENTS = {"news_fetcher": {"card": "a.md", "port": 8101}, "hidden": {"card": "a.md", "port": 8102}}
@@ -216,7 +218,8 @@ async def test_what_is_not_called_json_is_refused_as_everywhere(fetcher: NewsFet
         assert "result" in reply.json()
 
 
-async def test_a_function_has_the_tenants_time_and_rate(fetcher: NewsFetcher) -> None:
+async def test_a_function_has_the_tenants_time_and_rate(fetcher: NewsFetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "asyncio", Deadlines(fetcher.waiting))
     async with before(fetcher, requests="2/minute", timeout=0.5) as door:
         assert await refused(door, request(input={"symbol": "WAIT"})) == (-32001, "timeout")
         await execute(door, REQUEST)
