@@ -6,7 +6,6 @@ supervisor come on top and are ours to pay.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -59,14 +58,15 @@ class Fleet:
         (self.place / "agents.yaml").write_text(f"name: bench\nregistry_port: {self.ports[-1]}\nagents:\n{own}")
 
     def started(self) -> Sample:
-        """Seconds until every agent and the registry is ready."""
+        """Seconds until every agent and the registry is ready; by CPU those that the work would take on all cores."""
         with self.up() as up:
-            return Sample(up.seconds)
+            return Sample(up.seconds, up.cpu / len(CORES))
 
     def least(self) -> Sample:
         """Seconds that as many starts as one costs would take on all cores."""
         with _up(["--agent", "hello_0"], self.place, self.ports[:1]) as one:
-            return Sample(one.cpu * self.size / len(os.sched_getaffinity(0)))
+            least = one.cpu * self.size / len(CORES)
+            return Sample(least, least)
 
     @contextmanager
     def up(self) -> Iterator[Up]:
