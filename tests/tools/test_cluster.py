@@ -1,4 +1,4 @@
-"""tools/cluster: what `down` finds when others have made network namespaces meanwhile; in namespaces of its own."""
+"""tools/cluster: what `down` finds when others have made network namespaces, and what `load` sends to the nodes."""
 
 from __future__ import annotations
 
@@ -42,3 +42,33 @@ def test_one_that_is_hidden_by_somebody_elses_fails_nothing_and_is_named(root: P
     done = run(root, tmp_path, "")
     assert (done.returncode, done.stdout.split()) == (0, ["cni-1", "other"]), done.stderr
     assert "left in /run/netns, which others use: cni-1" in done.stderr
+
+
+DOCKER = """#!/bin/sh
+case $1 in
+  image) echo "sha256:$5" ;;
+  save) shift; echo "an archive of $*" ;;
+esac
+"""
+CTR = """#!/bin/bash
+case ${*:6} in
+  "tag --force sha256:old"* | "tag --force sha256:host.example:5000/old"*) echo "${*:8}" >> "$LOG" ;;
+  "import -") cat >> "$LOG" ;;
+  *) exit 1 ;;
+esac
+"""
+
+
+def test_nodes_give_what_they_have_another_name_and_are_sent_the_rest(root: Path, tmp_path: Path) -> None:
+    for name, text in (("docker", DOCKER), ("ctr", CTR)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
+    images = ["old", "team/new:2", "old:later", "host.example:5000/old"]
+    subprocess.run(["tools/cluster", "load", *images], cwd=root, env=env, check=True, timeout=120)
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "sha256:old docker.io/library/old:latest",
+        "sha256:old:later docker.io/library/old:later",
+        "sha256:host.example:5000/old host.example:5000/old:latest",
+        "an archive of team/new:2",
+    ]
