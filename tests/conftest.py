@@ -80,6 +80,9 @@ TOGETHER = ("tests/agent_runtime/pair/", "tests/agent_runtime/upstream/", "tests
 """Folders whose modules share the agents that they call, or imports of seconds: one worker runs them all, and starts or
 reads these once."""
 
+APART = ("tests/e2e/test_cluster_examples.py::",)
+"""Modules whose tests share nothing: each has a fleet of its own, and goes to whichever worker is free."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected files instead of comparing with them")
@@ -136,9 +139,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 class Scheduling(LoadFileScheduling):
-    """A module to a worker, or the modules of a folder."""
+    """A module to a worker, the modules of a folder, or a test."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(APART):
+            return nodeid
         folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
         return next(folders, super()._split_scope(nodeid))
 
