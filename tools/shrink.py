@@ -1,5 +1,7 @@
 """Make an image's virtual environment smaller without changing what runs: `shrink.py [--closed] VENV [IMPORTED]`.
 
+`shrink.py --pack VENV`, once all is compiled, compresses the sources of its packages, each in its place.
+
 Part of the image builds. Prints the sources whose bytecode belongs into the image, sorted, each ended by a NUL. File
 IMPORTED has the modules that an agent imports, a path on each line, as `shrink.py --imported` prints them: run by the
 Python of that environment it imports what agents do, and has each provider's client try a call.
@@ -23,7 +25,10 @@ No bytecode: what only a command line, a terminal or another protocol's server i
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import gzip
+import hashlib
 import importlib
 import os
 import pkgutil
@@ -31,7 +36,7 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 TESTS = (
@@ -98,6 +103,10 @@ ALSO = (
 )
 """What agents, their servers and the gateway import beside these, some of it only with certain settings."""
 NOWHERE = "http://127.0.0.1:9"
+PLAIN = ("fast_agent/resources", "key_value")
+"""Not packed: sources that are copied to users, and a package whose sources beartype reads and changes itself."""
+HOOK = "import pallas_service.packed_sources; pallas_service.packed_sources.install()\n"
+"""In a `.pth` file each Python of the environment runs it before anything else (the documentation of `site`)."""
 
 ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SECTION_OFFSET = slice(40, 48)
@@ -161,6 +170,29 @@ def compiled(site_packages: Path, imported: Collection[str] = (), others: Collec
             yield path
 
 
+def pack(site_packages: Path) -> None:
+    """Compress the sources of all packages, and have them found; the same sources give the same bytes."""
+    plain = {site_packages / name for name in PLAIN}
+    packed: dict[str, str] = {}
+    for path in sorted(site_packages.rglob("*.py")):
+        if plain.isdisjoint(path.parents):
+            content = gzip.compress(path.read_bytes(), mtime=0)
+            path.with_suffix(".py.gz").write_bytes(content)
+            path.unlink()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            packed[path.relative_to(site_packages).as_posix()] = f"sha256={digest},{len(content)}"
+    for record in sorted(site_packages.glob("*.dist-info/RECORD")):
+        lines = (_recorded(line, packed) for line in record.read_text("utf-8").splitlines())
+        record.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    (site_packages / "pallas_packed_sources.pth").write_text(HOOK)
+
+
+def _recorded(line: str, packed: Mapping[str, str]) -> str:
+    """Return a line of a RECORD, with what it says of a file that is packed now: pip uninstalls by it."""
+    name = line.partition(",")[0]
+    return f"{name}.gz,{packed[name]}" if name in packed else line
+
+
 def imported() -> list[str]:
     """Import what agents do; return the files of all modules there are then, sorted.
 
@@ -219,6 +251,9 @@ if __name__ == "__main__":
     venv, *lists = [word for word in sys.argv[1:] if word not in options]
     used = [line for name in lists for line in Path(name).read_text("utf-8").splitlines()]
     for folder in Path(venv).glob("lib/python*/site-packages"):
+        if "--pack" in options:
+            pack(folder)
+            continue
         shrink(folder)
         if "--closed" in options:
             thin_lexers(folder)

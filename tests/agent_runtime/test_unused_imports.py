@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from pallas_agent_runtime.unused_imports import DISTRIBUTIONS
+from pallas_gateway import unused_imports as gateway
+from pallas_registry import unused_imports as registry
 from tests.agent_runtime.conftest import environment
 from tests.installed import ROOT
 
@@ -23,6 +25,7 @@ waiting = [one.module for one in late if type(sys.modules.get(one.module)).__nam
 handed_on = {
     f"{name}.{thing}"
     for name, module in list(sys.modules.items())
+    if type(module).__name__ != "_LateModule"  # to look into it has it loaded
     for thing, value in list(vars(module).items())
     if type(value).__name__ == "_StandIn" and (hasattr(module, "__path__") or thing in vars(module).get("__all__", ()))
 }
@@ -48,10 +51,15 @@ LATER_STILL = {"fast_agent.marketplace.git_sources", "httpx._main"}
 """Imported by modules that are late themselves."""
 
 
-def test_the_versions_are_those_of_the_images() -> None:
-    lock = (ROOT / "requirements" / "agent.lock").read_text()
+TABLES = {"agent": [*DISTRIBUTIONS, *gateway.DISTRIBUTIONS], "registry": registry.DISTRIBUTIONS}
+
+
+@pytest.mark.parametrize("image", TABLES)
+def test_the_versions_are_those_of_the_images(image: str) -> None:
+    lock = (ROOT / "requirements" / f"{image}.lock").read_text()
     pinned = {name.replace("-", "_"): version for name, version in re.findall(r"^(\S+)==([^\s;\\]+)", lock, re.M)}
-    assert {of.name: of.version for of in DISTRIBUTIONS} == {of.name: pinned[of.name] for of in DISTRIBUTIONS}
+    for table in TABLES[image]:
+        assert table.version == pinned[table.name], table.name
 
 
 @pytest.mark.slow

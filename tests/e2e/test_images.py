@@ -82,6 +82,18 @@ async def run():
 asyncio.run(run())
 print(*asked)
 """
+SHOWN = """
+import glob, inspect, pkgutil, traceback
+import anyio.to_thread, opentelemetry.trace, pygments.lexers
+
+try:
+    pygments.lexers.get_lexer_by_name("nobody's")
+except pygments.util.ClassNotFound:
+    print(*traceback.format_exc().splitlines()[-3:-1], sep="|")
+print(len(glob.glob("/opt/venv/lib/python3.13/site-packages/mcp/**/*.py", recursive=True)))
+print(inspect.getsource(anyio.to_thread.run_sync).startswith("async def run_sync"))
+print("html" in {name for _, name, _ in pkgutil.iter_modules(pygments.lexers.__path__)})
+"""
 ASKED = ["completions", "messages", "gemini-2.5-flash:streamGenerateContent"]
 
 
@@ -97,6 +109,14 @@ def test_nothing_is_compiled_for_a_turn_of_any_api() -> None:
     assert asked.split() == ASKED
     assert int(count) > 1000
     assert without == "[]"
+
+
+def test_sources_that_are_packed_are_shown_and_listed() -> None:
+    shown, plain, source, listed = in_container("pallas-agent", SHOWN)
+    file, line = shown.split("|")
+    assert '/opt/venv/lib/python3.13/site-packages/pygments/lexers/__init__.py", line ' in file
+    assert line.strip().startswith("raise ClassNotFound(")
+    assert (plain, source, listed) == ("0", "True", "True")
 
 
 def in_container(image: str, code: str) -> list[str]:

@@ -32,6 +32,8 @@ ELSEWHERE = {
     },
     "types and constants without a branch, tested by what decides with them": {
         "cli/trouble": "tests/cli/test_main.py",
+        "gateway/unused_imports": "tests/gateway/test_imports.py",
+        "registry/unused_imports": "tests/registry/test_imports.py",
         "contract/documents/health": "tests/contract/probe/test_probe.py",
         "contract/definitions/definition": "tests/contract/definitions/test_read.py",
         "contract/fleet/base": "tests/contract/fleet/test_resolved.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -240,3 +241,85 @@ def test_threads_that_use_it_at_once_wait_for_one_load(
         thread.join(60)
     assert sizes == [3, 3, 3, 3]
     assert log == ["late_package.heavy"]
+
+
+def test_a_module_that_is_loaded_is_loaded_anew_by_reload(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    thing = heavy.Thing
+    heavy.limit = 3
+    assert importlib.reload(heavy) is heavy
+    assert log == ["late_package.heavy", "late_package.heavy"]
+    assert heavy.Thing is not thing
+    assert heavy.limit == 3, "a name that its code does not make stays, as of any module"
+    assert type(heavy) is ModuleType
+
+
+def test_reload_of_one_that_waits_does_what_it_does_of_another(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    assert importlib.reload(heavy) is heavy
+    assert log == ["late_package.heavy", "late_package.heavy"], "its import, and once more"
+    assert type(heavy) is ModuleType
+    assert heavy.double(2) == 4
+
+
+def test_its_namespace_is_whole(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    heavy = imported("heavy")
+    assert {"Thing", "double"} <= vars(heavy).keys()
+    assert log == ["late_package.heavy"]
+    assert not any("pallas" in name for name in vars(heavy))
+
+
+def test_tables_that_are_installed_later_count_too(arrange: Callable[..., None], log: list[str]) -> None:
+    arrange(Late("late_package.heavy"))
+    arrange(Late("late_package.inner"), LATE)
+    inner, heavy = imported("inner"), imported("heavy")
+    assert log == []
+    assert (inner.double(1), heavy.double(1)) == (2, 2)
+    assert isinstance(imported("user").Thing, type), "of a module that two tables name the first one holds"
+
+
+LEAN = """
+import sys
+from pallas_gateway import unused_imports
+from pallas_service import late_imports
+late_imports.install(unused_imports.DISTRIBUTIONS)
+late_imports.install(unused_imports.DISTRIBUTIONS)
+from mcp.server.lowlevel.server import Server
+from pallas_service.access import gate, verifier
+assert "mcp.client" not in sys.modules, "imported with a module"
+assert "jwt" not in sys.modules, "a token in a file is no JWT"
+import mcp
+import mcp.server
+assert mcp.server.Server is Server
+assert mcp.server.MCPServer.__name__ == "MCPServer"
+from mcp import Client
+assert Client.__module__ == "mcp.client.client"
+print("whole")
+"""
+
+
+def test_a_package_of_which_modules_are_imported_is_whole_for_who_asks_for_more() -> None:
+    # in a process of its own: these are packages that tests import whole
+    ran = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.stdout, ran.stderr) == ("whole\n", "")
+
+
+def test_a_package_that_was_hidden_is_there_afterwards() -> None:
+    code = """
+import sys
+from pallas_service import late_imports
+with late_imports.without("json"):
+    try:
+        import json
+    except ImportError:
+        print("hidden")
+import json
+with late_imports.without("json"):
+    import json
+print(json.dumps(1))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.stdout, ran.stderr) == ("hidden\n1\n", "")

@@ -4,7 +4,7 @@ A module that is imported late is in `sys.modules` without its contents. Whoever
 except for the importers that the table names: `from rich.syntax import Syntax` gives these a stand-in for the class,
 which has the module loaded when it is called, subclassed or looked into. So everybody else, the code of a project
 first, has the real thing, unless it takes the name from one of these importers. So no importer hands a class on;
-a package that does is late itself.
+a package that does is late itself, and its modules are imported without what its `__init__` imports for others.
 
 Packages are named with their version. With any other one, or where it cannot be told, all is imported as usual.
 """
@@ -15,7 +15,8 @@ import importlib.abc
 import importlib.machinery
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -123,8 +124,13 @@ class _Loading:
 class _LateModule(ModuleType):
     """A module without its contents, until somebody asks for them."""
 
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__" and (loading := _own(self).get(_LOADING)):
+            _load(self, loading)
+        return ModuleType.__getattribute__(self, name)
+
     def __getattr__(self, name: str) -> Any:
-        loading: _Loading | None = vars(self).get(_LOADING)
+        loading: _Loading | None = _own(self).get(_LOADING)
         if loading is None or name == "__path__":  # while it is made; and a module that is no package is asked for it
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if (other := loading.late.elsewhere.get(name)) is not None:
@@ -145,15 +151,20 @@ class _LateModule(ModuleType):
 
     def _load_to_change(self, name: str, value: Any = None) -> None:
         """Load it, as its code would overwrite what is changed before, but for what the import system does to it."""
-        loading: _Loading | None = vars(self).get(_LOADING)
+        loading: _Loading | None = _own(self).get(_LOADING)
         is_submodule = value is not None and sys.modules.get(f"{self.__name__}.{name}") is value
         if loading is not None and not is_submodule:
             _load(self, loading)
 
     def __dir__(self) -> Iterable[str]:
-        if loading := vars(self).get(_LOADING):
+        if loading := _own(self).get(_LOADING):
             _load(self, loading)
         return ModuleType.__dir__(self)
+
+
+def _own(module: ModuleType) -> dict[str, Any]:
+    """Return the namespace of a module as it is now; `vars` of a late one has it loaded."""
+    return ModuleType.__getattribute__(module, "__dict__")  # type: ignore[no-any-return]
 
 
 def _load(module: ModuleType, loading: _Loading) -> bool:
@@ -180,7 +191,7 @@ def _load(module: ModuleType, loading: _Loading) -> bool:
         finally:
             loading.under_way = False
         ModuleType.__setattr__(module, "__class__", ModuleType)
-        vars(module).pop(_LOADING)
+        _own(module).pop(_LOADING)
         return True
     finally:
         loading.lock.release()
@@ -213,24 +224,31 @@ class _Loader(importlib.abc.Loader):
         return _LateModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._usual
+        module.__spec__ = self._usual  # of a late one: nothing is loaded for what the import system sets
         module.__loader__ = self._usual.loader
         module.__file__ = self._usual.origin
-        vars(module)[_LOADING] = _Loading(self._late)
+        _own(module)[_LOADING] = _Loading(self._late)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the modules that are imported late, and looks at the version of each distribution once."""
 
-    def __init__(self, distributions: Iterable[Distribution]) -> None:
-        self._modules = {late.module: (of, late) for of in distributions for late in of.modules}
+    def __init__(self) -> None:
+        self._modules: dict[str, tuple[Distribution, Late]] = {}
         self._fitting: dict[str, bool] = {}
 
+    def add(self, distributions: Iterable[Distribution]) -> None:
+        """Find those of `distributions`, too; a module that is known stays as it is."""
+        self._modules = {late.module: (of, late) for of in distributions for late in of.modules} | self._modules
+
     def find_spec(
-        self, name: str, path: Sequence[str] | None, _: ModuleType | None = None
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return how to import one of them; None for every other one."""
+        """Return how to import one of them; None for every other one, and for a `target` that is imported anew."""
         if name not in self._modules:
+            return None
+        if target is not None:  # importlib.reload
+            vars(target)
             return None
         distribution, late = self._modules[name]
         usual = importlib.machinery.PathFinder.find_spec(name, path)
@@ -249,5 +267,34 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def install(distributions: Iterable[Distribution]) -> None:
     """Import the modules of `distributions` late from now on; one that is imported already stays as it is."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder(distributions))
+    finder = next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
+    if finder is None:
+        finder = _Finder()
+        sys.meta_path.insert(0, finder)
+    finder.add(distributions)
+
+
+@contextmanager
+def without(*packages: str) -> Iterator[None]:
+    """Have `packages` look absent to what is imported inside, but for those that are imported already."""
+    hidden = [package for package in packages if package not in sys.modules]
+    for package in hidden:
+        sys.modules[package] = None  # type: ignore[assignment] # how Python itself says so (import system, 5.3.1)
+    try:
+        yield
+    finally:
+        for package in hidden:
+            del sys.modules[package]
+
+
+UVICORN = Distribution(
+    "uvicorn",
+    "0.54.0",
+    (
+        Late("uvicorn", elsewhere={"Config": "uvicorn.config", "Server": "uvicorn.server"}),
+        Late("uvicorn.middleware.asgi2", frozenset({"ASGI2Middleware"}), ("uvicorn.config",)),
+        Late("uvicorn.middleware.message_logger", frozenset({"MessageLoggerMiddleware"}), ("uvicorn.config",)),
+        Late("uvicorn.middleware.wsgi", frozenset({"WSGIMiddleware"}), ("uvicorn.config",)),
+    ),
+)
+"""What no service of the kit uses of its server: the command line, the supervisors of processes, other interfaces."""

@@ -19,11 +19,12 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _serve(environ: Mapping[str, str]) -> int:
-    from pallas_service import deferred_models, lean_packages  # noqa: PLC0415 - `--help` needs none of it
+    from pallas_gateway import unused_imports  # noqa: PLC0415 - `--help` needs none of it
+    from pallas_service import deferred_models, late_imports  # noqa: PLC0415
 
     deferred_models.defer()
-    lean_packages.install(*lean_packages.SDK, *lean_packages.SERVER)
-    with lean_packages.without(*lean_packages.OPTIONAL):
+    late_imports.install(unused_imports.DISTRIBUTIONS)
+    with late_imports.without(*unused_imports.OPTIONAL):
         import logging  # noqa: PLC0415
 
         import structlog  # noqa: PLC0415

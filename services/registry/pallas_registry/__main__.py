@@ -47,14 +47,14 @@ def main(env: Mapping[str, str] = os.environ) -> int:
 
 def _start(env: Mapping[str, str]) -> int:
     # imported here: `--help` needs none of the extra's packages
-    from pallas_service import deferred_models, lean_packages  # noqa: PLC0415
+    from pallas_registry import unused_imports  # noqa: PLC0415
+    from pallas_service import deferred_models, late_imports  # noqa: PLC0415
 
-    lean_packages.install(*lean_packages.SERVER)
-    deferred_models.defer()  # FastAPI's of OpenAPI wait until somebody asks for the description
-    with lean_packages.without("email_validator", "greenlet", "python_multipart", "rich"):
+    late_imports.install(unused_imports.DISTRIBUTIONS)
+    deferred_models.defer()  # of the fleet file's a registry uses the outermost, of FastAPI's none
+    with late_imports.without(*unused_imports.OPTIONAL):
         import fastapi  # noqa: F401, PLC0415
         import structlog  # noqa: F401, PLC0415
-    deferred_models.as_usual()
     from pallas_contract.launch.program import registry  # noqa: PLC0415
     from pallas_registry import settings  # noqa: PLC0415
     from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415
@@ -91,7 +91,9 @@ def _serve(
     import uvloop  # noqa: PLC0415
 
     from pallas_registry.server import serve  # noqa: PLC0415
-    from pallas_service import logging  # noqa: PLC0415
+    from pallas_service import deferred_models, logging  # noqa: PLC0415
+
+    deferred_models.as_usual()
 
     logging.configure(settings.log_format, fleet=reading.fleet.name, service="registry")
     log = structlog.get_logger()

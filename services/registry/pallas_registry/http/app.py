@@ -58,7 +58,12 @@ class Backend:
 def create_app(backend: Backend) -> ASGIApp:
     """Return the ASGI application: ready-made documents in front of all else, also of FastAPI's own middleware."""
     app = FastAPI(
-        title="pallas registry", version=__version__, description=DESCRIPTION, openapi_url=None, redirect_slashes=False
+        title="pallas registry",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # a registry has its own metrics, and no spans
     )
     _probes(app, backend)
     _people(app, backend)
