@@ -33,10 +33,12 @@ async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
         server = _Server(app)
         serving = asyncio.create_task(server.serve([listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, verify=_UNTRUSTING, timeout=60) as client:
-            yield client
-        server.end()
-        await serving
+        try:
+            async with httpx.AsyncClient(base_url=url, verify=_UNTRUSTING, timeout=60) as client:
+                yield client
+        finally:  # a test that fails leaves no server to the next
+            server.end()
+            await serving
 
 
 @contextmanager
@@ -45,9 +47,11 @@ def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextmanager
