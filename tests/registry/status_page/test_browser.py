@@ -16,6 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -257,6 +258,33 @@ async def test_events_that_were_refused_are_asked_for_again(browser, url: str, f
         break_research(fleet)
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
         assert lost.asked >= 2
+    finally:
+        await context.close()
+
+
+async def test_a_connection_that_is_lost_without_a_word_is_said_and_given_up(browser, url: str) -> None:
+    """Nothing of it tells a browser: neither the events nor the question under way would ever end."""
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    context = await browser.new_context()
+    try:
+        page = await context.new_page()
+        await page.clock.install()
+        await load(page, url)
+        await playwright.expect(page.locator("#live")).to_have_text("live")
+        await page.route(url, hold)
+        await page.evaluate("refresh()&&0")
+        async with asyncio.timeout(60):
+            while not held:
+                await asyncio.sleep(0.02)
+        await page.clock.fast_forward(15_000)
+        await playwright.expect(page.locator("#live")).to_have_text("no answer, trying again")
+        await page.unroute(url)
+        await page.clock.fast_forward(15_000)
+        await playwright.expect(page.locator("#live")).to_have_text("live")
     finally:
         await context.close()
 

@@ -4,6 +4,7 @@
 const PARTS = ["headline", "counts", "banner", "troubles", "map", "focus", "agents", "services", "graph", "changes"];
 const TYPING = 250; // milliseconds without a key before a search begins
 const QUIET_REFRESH = 15000; // milliseconds: ages and latencies, when nothing else happens
+const PATIENCE = 15000; // milliseconds for an answer: a connection that is lost without a word gives none, and no error
 const REFUSED = 2000; // milliseconds until the events are asked for again
 const live = document.getElementById("live");
 const filter = document.getElementById("filter");
@@ -12,6 +13,8 @@ document.documentElement.classList.add("js"); // buttons that do nothing without
 
 let loading = false;
 let again = false;
+let silent = false; // no answer to the last question
+let stream;
 
 async function refresh() {
   if (loading) {
@@ -20,16 +23,24 @@ async function refresh() {
   }
   loading = true;
   const wanted = location.search;
+  const stop = new AbortController();
+  const late = setTimeout(() => stop.abort(), PATIENCE);
   try {
-    const reply = await fetch(wanted || "./", { headers: { accept: "text/html" } });
+    const reply = await fetch(wanted || "./", { headers: { accept: "text/html" }, signal: stop.signal });
     const text = await reply.text();
+    if (silent && stream.readyState === EventSource.OPEN) {
+      live.textContent = "live";
+    }
+    silent = false;
     // what came for another choice is late: it is asked for once more
     if (reply.ok && wanted === location.search) {
       replace(new DOMParser().parseFromString(text, "text/html"));
     }
   } catch {
-    // the event stream says when the registry is gone
+    silent = true;
+    live.textContent = "no answer, trying again";
   } finally {
+    clearTimeout(late);
     loading = false;
     if (again || wanted !== location.search) {
       again = false;
@@ -184,7 +195,7 @@ document.addEventListener("submit", async (event) => {
 });
 
 function listen() {
-  const stream = new EventSource("events");
+  stream = new EventSource("events");
   stream.addEventListener("open", () => {
     live.textContent = "live";
     refresh();
