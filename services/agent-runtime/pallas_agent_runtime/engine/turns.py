@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from fast_agent import AgentHarness, HarnessSession, LlmStopReason, PromptMessageExtended, RequestParams
 from fast_agent.core.exceptions import FastAgentError
-from mcp_types import CallToolResult, ImageContent, PromptMessage, TextContent, Tool
+from mcp_types import CallToolResult, ContentBlock, ImageContent, PromptMessage, TextContent, Tool
 
 from pallas_agent_runtime.calls import planning
 from pallas_agent_runtime.calls.arguments import Question
@@ -344,10 +344,17 @@ def _remember(transcript: Transcript[PromptMessageExtended], agents: Any) -> Non
 
 def weigh(message: PromptMessageExtended) -> int:
     """Bytes of a message, roughly: the texts and images in it and in the results of tools, and what tools are given."""
-    blocks = [
-        *message.content,
-        *(block for result in (message.tool_results or {}).values() for block in result.content),
-    ]
-    inputs = (call.params.arguments for call in (message.tool_calls or {}).values())
-    contents = (getattr(block, "text", None) or getattr(block, "data", None) or "" for block in blocks)
-    return sum(map(len, contents)) + sum(len(json.dumps(arguments)) for arguments in inputs if arguments)
+    weight = _weight(message.content)
+    for result in (message.tool_results or {}).values():
+        weight += _weight(result.content)
+    for call in (message.tool_calls or {}).values():
+        if call.params.arguments:
+            weight += len(json.dumps(call.params.arguments))
+    return weight
+
+
+def _weight(blocks: Iterable[ContentBlock]) -> int:
+    weight = 0
+    for block in blocks:  # each message is weighed twice a turn
+        weight += len(getattr(block, "text", None) or getattr(block, "data", None) or "")
+    return weight
