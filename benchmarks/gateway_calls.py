@@ -2,7 +2,9 @@
 
 The gateway has all that it checks and writes switched on: a token, a grant, a tenant's limits, the audit. The others
 check nothing: a FastMCP proxy, and ContextForge on SQLite without limits and plugins. CPU is that of the gateway alone,
-or of the other one, without the server behind.
+or of the other one, without the server behind. All have the same load, and keep their connections.
+
+A second hop takes its time whatever is done on it: that of uvicorn and aiohttp which only pass on is told beside ours.
 """
 
 from __future__ import annotations
@@ -41,6 +43,31 @@ create_proxy(sys.argv[2]).run(
     "http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, uvicorn_config=options
 )
 """
+_BARE = """
+import sys
+import aiohttp
+import uvicorn
+
+client = None
+
+
+async def app(scope, receive, send):
+    global client
+    if client is None:
+        client = aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
+    passed = [(name.decode(), value.decode()) for name, value in scope["headers"] if name not in (b"host",)]
+    body = (await receive())["body"]
+    async with client.post(sys.argv[2], data=body, headers=passed) as response:
+        data = await response.read()
+    kept = (b"content-type", b"content-length")
+    head = [(name.lower(), value) for name, value in response.raw_headers if name.lower() in kept]
+    await send({"type": "http.response.start", "status": response.status, "headers": head})
+    await send({"type": "http.response.body", "body": data})
+
+
+options = {"loop": "uvloop", "http": "httptools", "log_level": "warning"}
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), access_log=False, lifespan="off", **options)
+"""
 
 
 def measure(effort: Effort) -> Iterator[Figure]:
@@ -62,6 +89,9 @@ def measure(effort: Effort) -> Iterator[Figure]:
             behind = partial(latency, door, *HEALTH, effort.seconds, TOKEN)
             slower = compare(behind, direct, effort)
             yield ratio("median latency of tools/call: through the gateway / direct", slower, at_most(2), "s")
+            with proxy(folder, echo, _BARE) as nothing:
+                least = compare(partial(latency, nothing.mcp, *HEALTH, effort.seconds), direct, effort)
+            yield ratio("median latency of tools/call: through a proxy that only passes on / direct", least, unit="s")
             held = spread([servers.resident(ours.pid) / MIB])
             yield Figure("memory of the gateway after these calls (RSS)", held, at_most(80), "MiB")
 
@@ -92,9 +122,9 @@ def gateway(folder: Path, echo: agents.Server) -> Iterator[agents.Server]:
 
 
 @contextmanager
-def proxy(folder: Path, echo: agents.Server) -> Iterator[agents.Server]:
-    """FastMCP's own proxy before `echo`."""
-    (folder / "proxy.py").write_text(_PROXY)
+def proxy(folder: Path, echo: agents.Server, program: str = _PROXY) -> Iterator[agents.Server]:
+    """FastMCP's own proxy before `echo`, or another `program`."""
+    (folder / "proxy.py").write_text(program)
     port = servers.free_port()
     command = [sys.executable, "proxy.py", str(port), echo.mcp]
     with servers.listening(command, folder, port, agents.environment()) as running:

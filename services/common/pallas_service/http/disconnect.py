@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Protocol
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
-from starlette.requests import Request
+from starlette.types import Receive
 
 PATIENCE = 0.05
 """Seconds of work after which somebody listens for the end of the connection.
@@ -27,11 +28,19 @@ class HungUp(MCPError):
         super().__init__(CONNECTION_CLOSED, "the caller hung up")
 
 
+class Receiving(Protocol):
+    """A request of ASGI as far as its end can be seen: starlette's, or what serves one without making that."""
+
+    @property
+    def receive(self) -> Receive:
+        """Return ASGI's `receive`, from which nothing more is wanted than the end of the connection."""
+
+
 class Overdue(Exception):
     """Work that was ended because it took too long."""
 
 
-async def attended[T](request: Request | None, work: Awaitable[T], seconds: float | None = None) -> T:
+async def attended[T](request: Receiving | None, work: Awaitable[T], seconds: float | None = None) -> T:
     """Return the result of `work`, which is cancelled when the connection of `request` is closed, or after `seconds`.
 
     Raises:
@@ -65,7 +74,7 @@ async def attended[T](request: Request | None, work: Awaitable[T], seconds: floa
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def _closed(request: Request, limit: asyncio.Timeout, closed: list[bool]) -> None:
+async def _closed(request: Receiving, limit: asyncio.Timeout, closed: list[bool]) -> None:
     """Let `limit` expire once the connection is closed, which is noted in `closed`."""
     while (await request.receive())["type"] != "http.disconnect":
         pass  # the end of the body

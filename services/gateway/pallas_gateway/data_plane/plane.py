@@ -16,7 +16,7 @@ from typing import Literal
 import aiohttp
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from pallas_gateway.confirmation.confirmations import Asked
@@ -133,7 +133,7 @@ class _Exchange:
     def __init__(self, plane: DataPlane, scope: Scope, receive: Receive, answer: Answer) -> None:
         self._plane = plane
         self._scope = scope
-        self._receive = receive
+        self.receive = receive
         self._headers = Headers(scope=scope)
         self._caller = caller(HTTPConnection(scope))
         self._allowance = plane.tenants.of(self._caller)
@@ -184,7 +184,7 @@ class _Exchange:
         try:
             if not self._plane.bodies.admits(declared, self._owner):
                 raise OverBudget
-            async with self._plane.bodies.read(self._receive, self._owner) as upload:
+            async with self._plane.bodies.read(self.receive, self._owner) as upload:
                 body = b"".join(piece.get("body", b"") for piece in upload.pieces)
                 upload.pieces.clear()  # a large body is in memory once
                 if len(body) > self._plane.limit:
@@ -269,7 +269,7 @@ class _Exchange:
         await self._check()
         try:
             # after the body nothing is received but the end of the connection
-            await attended(Request(self._scope, self._receive), self._ask(route, body), seconds)
+            await attended(self, self._ask(route, body), seconds)
         except Overdue:
             raise self._failed("timeout", f"did not finish its answer in {seconds:g} s") from None
 
