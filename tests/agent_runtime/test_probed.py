@@ -12,7 +12,7 @@ import pytest
 from pallas_contract.probe import http_client, probe
 from pallas_contract.probe.probe import LEGACY, MODERN, Target
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("patient")]
 
 PROBES, WARM = 1000, 240
 FLAT = 2048

@@ -77,6 +77,7 @@ def refusing(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterat
     thread.join()
 
 
+@pytest.mark.usefixtures("patient")
 async def test_the_registry_hears_the_reason(refusing: str) -> None:
     while (result := await probe(Target(refusing, deep=True, ours=True))).reason.code == "ConnectionRefused":
         pass

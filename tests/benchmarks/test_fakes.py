@@ -10,6 +10,7 @@ from pallas_contract.probe.probe import Target, probe
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("patient")
 async def test_fakes_are_agents_and_the_frozen_ones_say_nothing() -> None:
     well, frozen = fleet.address(0), fleet.address(300)
     with fleet.fakes([well], [frozen]) as (port, _):

@@ -189,6 +189,7 @@ async def test_an_agent_presents_its_own_token_to_another(fleet: Any, era: str) 
     assert json.loads(fleet.get("harper", "/healthz")[1])["status"] == "ok"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_protected_healthy_agent_is_healthy_to_who_watches_it(fleet: Any) -> None:
     """The registry reads the open page; a container's healthcheck wants to know that somebody is there."""
     url = fleet.url("harper")

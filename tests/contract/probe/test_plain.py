@@ -11,6 +11,8 @@ import pytest
 from pallas_contract.probe import probe
 from tests.ports import free_port
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 
 @asynccontextmanager
 async def answering(text: bytes) -> AsyncIterator[str]:

@@ -78,11 +78,11 @@ def test_secret(fleet, running_fleet):
 def test_disk(fleet, running_fleet):
     fleet.faults.fill_disk("back")
     with pytest.raises(CannotDisturb, match="No space left on device"):
-        running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
+        running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * (1 << 20))")
 
 def test_undone(running_fleet):
     assert running_fleet.target.execute("back", "print(open('/run/secrets/KEY').read())").strip() == "first"
-    running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * 9999)")
+    running_fleet.target.execute("back", "open('/tmp/x', 'w').write('x' * (1 << 20))")
 
 def test_killed(running_fleet):
     print("project", running_fleet.target.project, flush=True)
