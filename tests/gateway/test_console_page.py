@@ -274,6 +274,33 @@ async def call(home: str, message: str, agent: str = "desk") -> dict[str, Any]:
         return answer
 
 
+async def test_a_connection_that_is_lost_without_a_word_is_said_and_given_up(
+    desk: Desk, browser: Any, tmp_path: Path
+) -> None:
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    with closing(Database(tmp_path / "gateway.db")) as database:
+        guarded = {"policy": Policy(GUARDED, FLEET.agents), "store": Confirmations(database)}
+        async with shown(desk, browser, tokens={"ui": UI, "phone": PHONE}, guarded=guarded) as page:
+            state = page.locator("#watch-state")
+            await page.clock.install()
+            await page.route("**/console/calls", hold)
+            await page.goto(f"{await page.evaluate('location.origin')}/console#/calls")
+            await page.locator("#token").fill(UI)
+            await page.locator("#token").press("Enter")
+            async with asyncio.timeout(60):
+                while not held:
+                    await asyncio.sleep(0.02)
+            await page.clock.fast_forward(30_000)
+            await playwright.expect(state).to_contain_text("may be old: nothing was heard.")
+            await page.unroute("**/console/calls")
+            await page.clock.fast_forward(30_000)
+            await playwright.expect(state).to_be_hidden()
+
+
 async def test_calls_are_watched_and_confirmed_by_keyboard(desk: Desk, browser: Any, tmp_path: Path) -> None:
     expect = playwright.expect
     with closing(Database(tmp_path / "gateway.db")) as database:

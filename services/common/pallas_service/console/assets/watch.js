@@ -3,15 +3,17 @@
 
 const FIRST = 1_000;
 const LONGEST = 30_000;
+const SILENCE = 30_000; // the gateway writes every few seconds: a connection that says nothing for longer was lost without a word
 const CLOSED = 20;
 const $ = (id) => document.getElementById(id);
 
-async function* events(response) {
+async function* events(response, heard) {
   let rest = "";
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heard();
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
     for (const part of parts) {
@@ -35,15 +37,22 @@ export class Watch {
     if (this.stop) return;
     const stop = (this.stop = new AbortController());
     while (this.stop === stop) {
+      const lost = new AbortController();
+      let silence = 0;
+      const heard = () => {
+        clearTimeout(silence);
+        silence = setTimeout(() => lost.abort(new Error("nothing was heard")), SILENCE);
+      };
       try {
-        const response = await fetch(this.path, { headers: this.headers({}), signal: stop.signal });
+        heard();
+        const response = await fetch(this.path, { headers: this.headers({}), signal: AbortSignal.any([stop.signal, lost.signal]) });
         if (response.status === 401 || response.status === 403) {
           this.stop = null;
           return this.refused(response.status);
         }
         if (!response.ok) throw new Error(`HTTP ${response.status}`);
         this.say("");
-        for await (const [kind, data] of events(response)) {
+        for await (const [kind, data] of events(response, heard)) {
           this.pause = FIRST;
           if (kind === "calls") this.calls(data);
           else this.confirmations(data);
@@ -51,6 +60,8 @@ export class Watch {
       } catch (error) {
         if (this.stop !== stop) return;
         this.say(`What follows may be old: ${error.message}. Asked again in ${this.pause / 1_000} s.`);
+      } finally {
+        clearTimeout(silence);
       }
       await new Promise((resolve) => setTimeout(resolve, this.pause));
       this.pause = Math.min(2 * this.pause, LONGEST);
