@@ -29,7 +29,7 @@ import base64
 import contextlib
 import gzip
 import hashlib
-import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -182,15 +182,19 @@ def pack(site_packages: Path) -> None:
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             packed[path.relative_to(site_packages).as_posix()] = f"sha256={digest},{len(content)}"
     for record in sorted(site_packages.glob("*.dist-info/RECORD")):
-        lines = (_recorded(line, packed) for line in record.read_text("utf-8").splitlines())
+        lines = [line for each in record.read_text("utf-8").splitlines() for line in _recorded(each, packed)]
         record.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     (site_packages / "pallas_packed_sources.pth").write_text(HOOK)
 
 
-def _recorded(line: str, packed: Mapping[str, str]) -> str:
-    """Return a line of a RECORD, with what it says of a file that is packed now: pip uninstalls by it."""
+def _recorded(line: str, packed: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line of a RECORD; of a file that is packed what it is now, and its bytecode. pip uninstalls by them."""
     name = line.partition(",")[0]
-    return f"{name}.gz,{packed[name]}" if name in packed else line
+    if name not in packed:
+        yield line
+        return
+    yield f"{name}.gz,{packed[name]}"
+    yield f"{importlib.util.cache_from_source(name)},,"
 
 
 def imported() -> list[str]:

@@ -84,7 +84,8 @@ print(*asked)
 """
 SHOWN = """
 import glob, inspect, pkgutil, traceback
-import anyio.to_thread, opentelemetry.trace, pygments.lexers
+import key_value.aio  # it has beartype take part in all imports from here on
+import anyio.to_thread, griffe, opentelemetry.trace, pygments.lexers
 
 try:
     pygments.lexers.get_lexer_by_name("nobody's")

@@ -54,10 +54,11 @@ def run(site_packages: Path, code: str) -> subprocess.CompletedProcess[str]:
 def test_sources_are_packed_and_the_record_says_so(site_packages: Path) -> None:
     plain = {path.relative_to(site_packages).as_posix() for path in site_packages.rglob("*.py")}
     assert plain == {"key_value/__init__.py"}
-    (whole, data, single) = (site_packages / "whole-1.0.dist-info" / "RECORD").read_text().splitlines()
+    whole, bytecode, data, single, _ = (site_packages / "whole-1.0.dist-info" / "RECORD").read_text().splitlines()
     size = (site_packages / "whole" / "inner.py.gz").stat().st_size
     assert whole.startswith("whole/inner.py.gz,sha256=")
     assert whole.endswith(f",{size}")
+    assert bytecode == f"whole/__pycache__/inner.{sys.implementation.cache_tag}.pyc,,"
     assert data == "whole/data.txt,sha256=def,4"
     assert single.startswith("single.py.gz,")
     assert (site_packages / "pallas_packed_sources.pth").read_text() == shrink.HOOK
@@ -121,6 +122,12 @@ def test_a_damaged_source_says_which_one(site_packages: Path) -> None:
     path = site_packages / "whole" / "below" / "uncompiled.py.gz"
     path.write_bytes(path.read_bytes()[:-9])
     assert f"OSError: {path} is damaged" in run(site_packages, "import whole.below.uncompiled").stderr
+
+
+def test_beartype_finds_its_place_among_the_hooks(site_packages: Path) -> None:
+    code = "from beartype.claw import beartype_package\nbeartype_package('key_value')\nimport key_value, single"
+    ran = run(site_packages, f"{code}\nsingle.whole.fail()")
+    assert "as written')  # a remark" in ran.stderr
 
 
 def test_each_python_of_the_environment_has_the_hook(site_packages: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import machinery
 from types import ModuleType
 
@@ -105,28 +105,26 @@ def _is_packed(path: str, entry: str) -> bool:
     return "." not in entry and os.path.exists(os.path.join(path, entry, f"__init__{SUFFIX}"))
 
 
-class _Hook:
-    """Returns the finders of the folders beneath `root`."""
+_roots: set[str] = set()
 
-    def __init__(self, root: str) -> None:
-        self.root = root
 
-    def __call__(self, path: str) -> Finder:
-        """Return the finder of a folder.
+def _hook(root: str) -> Callable[[str], Finder]:
+    """Return what makes the finders beneath `root`: a function, since beartype asks each hook for its name."""
 
-        Raises:
-            ImportError: nothing in it is packed; the import system asks the next one.
-        """
-        if path.startswith(self.root):
+    def packed_sources_hook(path: str) -> Finder:
+        if path.startswith(root):
             entries = _entries(path)
             if any(entry.endswith(SUFFIX) for entry in entries) or any(_is_packed(path, entry) for entry in entries):
                 return Finder(path)
-        raise ImportError(path)
+        raise ImportError(path)  # nothing in it is packed: the import system asks the next hook
+
+    return packed_sources_hook
 
 
 def install(root: str = os.path.dirname(os.path.dirname(__file__))) -> None:
     """Find packed sources beneath `root` from now on: before others, who would take their folders."""
-    if not any(isinstance(hook, _Hook) and hook.root == root for hook in sys.path_hooks):
-        sys.path_hooks.insert(0, _Hook(root))
+    if root not in _roots:
+        _roots.add(root)
+        sys.path_hooks.insert(0, _hook(root))
         for path in [path for path in sys.path_importer_cache if path.startswith(root)]:
             del sys.path_importer_cache[path]
