@@ -25,6 +25,9 @@ INPUT = 2
 INTERRUPTED = 130
 """As a shell reports Ctrl-C: 128 and the number of SIGINT."""
 
+_CLIENTS = {"call", "chat"}
+"""Verbs that speak MCP."""
+
 
 class Verb(Protocol):
     """A module with a verb; it is imported when the verb is run, so that `--help` stays declarations alone."""
@@ -43,13 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)  # a last look at all objects for cycles is a sixth of a short command
     options = command_line.parse(words)
     try:
-        verb: Verb = importlib.import_module(command_line.MODULES[options.verb])
+        verb = _imported(options.verb)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("pallas_"):
             raise
         sys.stderr.write(extras.advice(f"pallas {options.verb}", "agent", [error.name or ""]))
         return INPUT
     return _run(verb, options)
+
+
+def _imported(verb: str) -> Verb:
+    """Import the module of a verb. A client of an agent uses a few of the SDK's 700 models: they wait for their use.
+
+    Raises:
+        ModuleNotFoundError: of an extra that is not installed.
+    """
+    module = command_line.MODULES[verb]
+    if verb not in _CLIENTS:
+        return importlib.import_module(module)
+    from pallas_service import deferred_models  # noqa: PLC0415 - it imports pydantic, which few verbs need
+
+    deferred_models.defer()
+    try:
+        return importlib.import_module(module)
+    finally:
+        deferred_models.as_usual()
 
 
 def _run(verb: Verb, options: Namespace) -> int:

@@ -166,3 +166,16 @@ def test_a_check_imports_what_an_agent_is_made_of_where_it_loads_one_alone(tmp_p
     agent = imported("pallas_agent_runtime.cli:main", "--check", "--agent", "desk", folder=tmp_path, code=2)
     assert {"fast_agent", "mcp"} <= packages(agent)
     assert packages(agent) & {"cryptography", "jsonschema", "watchfiles"} == set(), "nobody has used them"
+
+
+def test_a_call_builds_the_models_that_it_uses(tmp_path: Path) -> None:
+    code = (
+        "from pallas_cli.main import main\n"
+        "assert main(['call', 'http://127.0.0.1:9/mcp', 'hello']) == 1\n"  # nobody listens
+        "import mcp_types\n"
+        "from pydantic import BaseModel\n"
+        "class Later(BaseModel): pass\n"
+        "print(mcp_types.ElicitResult.__pydantic_complete__, Later.__pydantic_complete__)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, "connection attempts failed" in done.stderr) == ("False True\n", True), done.stderr
