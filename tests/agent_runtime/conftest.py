@@ -221,7 +221,7 @@ class Agents:
     def get(self, name: str, path: str) -> tuple[int, str]:
         """Status and body of a plain page; status 0 when nobody answers."""
         try:
-            with urllib.request.urlopen(self.url(name, path), timeout=10) as reply:
+            with urllib.request.urlopen(self.url(name, path), timeout=60) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -101,7 +101,7 @@ async def test_an_added_agent_is_listed_at_once_and_disturbs_no_other(up) -> Non
         await asyncio.to_thread(up.upgrade, "--wait", "--timeout", READY)
         await scenario.until_listed(registry, agents | {"scout"}, within=CURRENT)
     assert set(answers) == {"200"}
-    await scenario.until_states(registry, {**scenario.ALL_OK, "scout": "ok"}, within=30)
+    await scenario.until_states(registry, {**scenario.ALL_OK, "scout": "ok"}, within=60)
     assert before < set(up.pods())
 
     (up.config.parent / "agents" / "scout.md").unlink()  # a card of no agent would be anybody's file

@@ -20,7 +20,7 @@ from pallas_contract.probe.probe import Target
 from pallas_service.access.caller import Caller
 
 CALLER = Caller("alice", "alice", "the-token-of-alice")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Silent:

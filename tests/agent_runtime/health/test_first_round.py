@@ -10,7 +10,7 @@ import pytest
 from pallas_agent_runtime.health.first_round import LONGEST, first_round
 from pallas_contract.probe import probe
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def events(*are_set: bool) -> list[asyncio.Event]:

@@ -222,7 +222,7 @@ async def test_the_active_provider_is_unchecked_until_there_is_an_outcome() -> N
     await entered.wait()
     assert (checks.unchecked, checks.checked.is_set()) == (["openai"], False)
     released.set()
-    await asyncio.wait_for(checks.checked.wait(), 20)
+    await asyncio.wait_for(checks.checked.wait(), 60)
     assert (checks.unchecked, checks.active_failure) == ([], "openai: HTTP 500")
     watching.cancel()
 
@@ -236,5 +236,5 @@ async def test_without_a_provider_for_turns_there_is_nothing_to_wait_for(provide
     checks = Preflight(providers, check)
     assert checks.unchecked == []
     watching = asyncio.create_task(checks.run())
-    await asyncio.wait_for(checks.checked.wait(), 20)
+    await asyncio.wait_for(checks.checked.wait(), 60)
     watching.cancel()

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from pallas_service.http import connections
 from pallas_service.http.protocol import BoundedProtocol, Connection, Joining
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
 EARLY = b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
 """A head that is answered before its body comes."""

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from pallas_gateway.own.execution.scheduler import AT_ONCE, Outcome, Scheduler
 
 DIAMOND: dict[str, set[str]] = {"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": set()}
-DEADLINE = 30
+DEADLINE = 60
 ERROR = Outcome("error", error=MCPError(-32000, "failed"))
 
 
