@@ -8,13 +8,15 @@ from typing import Any
 
 
 class Deadlines:
-    """`asyncio` for a module of the gateway, but for `timeout`: once `reached` is set, all that run are over."""
+    """`asyncio` for a module of the gateway, but for `timeout`: for `seconds`, and over once `reached` is set."""
 
-    def __init__(self, reached: asyncio.Event) -> None:
+    def __init__(self, reached: asyncio.Event, seconds: float) -> None:
         self._reached = reached
+        self._seconds = seconds
         self._tasks: list[asyncio.Task[None]] = []
 
     def timeout(self, seconds: float) -> asyncio.Timeout:
+        assert seconds == self._seconds, "another deadline than the test's"
         deadline = asyncio.timeout(None)
         self._tasks.append(asyncio.create_task(self._end(deadline)))
         return deadline

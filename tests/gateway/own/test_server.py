@@ -243,7 +243,7 @@ async def test_a_session_is_that_of_one_user_of_one_tenant(researcher: Researche
 
 
 async def test_limits_hold_at_this_door_too(researcher: Researcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting))
+    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting, 0.5))
     async with before(researcher, requests="2/minute", timeout=0.5) as door:
         late = error(await ask_agent(door, prompt="wait"))
         assert late == (-32003, "Timeout: no answer in 0.5 s", {"reason": "timeout"})
@@ -275,7 +275,7 @@ async def test_who_hangs_up_on_progress_ends_the_work_behind_it(researcher: Rese
 async def test_the_gateways_time_holds_where_the_tenant_has_more(
     researcher: Researcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting))
+    monkeypatch.setattr(admission, "asyncio", Deadlines(researcher.waiting, 0.5))
     tenants = Tenants({TENANT: Tenant(timeout=50)})
     async with (
         asyncio.timeout(DEADLINE),

@@ -219,7 +219,7 @@ async def test_what_is_not_called_json_is_refused_as_everywhere(fetcher: NewsFet
 
 
 async def test_a_function_has_the_tenants_time_and_rate(fetcher: NewsFetcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "asyncio", Deadlines(fetcher.waiting))
+    monkeypatch.setattr(admission, "asyncio", Deadlines(fetcher.waiting, 0.5))
     async with before(fetcher, requests="2/minute", timeout=0.5) as door:
         assert await refused(door, request(input={"symbol": "WAIT"})) == (-32001, "timeout")
         await execute(door, REQUEST)
