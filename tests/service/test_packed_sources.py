@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,18 @@ def test_what_is_installed_later_goes_first(site_packages: Path) -> None:
     path.write_text("def fail():\n    print('patched')\n")
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(path)], check=True, timeout=60)  # as pip does
     assert run(site_packages, "import single\nsingle.whole.fail()").stdout == "patched\n"
+
+
+def test_bytecode_that_is_written_later_is_read(site_packages: Path) -> None:
+    """Where `PYTHONDONTWRITEBYTECODE` is unset, modules that the image has no bytecode of are compiled once."""
+    command = [sys.executable, "-v", "-c", f"{HEAD}import whole.below.uncompiled", str(site_packages)]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environ) for _ in range(2)
+    )
+    source = str(site_packages / "whole" / "below" / "uncompiled.py")
+    assert f"# code object from {source}\n" in first.stderr
+    assert f"# {cache_from_source(source)} matches {source}\n" in second.stderr
 
 
 def test_a_damaged_source_says_which_one(site_packages: Path) -> None:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import machinery
 from types import ModuleType
+from typing import Any
 
 SUFFIX = ".py.gz"
 _PACKING = ".gz"
@@ -27,9 +28,9 @@ class PackedLoader(machinery.SourceFileLoader):
         """Take the path of the packed source, and go by that of the source."""
         super().__init__(fullname, path.removesuffix(_PACKING))
 
-    def path_stats(self, path: str) -> dict[str, float]:
-        """Return time and size of the packed source."""
-        return dict(super().path_stats(path + _PACKING))
+    def path_stats(self, path: str) -> dict[str, Any]:
+        """Return the time of the packed source, and no size: bytecode has that of the source unpacked."""
+        return {**super().path_stats(path + _PACKING), "size": None}
 
     def get_data(self, path: str) -> bytes:
         """Return the bytes of a file; of the source they are unpacked.
