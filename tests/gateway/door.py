@@ -239,8 +239,10 @@ async def opened(
         api = Api(decisions).app() if decisions else None
         app = App(plane, pages, ["127.0.0.1:*"], gate, own=tools_app, console=page, routed=routed, confirmations=api)
         web = await stack.enter_async_context(served(app))
-        yield Door(web, noted, pages, metrics, reachability, plane, own_tools)
-        feed.close()
+        try:
+            yield Door(web, noted, pages, metrics, reachability, plane, own_tools)
+        finally:
+            feed.close()
 
 
 def text(result: Any) -> str:

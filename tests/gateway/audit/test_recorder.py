@@ -47,11 +47,13 @@ async def audited(folder: Path, **options: Any) -> AsyncIterator[tuple[Door, Age
     audit = Audit(Trail(folder, KEY, size=1 << 20), KEY, "policy-1")
     audit.start()
     agent = Agent()
-    async with agent.app() as app, opened({"scout": app}, audit=audit, **options) as door:
-        audit.observe(door.metrics.registry)
-        door.web.timeout = 60
-        yield door, agent, audit
-    await audit.stop()
+    try:
+        async with agent.app() as app, opened({"scout": app}, audit=audit, **options) as door:
+            audit.observe(door.metrics.registry)
+            door.web.timeout = 60
+            yield door, agent, audit
+    finally:
+        await audit.stop()
 
 
 @contextmanager

@@ -66,8 +66,10 @@ def server() -> Iterator[Server]:
 async def replica(server: Server, fleet: str) -> AsyncIterator[tuple[SharedTrail, Retention, Postgres]]:
     store = Postgres(postgres_url(server), fleet, seconds=LIMIT)
     trail = SharedTrail(store, KEY, name="gateway-0", size=SIZE)
-    yield trail, Retention(store, trail, SIZE), store
-    await store.close()
+    try:
+        yield trail, Retention(store, trail, SIZE), store
+    finally:
+        await store.close()
 
 
 async def write(trail: SharedTrail, count: int) -> None:

@@ -41,11 +41,13 @@ async def gateway(server: Server, fleet: str) -> AsyncIterator[tuple[Audit, Shar
     store = Postgres(postgres_url(server), fleet, seconds=LIMIT)
     trail = SharedTrail(store, KEY, name="gateway-0", size=1 << 30)
     audit = Audit(trail, KEY, "policy-1")
-    audit.start()
-    async with background(audit.watch()):
-        yield audit, trail, store
-    await audit.stop()
-    await store.close()
+    try:
+        audit.start()
+        async with background(audit.watch()):
+            yield audit, trail, store
+        await audit.stop()
+    finally:
+        await store.close()
 
 
 async def lines(store: Postgres, chain: str) -> list[bytes]:

@@ -55,10 +55,12 @@ async def opened(
 
     trust = Trust(issuer.url, AUDIENCE, ("ES256",), Keys(fetch)) if issuer else None
     gate = Gate(Verifier(StaticTokens(TOKENS), trust), "http://127.0.0.1")
-    async with served(gate.around(Api(Decisions(store, notes)).app())) as web:
-        web.timeout = httpx.Timeout(60)
-        yield web, store, notes
-    database.close()
+    try:
+        async with served(gate.around(Api(Decisions(store, notes)).app())) as web:
+            web.timeout = httpx.Timeout(60)
+            yield web, store, notes
+    finally:
+        database.close()
 
 
 async def test_who_may_confirm_sees_the_exact_arguments_and_decides(tmp_path: Path) -> None:

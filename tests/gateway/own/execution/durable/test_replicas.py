@@ -141,9 +141,11 @@ async def replicas(pool: Gated, server: Server, request: pytest.FixtureRequest) 
 @asynccontextmanager
 async def asking(door: Door, body: dict[str, Any]) -> AsyncIterator[asyncio.Task[dict[str, Any]]]:
     sending = asyncio.create_task(execute(door, body))
-    yield sending
-    sending.cancel()
-    await asyncio.gather(sending, return_exceptions=True)
+    try:
+        yield sending
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 async def followed(door: Door, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
