@@ -188,6 +188,15 @@ def test_the_private_home_is_only_for_this_user_and_goes_away(monkeypatch: pytes
     assert not path.parent.exists()
 
 
+def test_the_private_home_lies_where_pallas_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAST_AGENT_HOME", "before")
+    with serve.home({}, str(tmp_path)) as path:
+        assert path.parent.parent == tmp_path
+    with serve.home({}, str(tmp_path / "gone")) as path:
+        assert path.is_file()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_an_agent_the_fleet_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415
 

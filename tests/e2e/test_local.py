@@ -85,13 +85,24 @@ async def test_a_second_fleet_on_these_ports_is_refused_before_it_starts_anythin
     )  # all but the guardian and the warm parent
 
 
+def homes(up: local.Local) -> Path:
+    """The folder of `pallas` itself, with those of its agents."""
+    environ = Path(f"/proc/{up.pid('registry')}/environ").read_text().split("\0")
+    return Path(next(value for value in environ if value.startswith("PALLAS_ABSENCES=")).partition("=")[2]).parent
+
+
 async def test_a_crashed_agent_is_shown_restarted_and_used_again(up):
     registry, harper = up.url("registry"), f"{up.url('harper')}/mcp"
+    folder = homes(up)
+    (before,) = (folder / "research").iterdir()
     again = partial(up.kill_again, "research")  # a fork is ready within a second
     await scenario.registry_follows_a_crash(registry, harper, up, patience=local.PATIENCE, again=again)
     ended = r"^research +: was ended by SIGKILL( \(its last line: .+\))?; starting it again in 0.5 s$"
     assert re.search(ended, up.said, re.MULTILINE)
     assert re.search(r"^research +: ready again after ", up.said, re.MULTILINE)
+    (after,) = (folder / "research").iterdir()
+    assert after != before
+    assert (after / "fast-agent.yaml").is_file()
 
 
 async def test_daedalus(up):
@@ -134,6 +145,7 @@ async def test_the_verbs_ask_and_look_after_the_fleet(up):
 
 async def test_one_interrupt_stops_all(up):
     children = local.children(up.supervisor)
+    folder = homes(up)
     # Ten members, the guardian that ends what they leave, and the process that agents are forked from.
     assert len(children) == 12
     os.kill(up.supervisor, signal.SIGINT)
@@ -142,3 +154,4 @@ async def test_one_interrupt_stops_all(up):
             await asyncio.sleep(0.05)
     assert up.code == 0, up.said
     assert local.all_gone(children)
+    assert not folder.exists()

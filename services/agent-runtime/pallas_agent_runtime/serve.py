@@ -57,9 +57,10 @@ def run(prepared: Prepared) -> None:
     settings = prepared.settings
     os.chdir(settings.project)  # relative paths of fast-agent's files start there
     fd = os.environ.pop(names.ENV_LISTEN_FD, "")  # not for the MCP servers that the agent starts
+    under = os.environ.pop(names.ENV_HOME, "")
     with (
         http_sockets.bound(settings.host, settings.port, settings.listen_on, fd) as sockets,
-        home(prepared.config.data),
+        home(prepared.config.data, under),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         try:
@@ -78,9 +79,12 @@ def _cannot_listen(group: BaseExceptionGroup[BaseException]) -> http_sockets.Can
 
 
 @contextlib.contextmanager
-def home(data: fastagent_yaml.Data) -> Iterator[Path]:
-    """Yield a private folder with the configuration, as the home of fast-agent; a container can write to /tmp only."""
-    with tempfile.TemporaryDirectory(prefix="pallas-") as folder:
+def home(data: fastagent_yaml.Data, under: str = "") -> Iterator[Path]:
+    """Yield a private folder with the configuration, as the home of fast-agent; a container can write to /tmp only.
+
+    It lies in the folder `under` where there is that one, which `pallas` removes also when the agent was killed.
+    """
+    with tempfile.TemporaryDirectory(prefix="pallas-", dir=under if os.path.isdir(under) else None) as folder:
         path = Path(folder, "fast-agent.yaml")
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(data, allow_unicode=True), encoding="utf-8")

@@ -88,6 +88,21 @@ async def until_gone(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
+async def test_the_folder_of_an_agent_is_for_its_user_only_and_goes_with_what_one_that_was_killed_has_left(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "homes" / "it"
+    agent = replace(
+        shell("touch $PALLAS_HOME/it; stat -c %a $PALLAS_HOME; kill -9 $$"),
+        env={**os.environ, "PALLAS_HOME": str(home)},
+    )
+    for _ in range(2):  # it is made anew for the next one
+        printed: list[str] = []
+        assert await (await spawn(agent, printed.append)).wait() == -signal.SIGKILL
+        assert printed == ["700"]
+        assert list(home.parent.iterdir()) == []
+
+
 async def test_output_of_both_streams_is_heard_before_the_exit_code():
     heard: list[str] = []
     child = await spawn(shell("echo out; echo err >&2; printf half; exit 3"), heard.append)

@@ -84,6 +84,12 @@ def test_the_environment_says_where_to_listen_and_whom_to_call(compiled, project
     assert json.loads(found["registry"].env["PALLAS_ADDRESSES"])["loner"] == "127.0.0.1:9004"
 
 
+def test_agents_alone_have_a_folder_and_each_its_own(compiled):
+    found, _ = compiled(PALLAS_HOME="/tmp/pallas-x")
+    homes = {name: member.env["PALLAS_HOME"] for name, member in found.items() if "PALLAS_HOME" in member.env}
+    assert homes == {name: f"/tmp/pallas-x/{name}" for name in ("harper", "research", "tech", "loner")}
+
+
 def test_only_services_find_the_projects_code_by_path(compiled, project):
     found, _ = compiled(PYTHONPATH="/elsewhere")
     assert found["model"].env["PYTHONPATH"] == f"{project}:/elsewhere"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -90,9 +91,14 @@ Start = Callable[[Member, int, int | None], Awaitable[Started]]
 async def spawn(member: Member, on_line: OnLine, fd: int | None = None, start: Start = execute) -> Child:
     """Start `member` in a process group of its own, with the socket `fd` where there is one.
 
+    Its folder (names.ENV_HOME), where it has one, is there meanwhile, and goes with all that it holds.
+
     Raises:
         OSError: it cannot be started.
     """
+    home = member.env.get(names.ENV_HOME, "")
+    if home:
+        os.makedirs(home, mode=0o700, exist_ok=True)
     # A pipe of our own: Process.wait() of one that asyncio made lasts until the last grandchild has closed it.
     read, write = os.pipe()
     output = os.fdopen(read, "rb", buffering=0)
@@ -104,17 +110,18 @@ async def spawn(member: Member, on_line: OnLine, fd: int | None = None, start: S
     finally:
         os.close(write)
     mark = member.env.get(guardian.RUN, "") if sys.platform == "linux" else ""
-    return _Process(process, asyncio.create_task(_listen(output, on_line)), mark)
+    return _Process(process, asyncio.create_task(_listen(output, on_line)), mark, home)
 
 
 class _Process:
     """`Child` over a process and the task that reads its output."""
 
-    def __init__(self, process: Started, listening: asyncio.Task[None], mark: str) -> None:
-        """`mark` is what the processes it starts are known by, wherever they go (guardian)."""
+    def __init__(self, process: Started, listening: asyncio.Task[None], mark: str, home: str) -> None:
+        """`mark` is what the processes it starts are known by, wherever they go (guardian); `home` is its folder."""
         self._process = process
         self._listening = listening
         self._mark = mark
+        self._home = home
         self._ended = asyncio.create_task(self._until_ended())
 
     @property
@@ -129,6 +136,8 @@ class _Process:
         self._signal_group(signal.SIGKILL)  # what it started itself and left behind
         if self._mark:  # and what has a session of its own, as MCP servers on stdio do
             await asyncio.to_thread(guardian.end, self._mark)
+        if self._home:  # one that was killed has left its configuration there
+            await asyncio.to_thread(shutil.rmtree, self._home, ignore_errors=True)
         await asyncio.wait({self._listening}, timeout=_LAST_WORDS)
         self._listening.cancel()
         await asyncio.wait({self._listening})

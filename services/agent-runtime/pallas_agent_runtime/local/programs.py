@@ -48,6 +48,7 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
     """
     folder = config.parent
     run = environ.get(guardian.RUN)
+    homes = environ.get(names.ENV_HOME)
     base = {
         # People read this terminal; who collects logs says PALLAS_LOG_FORMAT=json.
         names.ENV_LOG_FORMAT: "text",
@@ -67,6 +68,9 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
         env = {**base, **program.env, **imports, **secrets.get(program.name, {})}
         if run:
             env[guardian.RUN] = f"{run}/{program.name}"
+        env.pop(names.ENV_HOME, None)
+        if homes and program.kind == "agent":
+            env[names.ENV_HOME] = str(Path(homes, program.name))
         port = int(program.env[names.ENV_BIND].rpartition(":")[2])
         # An agent reads the `.env` of the folder that `pallas` was started in, and goes to the project by itself.
         cwd = Path.cwd() if program.kind == "agent" else folder

@@ -98,7 +98,7 @@ def main(
     config = config.absolute()
     with guardian.watching() as run, tempfile.TemporaryDirectory(prefix="pallas-") as folder:
         absences = Path(folder, "absences.json")
-        environ = os.environ | {guardian.RUN: run, names.ENV_ABSENCES: str(absences)}
+        environ = os.environ | {guardian.RUN: run, names.ENV_ABSENCES: str(absences), names.ENV_HOME: folder}
         try:
             fleet_members, tree, warnings = read(config, environ, allow_plain_secrets=allow_plain_secrets)
         except Refused as refused:

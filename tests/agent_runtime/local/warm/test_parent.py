@@ -253,6 +253,22 @@ async def test_its_forks_live_on_when_it_is_killed_and_another_takes_its_place(f
     assert fleet.screen.reports == []
 
 
+async def test_the_folder_of_the_only_agent_stays_when_it_is_killed(fleet: Fleet) -> None:
+    home = fleet.folder / "home"
+    agent = fleet.member("wait", PALLAS_HOME=str(home))
+    async with WarmParent([agent], fleet.screen, "program") as warm:
+        waiting = Running()
+        waiting.child = await warm.spawn(agent, waiting.on_line)
+        assert (await waiting.first)["same"]["env"]["PALLAS_HOME"] == str(home)
+        assert warm._child is not None
+        warm._child.kill()
+        await warm._child.wait()
+        assert home.is_dir()
+        waiting.child.terminate()
+        await waiting.code()
+        assert not home.exists()
+
+
 def gone(pid: int) -> bool:
     try:
         return ") Z " in Path(f"/proc/{pid}/stat").read_text()

@@ -196,6 +196,7 @@ def _template(agents: Sequence[Member], program: str) -> Member:
     """Return the warm parent of `agents` as a member, with what their environments have in common."""
     first = agents[0].env
     env = {key: value for key, value in first.items() if all(agent.env.get(key) == value for agent in agents)}
+    env.pop(names.ENV_HOME, None)  # where there is one agent: what that leaves is not removed with this one
     if run := first.get(guardian.RUN, "").partition("/")[0]:
         longest = max(len(agent.name) for agent in agents)
         env[guardian.RUN] = f"{run}/{'-' * longest}"  # of the run, and of no member: a fork writes its own over it
