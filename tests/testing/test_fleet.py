@@ -378,12 +378,50 @@ def test_a_gateway_has_to_reach_the_agents_that_come_up(
 
     monkeypatch.setattr(table, "target", lambda _, order: Late(order))
     with (
-        pytest.raises(CannotStart, match="the gateway does not reach its agents: harper: refused"),
+        pytest.raises(CannotStart, match="the gateway does not reach those behind it: harper: refused"),
         start.running("stub", order, expected, patience=0),
     ):
         raise AssertionError("it is not up")
     with start.running("stub", order, expected, patience=0):
         assert questions == [("gateway", asked)] * 2
+
+
+@pytest.mark.parametrize(
+    ("expected", "asked"),
+    [
+        ({}, ["harper", "tech_research", "home_tools", "lamp"]),
+        ({"harper": "degraded"}, ["harper", "tech_research", "lamp"]),
+    ],
+)
+def test_a_gateway_has_to_reach_what_is_called_through_it_too(
+    order: Order, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str], asked: list[str]
+) -> None:
+    """Or an agent that is `ok` is asked before it has the tools of a service; one that is not may never get them."""
+    order.file.write_text("""\
+name: made-up
+gateway: {agents: [harper]}
+agents:
+  harper: {module: a, port: 1, depends_on: [home-tools]}
+  tech_research: {module: b, port: 2, through: gateway, depends_on: [plain]}
+services:
+  home_tools: {module: h, port: 3, through: gateway}
+  lamp: {image: l, port: 4, through: gateway}
+  plain: {module: p, port: 5}
+""")
+    questions = []
+
+    class Asked(Stub):
+        def start(self) -> None:
+            super().start()
+            self.change("harper", expected.get("harper", "ok"))
+
+        def unreached(self, caller: str, members: Sequence[str]) -> str:
+            questions.append(list(members))
+            return ""
+
+    monkeypatch.setattr(table, "target", lambda _, order: Asked(order))
+    with start.running("stub", order, expected, patience=60):
+        assert questions == [asked]
 
 
 def test_a_gateway_that_is_not_published_is_not_asked(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pallas_testing.fleet.events import Events
 from pallas_testing.fleet.registry import State
 from pallas_testing.project import fleet_file
 from pallas_testing.project.claims import NothingFree
-from pallas_testing.project.fleet_file import NoFleetFile, slug
+from pallas_testing.project.fleet_file import FleetFile, NoFleetFile, slug
 from pallas_testing.targets import table
 from pallas_testing.targets.base import CannotStart, Order, Target
 
@@ -48,7 +48,7 @@ def running(name: str, order: Order, expected: Mapping[str, str], *, patience: f
     """Yield the fleet of an agents.yaml on the target called `name`, up; nothing of it is left afterwards.
 
     It is up when the registry says `ok` of every agent, or the status that `expected` has for it, and its gateway says
-    that it is ready and reaches its agents, where it has one that this machine reaches.
+    that it is ready and reaches those behind it, where it has one that this machine reaches.
 
     Raises:
         CannotStart: it does not come up; the text says why, with the logs of those that are not well.
@@ -99,7 +99,8 @@ def _until_up(target: Target, expected_states: Mapping[str, str], patience: floa
 def unready_gateway(target: Target, expected_states: Mapping[str, str]) -> str:
     """Return why the gateway of a fleet is not ready; empty where it is, there is none or nobody here reaches it.
 
-    It has to reach its agents, but for those that are expected to be in `error`.
+    It has to reach those behind it, but for agents that are expected to be in `error`, and for services of whose
+    callers none is expected to be `ok`.
 
     Raises:
         httpx.HTTPError: it does not answer.
@@ -113,9 +114,17 @@ def unready_gateway(target: Target, expected_states: Mapping[str, str]) -> str:
     status = http.get(url + _READY).status_code
     if status != httpx.codes.OK:
         return f"the gateway answers /readyz with {status}"
-    agents = [agent for agent in target.file.behind_gateway if expected_states.get(slug(agent)) != "error"]
-    reasons = target.unreached(fleet_file.GATEWAY, agents)
-    return f"the gateway does not reach its agents: {reasons}" if reasons else ""
+    members = [member for member in target.file.behind_gateway if _comes_up(member, target.file, expected_states)]
+    reasons = target.unreached(fleet_file.GATEWAY, members)
+    return f"the gateway does not reach those behind it: {reasons}" if reasons else ""
+
+
+def _comes_up(member: str, file: FleetFile, expected_states: Mapping[str, str]) -> bool:
+    """Return whether an agent is expected to come up; of a service, whether one of its callers is, and well."""
+    if member not in file.services:
+        return expected_states.get(slug(member)) != "error"
+    callers = [slug(agent) for agent, names in file.calls.items() if slug(member) in map(slug, names)]
+    return not callers or any(expected_states.get(caller) == "ok" for caller in callers)
 
 
 def _services(target: Target) -> dict[str, State]:

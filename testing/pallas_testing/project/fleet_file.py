@@ -6,7 +6,7 @@ What is wrong with the file is for the kit's commands to say; here a file that c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ class FleetFile:
     """Services that provide a model."""
     gateway: int | None = None
     behind_gateway: tuple[str, ...] = ()
-    """Agents that the gateway leads to."""
+    """Members that the gateway calls: the agents it leads to, then all that are reached `through` it besides."""
+    inside: Mapping[str, int] = field(default_factory=dict)
+    """Ports inside containers of images, by service."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -91,7 +93,10 @@ def read(path: Path) -> FleetFile:
         agents={name: _port(entry.get("port")) for name, entry in agents.items()},
         services={name: None if "image" in entry else _port(entry.get("port")) for name, entry in services.items()},
         gateway=_gateway_port(top.get(GATEWAY)),
-        behind_gateway=tuple(map(str, _mapping(top.get(GATEWAY)).get("agents") or ())),
+        behind_gateway=_behind_gateway(_mapping(top.get(GATEWAY)), {**agents, **services}),
+        inside={
+            name: port for name, entry in services.items() if "image" in entry and (port := _port(entry.get("port")))
+        },
         calls={name: tuple(map(str, entry.get("depends_on") or ())) for name, entry in agents.items()},
         models=tuple(name for name, entry in services.items() if entry.get("provides") in _MODELS),
     )
@@ -112,6 +117,11 @@ def nearest(folder: Path) -> Path:
 
 def _gateway_port(section: Any) -> int | None:
     return (_port(section.get("port")) or DEFAULT_GATEWAY_PORT) if isinstance(section, Mapping) else None
+
+
+def _behind_gateway(section: Mapping[Any, Any], members: Mapping[str, Mapping[Any, Any]]) -> tuple[str, ...]:
+    through = (name for name, entry in members.items() if entry.get("through") == GATEWAY)
+    return tuple(dict.fromkeys((*map(str, section.get("agents") or ()), *through)))
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

@@ -12,7 +12,7 @@ from pallas_testing.targets.cluster.kubectl import Kubectl
 from pallas_testing.targets.leash import Leash
 
 PORT = 8080
-"""Every member of a fleet in containers listens there."""
+"""Every member of a fleet in containers listens there, but for services of an image with a port of its own."""
 _PATIENCE = 60.0
 """Seconds until a forward to a member stands."""
 _POLL = 0.1

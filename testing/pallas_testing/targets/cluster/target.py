@@ -36,9 +36,9 @@ _SMALL = "4Mi"
 
 _REACH = """
 import socket
-for host in {hosts!r}:
+for host, port in {addresses!r}:
     try:
-        socket.create_connection((host, {port}), timeout=3).close()
+        socket.create_connection((host, port), timeout=3).close()
     except OSError as error:
         print(f"{{host}}: {{error}}")
 """
@@ -109,7 +109,8 @@ class Cluster(Target):
 
     def unreached(self, caller: str, members: Sequence[str]) -> str:
         """Ask from within: a Service leads to a pod only once it is ready, seconds after the registry has found it."""
-        return self.execute(caller, _REACH.format(hosts=list(map(slug, members)), port=PORT)).strip()
+        addresses = [(slug(member), self.file.inside.get(member, PORT)) for member in members]
+        return self.execute(caller, _REACH.format(addresses=addresses)).strip()
 
     def kill(self, agent: str) -> None:
         with undone(partial(self.restore, agent)):

@@ -28,7 +28,10 @@ spec: {template: {spec: {initContainers: [{image: b:1}], containers: [{image: a:
 kind: ConfigMap
 data: {image: c}
 """
-FILE = "agents: {tech_research: {module: a, port: 24201, depends_on: [argos]}}\nservices: {argos: {image: x}}\n"
+FILE = """\
+agents: {tech_research: {module: a, port: 24201, depends_on: [argos]}}
+services: {argos: {image: x, port: 8000}}
+"""
 
 
 def pod(name: str, **status: Any) -> dict[str, Any]:

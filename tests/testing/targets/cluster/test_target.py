@@ -72,15 +72,15 @@ def test_kind_has_a_way_of_its_own(fleet: Cluster, runner: Runner) -> None:
 
 def test_who_is_reached_is_asked_from_within(started: Cluster, runner: Runner) -> None:
     runner.answers["kubectl exec"] = "tech-research: Connection refused\n"
-    assert started.unreached("gateway", ["tech_research"]) == "tech-research: Connection refused"
+    assert started.unreached("gateway", ["tech_research", "argos"]) == "tech-research: Connection refused"
     assert "--selector=app.kubernetes.io/name=gateway" in runner.lines[0]
-    assert "for host in ['tech-research']:" in runner.lines[-1]
+    assert "for host, port in [('tech-research', 8080), ('argos', 8000)]:" in runner.lines[-1]
 
 
 def test_the_question_who_is_reached_names_who_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        exec(target._REACH.format(hosts=["127.0.0.1", "127.0.0.2"], port=port))
+        exec(target._REACH.format(addresses=[("127.0.0.1", port), ("127.0.0.2", port)]))
     assert re.fullmatch(r"127\.0\.0\.2: .+\n", capsys.readouterr().out)
 
 
