@@ -32,6 +32,7 @@ from pallas_registry.discovery.sighting import Endpoint, Sighting
 from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
+from pallas_service.console import reload
 from tests.browser import Lost, is_fault, load
 
 playwright = pytest.importorskip("playwright.async_api")
@@ -242,6 +243,33 @@ async def test_a_page_is_loaded_anew_where_a_file_of_it_did_not_come(browser, ur
             while lost.asked < 2:
                 await asyncio.sleep(0.02)
         await playwright.expect(page.locator("#live")).to_have_text("live")
+    finally:
+        await context.close()
+
+
+NO_WAITING = """
+const later = setTimeout, kept = sessionStorage;
+window.setTimeout = (work, ms) => { kept.waits = (kept.waits ?? "") + ms / 1000 + " "; later(work, 0); };
+"""
+
+
+async def test_what_never_comes_is_waited_for_five_times_ever_longer_and_then_no_more(browser, url: str) -> None:
+    """As an extension of the browser has it, which blocks the files: else what is typed would be lost each 3 s."""
+    context = await browser.new_context()
+    try:
+        page = await context.new_page()
+        await page.add_init_script(NO_WAITING)
+        styles, scripts = Lost(times=6), Lost(times=6)
+        await page.route("**/static/page.css", styles)
+        await page.route("**/static/page.js", scripts)
+        await page.goto(url)
+        async with asyncio.timeout(60):
+            while styles.asked < 6 or scripts.asked < 6:
+                await asyncio.sleep(0.02)
+        await page.wait_for_function("document.readyState === 'complete'")  # errors are told before
+        assert (await page.evaluate("sessionStorage.waits")).split() == ["3", "6", "12", "24", "48"]
+        await page.goto(url)
+        await page.wait_for_function(f"sessionStorage.getItem('{reload.KEY}') === null")
     finally:
         await context.close()
 

@@ -11,10 +11,17 @@ import base64
 import hashlib
 
 SECONDS = 3
-"""Until the page is loaded anew: long enough for a server that was asked too much."""
+"""Until the page is loaded anew: long enough for a server that was asked too much. Twice as long each time after."""
+TIMES = 5
+"""Then it stays as it is, until it is loaded by hand: what somebody's browser blocks never comes."""
+KEY = "pallas-loaded-anew"
+"""Where the browser counts that, for a tab. One that keeps nothing loads nothing anew."""
 SCRIPT = (
-    'addEventListener("error",(event)=>{if(event.target.matches?.("script,link[rel=stylesheet]"))'
-    f"setTimeout(()=>location.reload(),{SECONDS * 1000})}},true)"
+    "{let lost=false;"
+    'addEventListener("error",(event)=>{if(lost||!event.target.matches?.("script,link[rel=stylesheet]"))return;'
+    f'lost=true;const times=Number(sessionStorage.getItem("{KEY}"));if(times<{TIMES}){{'
+    f'sessionStorage.setItem("{KEY}",times+1);setTimeout(()=>location.reload(),{SECONDS * 1000}*2**times)}}}},true);'
+    f'addEventListener("load",()=>{{if(!lost)sessionStorage.removeItem("{KEY}")}})}}'
 )
 """Errors of scripts that ran have the window for their target, which matches nothing."""
 ELEMENT = f"<script>{SCRIPT}</script>"
