@@ -69,7 +69,7 @@ def size_of(head: bytes) -> int:
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 2\r\n\r\n{}"
-HEADERS = [(b"accept", b"application/json"), (b"mcp-method", b"ping"), (b"user-agent", b"test")]
+HEADERS = [(b"accept", b"application/json"), (b"mcp-method", b"ping"), (b"user-agent", "tést".encode())]
 
 
 async def post(pool: upstream.Pool, url: str, body: bytes = b"{}", headers: Pairs = HEADERS) -> tuple[int, bytes]:
@@ -135,6 +135,30 @@ async def test_a_connection_is_used_again_unless_its_answer_was_not_read() -> No
         assert agent.connections == 2
 
 
+async def test_an_answer_that_nobody_has_asked_for_is_nobodys() -> None:
+    answered = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await answered.wait()
+        writer.write(OK.replace(b"{}", b"[]"))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, upstream.session() as client:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        pool = upstream.Pool(client)
+        assert await post(pool, url) == (200, b"{}")
+        assert isinstance(client.connector, aiohttp.TCPConnector)
+        ((kept, _),) = next(iter(client.connector._conns.values()))
+        answered.set()
+        async with asyncio.timeout(120):
+            while not kept.should_close:
+                await asyncio.sleep(0.01)
+        assert await post(pool, url) == (200, b"{}")
+
+
 async def test_who_gives_up_waiting_ends_the_connection() -> None:
     agent = Agent(b"")
     async with agent.served() as url, upstream.session() as client:
@@ -157,8 +181,16 @@ async def test_no_header_begins_another(value: bytes) -> None:
     assert agent.requests == []
 
 
-async def test_an_agent_that_speaks_something_else_is_not_understood() -> None:
-    agent = Agent(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        b"HTTP/1.1 099 Nothing\r\ncontent-length: 0\r\n\r\n",
+    ],
+    ids=["another protocol", "no status"],
+)
+async def test_an_agent_that_speaks_something_else_is_not_understood(head: bytes) -> None:
+    agent = Agent(head)
     async with agent.served() as url, upstream.session() as client:
         with pytest.raises(upstream.Unreachable, match="answered no HTTP"):
             await post(upstream.Pool(client), url)

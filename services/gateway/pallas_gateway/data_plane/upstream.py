@@ -131,6 +131,9 @@ class Pool:
                 target = self._targets[url] = _Target(self._client, url)
             request = target.written(headers, body.whole())
             connection = await connector.connect(target.request, [], self._client.timeout)
+            if _is_stale(connection):
+                connection.close()
+                connection = await connector.connect(target.request, [], self._client.timeout)
             try:
                 return await _answered(connection, request)
             except BaseException:
@@ -165,10 +168,17 @@ class _Target:
         return b"".join([self._head, *lines, b"content-length: %d\r\n\r\n" % len(body), body])
 
 
+def _is_stale(connection: aiohttp.connector.Connection) -> bool:
+    """Return whether something has come over it that nobody has asked for: the next caller would take it for his."""
+    return connection.protocol is not None and connection.protocol.should_close
+
+
 async def _answered(connection: aiohttp.connector.Connection, request: bytes) -> Reply:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
+    if _is_stale(connection):
+        raise ValueError("it answers before it is asked")
     protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=BUFFER)
     transport.write(request)
     while True:
@@ -177,6 +187,8 @@ async def _answered(connection: aiohttp.connector.Connection, request: bytes) ->
             return Reply(connection, message, content)
         if message.code == 101:
             raise ValueError("it speaks another protocol, which nobody has asked for")
+        if message.code < 100:
+            raise ValueError("a status that there is not")
 
 
 async def ask(
@@ -189,7 +201,7 @@ async def ask(
     Raises:
         Unreachable: there was no answer.
     """
-    passed = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+    passed = [(name.decode("latin-1"), _text(value)) for name, value in headers]
     if body and body.size > BUFFER:
         passed.append(("content-length", str(body.size)))
     try:
@@ -239,6 +251,14 @@ async def whole(response: Reply | aiohttp.ClientResponse) -> bytes:
         return await response.read()
     except FAILURES as error:
         raise Interrupted(_words(error)) from None
+
+
+def _text(value: bytes) -> str:
+    """Return a header as text that aiohttp, which writes UTF-8, makes the same bytes of, where they are UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _words(error: BaseException) -> str:
