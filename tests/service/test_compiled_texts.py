@@ -106,7 +106,7 @@ def test_what_others_compile_meanwhile_is_not_kept_for_it() -> None:
     assert texts.pattern("a+b", 0, compiler, disturbed).match("aab")
     assert compiler._sre is engine
     ((key, kept),) = texts.added.items()
-    again = compiled_texts.Texts({key: (0, len(kept))}, memoryview(kept)).pattern("a+b", 0, compiler, refusing)
+    again = compiled_texts.Texts({key: len(kept)}, memoryview(kept)).pattern("a+b", 0, compiler, refusing)
     assert again.match("aab")
     assert not again.match("AAB")
 
@@ -171,7 +171,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_used(process: Callable[[], 
 
 def test_it_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_texts, "_MOST", 2)
-    texts = compiled_texts.Texts({b"a": (0, 1), b"b": (1, 2)}, memoryview(b"ab"))
+    texts = compiled_texts.Texts({b"a": 1, b"b": 1 << 32 | 2}, memoryview(b"ab"))
     texts.code("1", "eval")
     assert len(texts.all()) == 1
 

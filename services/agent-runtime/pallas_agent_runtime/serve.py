@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -95,8 +96,12 @@ def home(data: fastagent_yaml.Data, under: str = "") -> Iterator[Path]:
 async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     stop = Stop()
     # Two seconds of import that read FAST_AGENT_HOME: not before the address is ours and the home is there.
+    is_forked = "pallas_agent_runtime.engine" in sys.modules
     from pallas_agent_runtime import engine as fast  # noqa: PLC0415
 
+    if not is_forked:  # a fork would copy the pages of its parent
+        # the files of some 300 folders, 0.6 MB of names: the few that import more list their folder again
+        sys.path_importer_cache.clear()
     settings = prepared.settings
     fast.silence()
     # A mistake in a model of the project is told at the start; what its code has compiled is kept nowhere.

@@ -31,7 +31,7 @@ from typing import Any
 
 _MOST = 30_000
 """Texts in a file; an agent has some 3,000. One that would hold more begins anew with those of one process."""
-_VERSION = 2
+_VERSION = 3
 _HEAD = struct.Struct("<16sIII")
 """Interpreter, version of the format, bytes of the index, checksum of all that follows."""
 _KNOWN = (3, 13)
@@ -46,8 +46,8 @@ def file_path() -> Path:
 class Texts:
     """Compiled texts, by what they were compiled from: those of a file, and those that came since."""
 
-    def __init__(self, places: Mapping[bytes, tuple[int, int]], data: memoryview) -> None:
-        """Take those of a file: where each begins and ends in its `data`, as small objects would stay as holes."""
+    def __init__(self, places: Mapping[bytes, int], data: memoryview) -> None:
+        """Take those of a file: where each is in its `data` (`_place`), as small objects would stay as holes."""
         self._places = places
         self._data = data
         self._lock = threading.Lock()
@@ -92,11 +92,20 @@ class Texts:
 
     def all(self) -> dict[bytes, bytes]:
         """Return what is worth keeping, sorted."""
-        together = {key: bytes(self._data[start:end]) for key, (start, end) in self._places.items()} | self.added
+        together = {key: bytes(self._data[_span(place)]) for key, place in self._places.items()} | self.added
         return dict(sorted((together if len(together) <= _MOST else self.added).items()))
 
-    def _loaded(self, place: tuple[int, int]) -> Any:
-        return marshal.loads(self._data[slice(*place)])  # noqa: S302 - as much to be trusted as bytecode
+    def _loaded(self, place: int) -> Any:
+        return marshal.loads(self._data[_span(place)])  # noqa: S302 - as much to be trusted as bytecode
+
+
+def _place(start: int, end: int) -> int:
+    """Return where a text is, as one number: thousands of pairs would be a third of a megabyte more, left as holes."""
+    return start << 32 | end
+
+
+def _span(place: int) -> slice:
+    return slice(place >> 32, place & 0xFFFFFFFF)
 
 
 class _Recorder:
@@ -148,7 +157,7 @@ def write(path: Path, texts: Mapping[bytes, bytes]) -> None:
     """
     places, end = {}, 0
     for key, text in texts.items():
-        places[key] = (end, end := end + len(text))
+        places[key] = _place(end, end := end + len(text))
     index = marshal.dumps(places, 2)
     body = b"".join((index, *texts.values()))
     path.parent.mkdir(parents=True, exist_ok=True)
