@@ -41,16 +41,15 @@ def is_fault(message: Any) -> bool:
 
 
 class Lost:
-    """A route of playwright's to what does not come the first times, or with this HTTP status; it counts."""
+    """A route of playwright's to what does not come the first time, or with this HTTP status; it counts."""
 
-    def __init__(self, status: int = 0, times: int = 1) -> None:
+    def __init__(self, status: int = 0) -> None:
         self.asked = 0
         self._status = status
-        self._times = times
 
     async def __call__(self, route: Any) -> None:
         self.asked += 1
-        if self.asked > self._times:
+        if self.asked > 1:
             await route.continue_()
         elif self._status:
             await route.fulfill(status=self._status)
