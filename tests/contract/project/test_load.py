@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract.problems import Refused
-from pallas_contract.project import availability, code, load
+from pallas_contract.project import code, load
 
 FILES = {
     "agents.yaml": "name: x\nagents:\n  scout: {module: scout, port: 8101}\n",
@@ -111,7 +111,7 @@ def test_the_script_of_a_server_that_is_a_process_here_is_told_what_it_lacks(
     (folder / "other").mkdir()
     (folder / "other" / "python").symlink_to(sys.executable)
     (folder / "srv").mkdir()
-    monkeypatch.setattr(availability.shutil, "which", lambda name: sys.executable if name == "python" else None)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     entry = f"notes: {{command: {program}, args: [srv/notes.py]}}"
     (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {{{entry}}}}}\n")
     (folder / "scout.py").write_text(FILES["scout.py"].replace("wether", "notes"))
