@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+import structlog
 
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.headers import Pairs
@@ -120,6 +121,19 @@ async def test_the_pool_sends_what_a_session_sends() -> None:
     assert agent.connections == 1  # they share it
 
 
+async def test_with_an_aiohttp_of_other_insides_calls_go_by_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(*_: object, **__: object) -> None:
+        raise TypeError("no such argument")
+
+    agent = Agent(OK, OK)
+    async with agent.served() as url, upstream.session() as client:
+        monkeypatch.setattr(aiohttp, "ClientRequest", other)  # the session has its own
+        pool = upstream.Pool(client)
+        with structlog.testing.capture_logs() as logs:
+            assert [await post(pool, url), await post(pool, url)] == [(200, b"{}")] * 2
+    assert [entry["reason"] for entry in logs] == ["no such argument"]
+
+
 async def test_a_connection_is_used_again_unless_its_answer_was_not_read() -> None:
     half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}"
     agent = Agent(OK, b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n" + OK, half)
@@ -136,10 +150,14 @@ async def test_a_connection_is_used_again_unless_its_answer_was_not_read() -> No
 
 
 async def test_an_answer_that_nobody_has_asked_for_is_nobodys() -> None:
+    """Not that of the next call, however many connections are spoiled so at once."""
     answered = asyncio.Event()
+    both = asyncio.Barrier(2)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
+        if not answered.is_set():
+            await both.wait()
         writer.write(OK)
         await answered.wait()
         writer.write(OK.replace(b"{}", b"[]"))
@@ -149,12 +167,13 @@ async def test_an_answer_that_nobody_has_asked_for_is_nobodys() -> None:
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, upstream.session() as client:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
         pool = upstream.Pool(client)
-        assert await post(pool, url) == (200, b"{}")
+        assert await asyncio.gather(post(pool, url), post(pool, url)) == [(200, b"{}")] * 2
         assert isinstance(client.connector, aiohttp.TCPConnector)
-        ((kept, _),) = next(iter(client.connector._conns.values()))
+        kept = [protocol for protocol, _ in next(iter(client.connector._conns.values()))]
+        assert len(kept) == 2
         answered.set()
         async with asyncio.timeout(120):
-            while not kept.should_close:
+            while not all(protocol.should_close for protocol in kept):
                 await asyncio.sleep(0.01)
         assert await post(pool, url) == (200, b"{}")
 

@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
+import structlog
 from aiohttp.abc import AbstractResolver
 from aiohttp.http import HttpProcessingError, RawResponseMessage
 from yarl import URL
 
 from pallas_gateway.data_plane.headers import Pairs
+
+log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 5.0
 """Seconds in which an agent must take the connection."""
@@ -20,6 +23,8 @@ BUFFER = 64 << 10
 """Bytes of an answer that wait for a slow client, before the agent's connection is read no further."""
 FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError, ValueError)
 """Exceptions of aiohttp; ValueError is that of a URL or header that it cannot send."""
+_SPOILED = 10
+"""Connections over which something came unasked that one call may meet, as when a proxy ends all that are idle."""
 _OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")
 """Headers that aiohttp would add."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -115,6 +120,7 @@ class Pool:
     def __init__(self, client: aiohttp.ClientSession) -> None:
         self._client = client
         self._targets: dict[str, _Target] = {}
+        self._is_known = True
 
     async def ask(
         self, method: str, url: str, *, headers: Pairs, body: Outgoing | None
@@ -124,23 +130,44 @@ class Pool:
         Raises:
             Unreachable: there was no answer.
         """
-        if method != "POST" or body is None or body.size > BUFFER or not (connector := self._client.connector):
+        if method != "POST" or body is None or body.size > BUFFER or not self._is_known:
             return await ask(self._client, method, url, headers=headers, body=body)
         try:
-            if (target := self._targets.get(url)) is None:
-                target = self._targets[url] = _Target(self._client, url)
-            request = target.written(headers, body.whole())
-            connection = await connector.connect(target.request, [], self._client.timeout)
-            if _is_stale(connection):
-                connection.close()
-                connection = await connector.connect(target.request, [], self._client.timeout)
             try:
-                return await _answered(connection, request)
+                target = self._target(url)
+                connection = await self._connected(target)
+            except (AttributeError, TypeError) as error:  # an aiohttp that is not used so
+                self._is_known = False
+                log.warning("calls take more time with this aiohttp", version=aiohttp.__version__, reason=str(error))
+                return await ask(self._client, method, url, headers=headers, body=body)
+            try:
+                return await _answered(connection, target.written(headers, body.whole()))
             except BaseException:
                 connection.close()
                 raise
         except FAILURES as error:
             raise Unreachable(_words(error)) from None
+
+    def _target(self, url: str) -> _Target:
+        if (target := self._targets.get(url)) is None:
+            target = self._targets[url] = _Target(self._client, url)
+        return target
+
+    async def _connected(self, target: _Target) -> aiohttp.connector.Connection:
+        """Return a connection that is ready for an answer, and over which nothing has come that nobody asked for."""
+        connector = self._client.connector
+        if connector is None:
+            raise aiohttp.ClientConnectionError
+        for _ in range(_SPOILED):
+            connection = await connector.connect(target.request, [], self._client.timeout)
+            try:
+                if not _is_spoiled(connection):
+                    return connection
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
+        raise ValueError("it answers before it is asked")
 
 
 class _Target:
@@ -168,18 +195,24 @@ class _Target:
         return b"".join([self._head, *lines, b"content-length: %d\r\n\r\n" % len(body), body])
 
 
-def _is_stale(connection: aiohttp.connector.Connection) -> bool:
-    """Return whether something has come over it that nobody has asked for: the next caller would take it for his."""
-    return connection.protocol is not None and connection.protocol.should_close
+def _is_spoiled(connection: aiohttp.connector.Connection) -> bool:
+    """Return whether something has come over it that nobody has asked for: the next caller would take it for his.
+
+    Else it is made ready for an answer.
+    """
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or transport.is_closing():
+        raise aiohttp.ServerDisconnectedError
+    if protocol.should_close:
+        return True
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=BUFFER)
+    return False
 
 
 async def _answered(connection: aiohttp.connector.Connection, request: bytes) -> Reply:
     protocol, transport = connection.protocol, connection.transport
-    if protocol is None or transport is None or transport.is_closing():
+    if protocol is None or transport is None:
         raise aiohttp.ServerDisconnectedError
-    if _is_stale(connection):
-        raise ValueError("it answers before it is asked")
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=BUFFER)
     transport.write(request)
     while True:
         message, content = await protocol.read()
