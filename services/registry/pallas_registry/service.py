@@ -18,7 +18,7 @@ from pallas_registry.http.events import Streams
 from pallas_registry.mcp.registration import RegistrationMethods
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.monitor import Monitor
-from pallas_registry.probing.scheduler import Limits, Pace, Report, Scheduler, Spawn
+from pallas_registry.probing.scheduler import STARTING_EVERY, Limits, Pace, Report, Scheduler, Spawn
 from pallas_registry.settings import Settings
 from pallas_registry.state.agents import AgentStates
 from pallas_registry.status_page.page import StatusPage, assets
@@ -100,7 +100,9 @@ class Service:
             scheduler = schedule(limits=Limits(connections=self._dependencies.most))
             group.create_task(loops.follow_file(self._watcher, monitor, self.publisher, scheduler, sleep=sleep))
             group.create_task(loops.discover(discovery, monitor, scheduler, sleep=sleep))
-            registered = schedule(limits=Limits(slots=OUTSIDE, connections=OUTSIDE))
+            # somebody else's hosts, which one who registers may name
+            outside = Limits(slots=OUTSIDE, connections=OUTSIDE, starting=STARTING_EVERY)
+            registered = schedule(limits=outside)
             group.create_task(loops.discover_registered(self._dependencies, monitor, registered))
             beside = self._scheduler(
                 spawn=group.create_task, limits=Limits(), states=monitor.service_states, report=monitor.report_service

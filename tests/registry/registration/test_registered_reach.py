@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,25 @@ async def test_agents_outside_that_hang_do_not_delay_those_of_the_file(folder: P
         fake.put("harper", "10.0.0.1", Result("error", Reason("ConnectionRefused", "connection refused")))
         await time.advance(5)
         assert states(desk.service)["harper"] == ("error", "connection refused")
+
+
+async def test_one_outside_that_never_answered_is_asked_once_a_second_at_most(folder: Path, time) -> None:
+    """Those of the file are asked four times as often: but what somebody registers may be anybody's host."""
+    admit(folder, REACH)
+    at: list[float] = []
+
+    class Refusing(Fake):
+        async def check(self, endpoint: Endpoint, before: Result | None) -> Result:
+            if "agents.example.com" not in endpoint.url:
+                return await super().check(endpoint, before)
+            at.append(time.seconds)
+            return Result("error", Reason("ConnectionRefused", "connection refused"))
+
+    async with opened(folder, time, Refusing(), resolve=Names(agents_example_com={"10.20.1.1"})) as desk:
+        await desk.ask(register(url="http://agents.example.com/mcp"))
+        await time.advance(20)
+    assert len(at) > 10
+    assert min(later - before for before, later in pairwise(at)) == 1.0
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.99.0.1/mcp", "http://[fe80::1]/mcp"])

@@ -40,7 +40,7 @@ STARTING = 60.0
 STARTING_EVERY = 1.0
 """Seconds for which, and at most between which, one that never answered is asked again: a fleet is seen to be up."""
 STARTING_RATE = 40.0
-"""Such questions a second to all, where that asks each sooner, though no more often than every `GRAIN` seconds."""
+"""Such questions a second of one scheduler, where that asks each sooner; no more often than `Limits.starting` says."""
 
 WAIT = 30.0
 """Most seconds that an agent's Retry-After is heeded for: it may have peace, but not go unwatched. Half of the shortest
@@ -143,11 +143,15 @@ Check = Callable[[Endpoint, Result | None], Awaitable[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most probes under way: `slots` that have hardly begun, for `young` seconds, and `connections` in all."""
+    """The most probes under way: `slots` that have hardly begun, for `young` seconds, and `connections` in all.
+
+    `starting` are the least seconds between two of one that never answered.
+    """
 
     slots: int = CONCURRENCY
     connections: int = MOST
     young: float = YOUNG
+    starting: float = GRAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class Scheduler:
         self._slots = asyncio.Semaphore(limits.slots)
         self._connections = asyncio.Semaphore(limits.connections)
         self._young = limits.young
+        self._starting = limits.starting
         self._before = before
         self._watches: dict[str, dict[Endpoint, asyncio.Task[None]]] = {}
         self._count = 0
@@ -222,7 +227,7 @@ class Scheduler:
             now = self._clock()
             starting = starting and result.state == "error" and now - started < STARTING
             if starting:
-                due = now + min(STARTING_EVERY, self._interval(), max(GRAIN, self._count / STARTING_RATE))
+                due = now + min(STARTING_EVERY, self._interval(), max(self._starting, self._count / STARTING_RATE))
             else:
                 due = next_due(due, step * self._interval(), self._interval(), now)
                 step = 1.0
