@@ -26,6 +26,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.set_threshold(100_000, 50, 50)
 atexit.register(gc.freeze)
 
+# A shell ignores SIGINT for what it starts in the background, and who inherits that is not interrupted: fleets either.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
