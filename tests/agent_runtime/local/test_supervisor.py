@@ -10,7 +10,7 @@ from subprocess import SubprocessError
 import pytest
 
 from pallas_agent_runtime.local import supervisor
-from pallas_agent_runtime.local.restarts import Timing
+from pallas_agent_runtime.local.restarts import Slots, Timing
 from pallas_contract.validate import load
 from tests.agent_runtime.local.conftest import FakePort
 from tests.problem_lines import without_codes
@@ -56,6 +56,30 @@ def test_of_forks_two_start_for_each_core_beside_the_others(world, member):
     assert [starts[name] for name in others] == [0.0, 0.0, 1.0]
     assert [starts[name] for name in forks] == [0.0] * 4 + [1.0] * 2
     assert "starting 9 agents, 2 at a time, of forks 4\n" in world.said
+
+
+async def test_who_waits_for_a_fork_that_comes_no_more_starts_as_one_of_the_others(member):
+    forks = {"one", "two"}
+    slots = Slots(1, lambda member: member.name in forks)
+    under_way, most = 0, 0
+
+    async def start(name: str) -> None:
+        nonlocal under_way, most
+        async with slots.of(member(name)):
+            under_way += 1
+            most = max(most, under_way)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            under_way -= 1
+
+    async with asyncio.TaskGroup() as group, slots.of(member("one")), slots.of(member("two")):
+        for name in ("one", "two", "two"):
+            group.create_task(start(name))
+        await asyncio.sleep(0)
+        forks.clear()  # the warm parent has ended, or hangs
+        group.create_task(start("other"))
+        assert under_way == 0
+    assert (under_way, most) == (0, 1)
 
 
 def test_the_deadline_does_not_shrink_with_the_size_of_the_fleet(world, member, life):

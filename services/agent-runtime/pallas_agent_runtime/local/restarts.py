@@ -9,7 +9,8 @@ import asyncio
 import re
 import signal
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from subprocess import SubprocessError
 from typing import Literal, Protocol
@@ -84,9 +85,16 @@ class Slots:
         self._alone = asyncio.Semaphore(cores)
         self._forked = asyncio.Semaphore(2 * cores)
 
-    def of(self, member: Member) -> asyncio.Semaphore:
-        """Return where `member` waits for its turn to start."""
-        return self._forked if self._is_fork(member) else self._alone
+    @asynccontextmanager
+    async def of(self, member: Member) -> AsyncIterator[None]:
+        """Wait until it is the turn of `member` to start, and keep its place meanwhile."""
+        if self._is_fork(member):
+            async with self._forked:
+                if self._is_fork(member):
+                    yield
+                    return
+        async with self._alone:  # also who waited for a fork, where there are none any more
+            yield
 
     def text(self, members: Iterable[Member]) -> str:
         """Return how many of `members` start at once, for people."""
