@@ -11,16 +11,26 @@ _LISTENS = "0A"
 _PARENT = 1
 """Index of the parent in /proc/PID/stat, counted behind the name of the program, which may hold anything."""
 
+_FORKS = b"pallas_agent_runtime.local.warm.forker"
+"""What the process that agents are forked from is called by, and a fork until it is an agent (decision 0020)."""
+
 
 def listener(port: int, proc: Path = Path("/proc")) -> int | None:
     """Return the process that listens on `port`, None where there is none.
 
-    A supervisor may hold the socket of its child as well: of several it is the one that no other descends from.
+    A supervisor may hold the socket of its child as well: of several it is the one that no other descends from. What an
+    agent is forked from holds it for a moment, and answers nobody.
     """
     links = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _inodes(proc / "net" / table, port)}
     holders = {int(folder.name) for folder in proc.glob("[0-9]*") if links and _has_one(folder / "fd", links)}
     ancestors = {ancestor for pid in holders for ancestor in _ancestors(pid, proc)}
-    return min(holders - ancestors, default=None)
+    return min((pid for pid in holders - ancestors if not _forks(pid, proc)), default=None)
+
+
+def _forks(pid: int, proc: Path) -> bool:
+    with suppress(OSError):
+        return _FORKS in (proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+    return False
 
 
 def _inodes(table: Path, port: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pallas_agent_runtime.local.warm import forker
 from pallas_testing.project import fleet_file
 from pallas_testing.targets import processes, table
 from pallas_testing.targets.base import Order
@@ -51,6 +52,22 @@ def test_of_a_socket_that_is_shared_the_child_answers() -> None:
             assert listener(port) == child.pid
             child.communicate()
     assert listener(port) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_what_an_agent_is_forked_from_is_not_taken_for_it() -> None:
+    """It would be killed in the agent's place, and the agent lives on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = [sys.executable, "-I", "-c", CHILD]
+        held = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": [server.fileno()]}
+        with subprocess.Popen([*command, forker.__name__], **held) as parent:  # type: ignore[call-overload]
+            assert parent.stdout.readline()
+            assert listener(server.getsockname()[1]) is None
+            with subprocess.Popen(command, **held) as agent:  # type: ignore[call-overload]
+                assert agent.stdout.readline()
+                assert listener(server.getsockname()[1]) == agent.pid
+                agent.communicate()
+            parent.communicate()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
