@@ -40,7 +40,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
         ours = partial(started, place, agents.our_command)
         stock = partial(started, place, lambda port: agents.stock_command(port, "connection"))
         found = compare(ours, stock, effort)
-        yield ratio("process start to first answer: agent / fast-agent serve", found, at_most(0.8), "s")
+        yield ratio("process start to first answer: agent / fast-agent serve", found, at_most(0.5), "s")
         if not shutil.which("docker") or _docker("image", "inspect", IMAGE).returncode:
             raise Missing(f"{IMAGE}: make images")
         yield _containers(place, effort)
@@ -66,7 +66,7 @@ def _containers(place: Path, effort: Effort) -> Figure:
             return Sample(time.perf_counter() - begun - empty)
 
     found = compare(ours, lambda: Sample(_run("-P", "-c", IMPORT) - empty), effort)
-    return ratio("container start to first answer: agent / import of fast_agent in its image", found, at_most(2), "s")
+    return ratio("container start to first answer: agent / import of fast_agent in its image", found, at_most(0.5), "s")
 
 
 def _memory(place: Path, effort: Effort) -> Figure:
@@ -80,7 +80,7 @@ def _memory(place: Path, effort: Effort) -> Figure:
 
     few = Effort(rounds=min(3, effort.rounds))
     found = compare(lambda: held(OURS, "send_message"), lambda: held(STOCK, agents.NAME), few)
-    return ratio("resident memory after a call, in the image: agent / fast-agent serve", found, at_most(0.9), "MB")
+    return ratio("resident memory after a call, in the image: agent / fast-agent serve", found, at_most(0.7), "MB")
 
 
 @contextmanager
