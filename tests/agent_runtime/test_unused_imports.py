@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pallas_agent_runtime.unused_imports import DISTRIBUTIONS
+from pallas_agent_runtime.unused_imports import ALL, DISTRIBUTIONS
 from pallas_gateway import unused_imports as gateway
 from pallas_registry import unused_imports as registry
 from tests.agent_runtime.conftest import environment
@@ -20,8 +20,9 @@ from pallas_agent_runtime import unused_imports
 unused_imports.defer()
 import pallas_agent_runtime.serve, pallas_agent_runtime.engine
 pallas_agent_runtime.engine.preload("")
-late = [late for of in unused_imports.DISTRIBUTIONS for late in of.modules]
+late = [late for of in unused_imports.ALL for late in of.modules]
 waiting = [one.module for one in late if type(sys.modules.get(one.module)).__name__ == "_LateModule"]
+assert "_hashlib" not in sys.modules, "OpenSSL's digests wait with hashlib"
 handed_on = {
     f"{name}.{thing}"
     for name, module in list(sys.modules.items())
@@ -29,7 +30,7 @@ handed_on = {
     for thing, value in list(vars(module).items())
     if type(value).__name__ == "_StandIn" and (hasattr(module, "__path__") or thing in vars(module).get("__all__", ()))
 }
-assert handed_on == {"uvicorn.main", "uvicorn.run"}, handed_on
+assert handed_on == {"secrets.compare_digest", "uvicorn.main", "uvicorn.run"}, handed_on
 from mcp.client import client
 from mcp.server.mcpserver.server import MCPServer
 assert isinstance(MCPServer("as a project makes one"), client.MCPServer)
@@ -68,4 +69,4 @@ def test_each_name_is_there_and_each_module_waits_until_it_is_used() -> None:
         [sys.executable, "-P", "-c", LOADED], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split()) == {late.module for of in DISTRIBUTIONS for late in of.modules} - LATER_STILL
+    assert set(done.stdout.split()) == {late.module for of in ALL for late in of.modules} - LATER_STILL

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pallas_service import late_imports
-from pallas_service.late_imports import Distribution, Late
+from pallas_service.late_imports import Distribution, Late, StandardLibrary
 
 HEAVY = """
 import late_log
@@ -323,3 +323,25 @@ print(json.dumps(1))
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert (ran.stdout, ran.stderr) == ("hidden\n1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("version", "shadowed", "waits"),
+    [("running", False, True), ("2.7", False, False), ("running", True, False)],
+    ids=["of this Python", "of another one", "a project's own module of that name"],
+)
+def test_the_standard_library_waits(
+    version: str, shadowed: bool, waits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if version == "running":
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if shadowed:
+        (tmp_path / "colorsys.py").write_text("OWN = True\n")
+        monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if "late" not in type(finder).__module__])
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    late_imports.install([StandardLibrary("python", version, (Late("colorsys"),))])
+    module = importlib.import_module("colorsys")
+    monkeypatch.setitem(sys.modules, "colorsys", module)  # gone at the end
+    assert (type(module) is not ModuleType) is waits
+    assert module.OWN if shadowed else module.rgb_to_hsv(1, 0, 0) == (0.0, 1.0, 1)

@@ -8,7 +8,7 @@ versions with the lock.
 
 from __future__ import annotations
 
-from pallas_service.late_imports import Distribution, Late, install
+from pallas_service.late_imports import Distribution, Late, StandardLibrary, install
 
 
 def _late(module: str, names: str = "", importers: str = "", **elsewhere: str) -> Late:
@@ -102,8 +102,21 @@ DISTRIBUTIONS = (
     ),
     Distribution("uvicorn", "0.54.0", (_late("uvicorn.main", "main run", "uvicorn", Server="uvicorn.server"),)),
 )
+STANDARD_LIBRARY = StandardLibrary(
+    "python",
+    "3.13",
+    (
+        _late("difflib", "unified_diff", "fast_agent.ui.edit_file_preview"),
+        _late("hashlib"),
+        _late("hmac", "compare_digest", "secrets"),
+        _late("html", "escape", "fast_agent.skills.registry"),
+        _late("logging.config"),
+    ),
+)
+"""OpenSSL's digests, which hashlib and hmac bring along, take 1.8 MB; who digests has them."""
+ALL = (*DISTRIBUTIONS, STANDARD_LIBRARY)
 
 
 def defer() -> None:
     """Import them late from now on."""
-    install(DISTRIBUTIONS)
+    install(ALL)

@@ -22,8 +22,8 @@ import sys
 import threading
 import typing
 import zlib
+from _blake2 import blake2b  # hashlib's own, without OpenSSL's digests, which that brings along
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import blake2b
 from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 from types import CodeType, ModuleType

@@ -6,7 +6,8 @@ which has the module loaded when it is called, subclassed or looked into. So eve
 first, has the real thing, unless it takes the name from one of these importers. So no importer hands a class on;
 a package that does is late itself, and its modules are imported without what its `__init__` imports for others.
 
-Packages are named with their version. With any other one, or where it cannot be told, all is imported as usual.
+Packages, and Python, are named with their version. With any other one, or where it cannot be told, all is imported as
+usual.
 """
 
 from __future__ import annotations
@@ -63,6 +64,17 @@ class Distribution:
     def is_beside(self, package: Path) -> bool:
         """Return whether it is this version that is installed beside the folder of its package."""
         return package.with_name(f"{self.name}-{self.version}.dist-info").is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class StandardLibrary(Distribution):
+    """Modules of Python's own library, of the minor version that was looked at: `3.13`."""
+
+    def is_beside(self, package: Path) -> bool:
+        """Return whether it is this version that runs, and none of a project that has the same name."""
+        running = f"{sys.version_info.major}.{sys.version_info.minor}"
+        own = Path(importlib.machinery.__file__).parent.parent
+        return running == self.version and own in (package, package.parent)
 
 
 class _StandIn:
@@ -235,7 +247,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self._modules: dict[str, tuple[Distribution, Late]] = {}
-        self._fitting: dict[str, bool] = {}
+        self._fitting: dict[tuple[str, Path], bool] = {}
 
     def add(self, distributions: Iterable[Distribution]) -> None:
         """Find those of `distributions`, too; a module that is known stays as it is."""
@@ -254,10 +266,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         usual = importlib.machinery.PathFinder.find_spec(name, path)
         if usual is None or usual.origin is None or not isinstance(usual.loader, importlib.machinery.SourceFileLoader):
             return None
-        if distribution.name not in self._fitting:
-            depth = name.count(".") + (usual.submodule_search_locations is not None)
-            self._fitting[distribution.name] = distribution.is_beside(Path(usual.origin).parents[max(depth - 1, 0)])
-        if not self._fitting[distribution.name]:
+        depth = name.count(".") + (usual.submodule_search_locations is not None)
+        place = Path(usual.origin).parents[max(depth - 1, 0)]
+        fits = self._fitting.get((distribution.name, place))
+        if fits is None:
+            fits = self._fitting[distribution.name, place] = distribution.is_beside(place)
+        if not fits:
             return None
         spec = importlib.machinery.ModuleSpec(name, _Loader(late, usual), origin=usual.origin)
         spec.submodule_search_locations = usual.submodule_search_locations

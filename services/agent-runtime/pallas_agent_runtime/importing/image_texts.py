@@ -19,7 +19,7 @@ def main() -> None:
     preloaded = importlib.import_module("pallas_agent_runtime.preloaded")
     for provider in ("anthropic", "google", "openai"):
         preloaded.engine.preload(provider)
-    for distribution in unused_imports.DISTRIBUTIONS:
+    for distribution in unused_imports.ALL:
         for late in distribution.modules:
             dir(importlib.import_module(late.module))
     compiled_texts.end(always=True)
