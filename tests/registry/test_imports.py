@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pallas_registry.unused_imports import DISTRIBUTIONS
+from pallas_registry.unused_imports import ALL
 from tests.ports import free_port
 
 PROGRAM = """
@@ -38,7 +38,7 @@ def look():
 def report():
     get("/livez")
     modules = sorted(sys.modules)
-    tables = [late for of in unused_imports.DISTRIBUTIONS for late in of.modules]
+    tables = [late for of in unused_imports.ALL for late in of.modules]
     waiting = [late.module for late in tables if type(sys.modules.get(late.module)).__name__ == "_LateModule"]
     described = get("/openapi.json")
     for late in tables:
@@ -74,7 +74,7 @@ def test_it_imports_nothing_that_watching_does_not_need(tmp_path: Path) -> None:
     late = report(tmp_path)
     assert UNUSED & set(late["modules"]) == set()
     assert "uvicorn.protocols.http.httptools_impl" in late["modules"]
-    assert set(late["waiting"]) == {module.module for of in DISTRIBUTIONS for module in of.modules}
+    assert set(late["waiting"]) == {module.module for of in ALL for module in of.modules}
     whole = report(tmp_path, "whole")
     assert whole["waiting"] == []
     assert json.loads(whole["described"]) == json.loads(late["described"]), "what is imported late describes the same"

@@ -50,7 +50,7 @@ def _start(env: Mapping[str, str]) -> int:
     from pallas_registry import unused_imports  # noqa: PLC0415
     from pallas_service import deferred_models, late_imports  # noqa: PLC0415
 
-    late_imports.install(unused_imports.DISTRIBUTIONS)
+    late_imports.install(unused_imports.ALL)
     deferred_models.defer()  # of the fleet file's a registry uses the outermost, of FastAPI's none
     with late_imports.without(*unused_imports.OPTIONAL):
         import fastapi  # noqa: F401, PLC0415

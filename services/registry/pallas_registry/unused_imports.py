@@ -7,7 +7,7 @@ tests/agent_runtime/test_unused_imports.py compares the versions with the lock.
 
 from __future__ import annotations
 
-from pallas_service.late_imports import UVICORN, Distribution, Late
+from pallas_service.late_imports import UVICORN, Distribution, Late, StandardLibrary
 
 
 def _late(module: str, names: str = "", importers: str = "") -> Late:
@@ -45,6 +45,9 @@ DISTRIBUTIONS = (
     Distribution("pydantic", "2.14.0", (_late("pydantic.v1", "BaseModel", "fastapi._compat.shared"),)),
     UVICORN,
 )
+STANDARD_LIBRARY = StandardLibrary("python", "3.13", (_late("difflib"), _late("html"), _late("logging.config")))
+"""Not hashlib and hmac, as in an agent: loaded later they would find OpenSSL's digests."""
+ALL = (*DISTRIBUTIONS, STANDARD_LIBRARY)
 OPTIONAL = ("_hashlib", "email_validator", "greenlet", "python_multipart", "rich")
 """Modules that others use where they are there. OpenSSL's digests take 1.8 MiB when they are first asked for;
 Python's own do for the few that a registry makes. Forms, addresses of mail and tracebacks in colour it has none."""
