@@ -339,9 +339,9 @@ def test_the_standard_library_waits(
         (tmp_path / "colorsys.py").write_text("OWN = True\n")
         monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if "late" not in type(finder).__module__])
-    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    monkeypatch.setitem(sys.modules, "colorsys", ModuleType("colorsys"))  # undone at the end, whatever was there
+    del sys.modules["colorsys"]
     late_imports.install([StandardLibrary("python", version, (Late("colorsys"),))])
     module = importlib.import_module("colorsys")
-    monkeypatch.setitem(sys.modules, "colorsys", module)  # gone at the end
     assert (type(module) is not ModuleType) is waits
     assert module.OWN if shadowed else module.rgb_to_hsv(1, 0, 0) == (0.0, 1.0, 1)
