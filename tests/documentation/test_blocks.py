@@ -41,8 +41,8 @@ READ = {
 """Scenarios whose blocks are checked in this module, and how."""
 NOT_RUN = {
     "CONTRIBUTING.md": "they make and run these tests",
-    "README.md": "`pip` would ask an index that has the kit, the wheel in tests/e2e/test_stranger.py; `make demo` in "
-    "tests/e2e/test_demo.py, and `make test` is this one",
+    "README.md": "`pip` would ask an index that has the kit, the wheel in tests/e2e/test_stranger.py; `pallas "
+    "init` and `up` in tests/e2e/test_commands.py, `make demo` in tests/e2e/test_demo.py, and `make test` is this one",
     "docs/access.md": "asks an agent on a fixed port; others in tests/agent_runtime/access/test_protected_agents.py",
     "docs/air-gap.md": "for a site of the reader's; the same in tests/generator/commands/test_bundle_fleet.py",
     "docs/ci.md": "for a release and a registry of images of the reader's; each verb has its tests in tests/generator",
