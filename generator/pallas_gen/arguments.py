@@ -1,4 +1,4 @@
-"""Words of a command line -> the same where the commands look for them; verbs of the other commands -> which one."""
+"""Words of a command line -> the same in the order that commands expect; a verb of `pallas` -> a hint that names it."""
 
 from __future__ import annotations
 

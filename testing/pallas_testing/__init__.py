@@ -1,1 +1,1 @@
-"""What tests of a fleet can use: Daedalus, the client that the Pallas contract was written for."""
+"""What tests of a fleet use: a pytest plugin, a scripted model, a judge of the Pallas contract, and Daedalus."""

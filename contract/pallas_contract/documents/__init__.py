@@ -1,1 +1,1 @@
-"""The documents that agents and registry publish about themselves."""
+"""The documents that several programs read or write: catalogue, cards, health, agents.lock, records of the audit."""

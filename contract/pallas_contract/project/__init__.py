@@ -1,1 +1,1 @@
-"""The folder beside agents.yaml as far as processes and containers need the same of it: both files, code, `.env`."""
+"""The project folder, in what processes and containers have in common: agents.yaml, configuration, code, `.env`."""

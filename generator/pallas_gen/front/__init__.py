@@ -1,1 +1,1 @@
-"""What the gateway asks of its callers, for what may stand in front of it."""
+"""The gateway's rules for its callers, in a form for an edge that stands in front of it."""

@@ -1,1 +1,1 @@
-"""One decided fleet in the words of each target."""
+"""A plan -> the files of each target."""

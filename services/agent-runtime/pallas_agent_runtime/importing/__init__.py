@@ -1,1 +1,1 @@
-"""What goes on around the imports of an agent: the garbage collector, and the build of the image."""
+"""Faster imports of an agent: the garbage collector's thresholds, and what the build of the image compiles for them."""

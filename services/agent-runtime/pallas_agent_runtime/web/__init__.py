@@ -1,1 +1,1 @@
-"""The routes of an agent over HTTP, and how large a body may be."""
+"""The routes of an agent over HTTP: limits of bodies and sessions, long streams, cached health."""

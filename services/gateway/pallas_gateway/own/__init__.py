@@ -1,1 +1,1 @@
-"""The gateway's own MCP server at `/mcp`: seed 002, as far as it is there (docs/gateway.md)."""
+"""The gateway's own MCP server at `/mcp`: tools of seed 002 and `agent.execute` of seed 003 (docs/gateway.md)."""

@@ -1,1 +1,1 @@
-"""The rows that the gateway keeps over a restart."""
+"""The databases of the gateway: an SQLite file for one, PostgreSQL and Valkey for replicas."""

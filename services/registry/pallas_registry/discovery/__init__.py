@@ -1,1 +1,1 @@
-"""The addresses of the agents: by DNS, or as they were handed over."""
+"""The addresses of agents and services: from DNS, or from a fixed list."""
