@@ -12,25 +12,27 @@ from proof.rows import SECTIONS, Row
 _HEAD = """\
 # Proof
 
-What the kit holds, and what was measured when it was last put to the proof. `make proof` runs the long form of each row
-and writes this page; `make proof PART=load` runs a part of it, `ARGS='--scale 0.1'` a tenth, and `ARGS=--resume` what
-has not been run yet. The tests named in [proof/rows.py](../proof/rows.py) are the short form, and run with every
-`make test`.
+Which faults, loads and inputs the kit has to survive, and what was measured in the last long run. A time such as
+`4.3 s, worst 5.4 s of 6 (bound 6 s)` is the median of six tries, the longest of them, and the limit for each.
+
+`make proof` runs the long form of each row and writes this page; `make proof PART=load` runs a part of it,
+`ARGS='--scale 0.1'` a tenth, and `ARGS=--resume` what has not been run yet. The tests named in
+[proof/rows.py](../proof/rows.py) are the short form, and run with every `make test`.
 
 ![Time until the registry tells of a fault, beside its bound](pictures/proof.svg)
 
 """
 _STEPS = """\
 ## When, where, how much
-A scale below 1 means that durations and counts were that share of the full ones. What the machine had to do besides is
-in its load (of one minute, with two cores 2 is all they can do); times of a busy machine are upper ends.
+A scale below 1 means that durations and counts were that share of the full ones. The load is the machine's load average
+of one minute before the step: with two cores, 2 means that both were busy. Times on a busy machine are upper bounds.
 
 | step | when | commit | scale | seed | machine |
 |---|---|---|---|---|---|
 """
 _TAIL = """\
 ## Beside the peers
-Ratios are measured by `make bench`, and stand with their date and machine in [benchmarks](../benchmarks/README.md).
+`make bench` measures ratios; [benchmarks](../benchmarks/README.md) has them, with date and machine.
 """
 NOT_RUN = "**not run**"
 _SCALED = {"fuzz", "hundreds", "clients", "turns", *(f"faults-{target}" for target in TARGETS)}
