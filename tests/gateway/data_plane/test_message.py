@@ -11,7 +11,16 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
 from pallas_contract.names import META_MODEL, META_SECONDS
-from pallas_gateway.data_plane.message import MOST_ID, MOST_VALUES, Malformed, Message, TooManyValues, check, parse
+from pallas_gateway.data_plane.message import (
+    MOST_ID,
+    MOST_VALUES,
+    Malformed,
+    Message,
+    TooManyValues,
+    check,
+    check_encoding,
+    parse,
+)
 
 
 def body(method: str, params: Any = None, request_id: Any = 1) -> bytes:
@@ -63,6 +72,13 @@ def test_method_name_and_id(data: bytes, expected: Message) -> None:
         (b'{"jsonrpc":"2.0","id":1}', INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":["ping"]}', INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":""}', INVALID_REQUEST),
+        (b'{"id":1,"method":"ping","Method":"tools/call","params":{"name":"send"}}', INVALID_REQUEST),
+        (b'{"id":1,"result":{},"METHOD":"tools/call","params":{"name":"send"}}', INVALID_REQUEST),
+        (b'{"id":1,"method":"ping","param\\u017f":{"name":"send"}}', INVALID_REQUEST),
+        (body("tools/call", {"name": "send", "NAME": "wipe"}), INVALID_REQUEST),
+        (body("tools/call", {"name": "send", "name\0": "wipe"}), INVALID_REQUEST),
+        (body("tools/call", {"name": "send", "arguments": {}, "Arguments": {"path": "/"}}), INVALID_REQUEST),
+        (body("resources/read", {"uri": "x://y", "ur\u0131": "x://z"}), INVALID_REQUEST),
     ],
 )
 def test_what_parsers_could_read_differently_is_refused(data: bytes, code: int) -> None:
@@ -150,3 +166,34 @@ def test_what_is_kept_of_a_body_is_short(request_id: str) -> None:
     with pytest.raises(Malformed, match="a method may have 1024 characters") as caught:
         parse(body(request_id * (MOST_ID + 1)))
     assert caught.value.id == 1
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        [],
+        ["application/json"],
+        ["application/json; charset=utf-8"],
+        ['Application/JSON ;Charset="UTF-8"'],
+        ["application/json; x=1"],
+    ],
+)
+def test_a_body_may_be_said_to_be_utf_8(types: list[str]) -> None:
+    check_encoding(Headers(raw=[(b"content-type", value.encode()) for value in types]), 1)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        ["application/json; charset=utf-7"],
+        ["application/json; charset=utf-16"],
+        ['application/json; CHARSET="utf-7"'],
+        ["application/json; charset*=us-ascii''utf-7"],
+        ["application/json; charset=utf-8; charset=utf-7"],
+        ["application/json; x=1; charset=utf-7"],
+        ["application/json", "application/json"],
+    ],
+)
+def test_a_body_in_another_encoding_is_refused(types: list[str]) -> None:
+    with pytest.raises(Malformed, match="no encoding but UTF-8"):
+        check_encoding(Headers(raw=[(b"content-type", value.encode()) for value in types]), 1)

@@ -141,6 +141,22 @@ ATTACKS: Mapping[str, tuple[Any, dict[str, str], str]] = {
         {},
         "path_not_granted",
     ),
+    "a path beside its key with a zero": (
+        call("echo", {"text": "tasks/home/a", "text\0": "/etc/passwd"}),
+        {},
+        "path_not_granted",
+    ),
+    "a name beside another spelling of its key": (call("steps", {}, Name="wait"), {}, "malformed"),
+    "a method in another spelling of its key": (
+        {"jsonrpc": "2.0", "id": 1, "method": "ping", "Method": "tools/call", "params": {"name": "wait"}},
+        {},
+        "malformed",
+    ),
+    "a name in an encoding that the server heeds": (
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "steps", "+AG4AYQBtAGU-": "wait"}},
+        {"content-type": "application/json; charset=utf-7"},
+        "malformed",
+    ),
     "a prompt": ({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "x"}}, {}, "not_granted"),
     "a resource": ({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "x"}}, {}, "not_granted"),
     "a method nobody knows": ({"jsonrpc": "2.0", "id": 1, "method": "tools/Call"}, {}, "not_granted"),

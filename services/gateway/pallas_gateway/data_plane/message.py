@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
 from pallas_contract.names import META_MODEL
+from pallas_gateway.policy.keys import folded
 
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000
@@ -31,6 +33,12 @@ _CALLS = frozenset({_CALL, "completion/complete", "prompts/get", "resources/read
 """Methods that may have to be confirmed."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
+_KEYS = {folded(key): key for key in ("jsonrpc", "id", "method", "params", "result", "error")}
+_PARAMS = {folded(key): key for key in ("name", "uri", _TASK_KEY, "arguments", "_meta")}
+"""Keys of a message and of its parameters that are decided by, each by what it has in common with other spellings."""
+_EXACT = frozenset({*_KEYS.values(), *_PARAMS.values()})
+_UTF_8 = re.compile(r'[^;]*;\s*charset=("?)utf-?8\1\s*', re.IGNORECASE | re.ASCII)
+"""The one way to name an encoding: a server may heed any that it knows, and read another text than was judged."""
 _METHOD, _NAME = MCP_METHOD_HEADER.encode(), MCP_NAME_HEADER.encode()
 _SINGLE = frozenset({MCP_PROTOCOL_VERSION_HEADER.encode(), _METHOD, _NAME, SESSION_HEADER.encode()})
 
@@ -82,6 +90,7 @@ def parse(body: bytes) -> Message:
         raise Malformed(PARSE_ERROR, "Parse error: the body is not JSON in UTF-8") from None
     if not isinstance(data, dict):
         raise Malformed(INVALID_REQUEST, "Invalid request: the body must be one JSON-RPC message")
+    _check_keys(data, _KEYS)
     request_id = data.get("id")
     if isinstance(request_id, str) and len(request_id) > MOST_ID:
         raise Malformed(INVALID_REQUEST, f"Invalid request: an id may have {MOST_ID} characters")
@@ -93,6 +102,7 @@ def parse(body: bytes) -> Message:
     if len(method) > MOST_ID:
         raise Malformed(INVALID_REQUEST, f"Invalid request: a method may have {MOST_ID} characters", request_id)
     params = data.get("params")
+    _check_keys(params, _PARAMS, request_id)
     arguments = params.get("arguments") if isinstance(params, dict) else None
     if method == _CALL and arguments is not None and not isinstance(arguments, dict):
         # judged and confirmed as none, they would reach a server that reads them
@@ -123,6 +133,18 @@ def check(message: Message, headers: Headers) -> None:
         raise Malformed(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the body", message.id)
 
 
+def check_encoding(headers: Headers, request_id: str | int | None) -> None:
+    """Refuse a body that is said to have another encoding than that in which it was read.
+
+    Raises:
+        Malformed: it is.
+    """
+    types = headers.getlist("content-type")
+    if len(types) > 1 or ("charset" in "".join(types).lower() and not _UTF_8.fullmatch(types[0])):
+        text = "Invalid request: Content-Type may be there once, and name no encoding but UTF-8"
+        raise Malformed(INVALID_REQUEST, text, request_id)
+
+
 def _routing(headers: Headers, request_id: str | int | None) -> dict[bytes, str]:
     """Return MCP's headers, of which those that decide are there once."""
     written = [(name, value) for name, value in headers.raw if name.startswith(b"mcp-")]
@@ -136,6 +158,13 @@ def _routing(headers: Headers, request_id: str | int | None) -> dict[bytes, str]
             shown = name.decode("latin-1")[:_SHOWN]
             raise Malformed(HEADER_MISMATCH, f"{shown} header is not ASCII: encode it as MCP says", request_id)
     return routing
+
+
+def _check_keys(value: Any, known: Mapping[str, str], request_id: str | int | None = None) -> None:
+    """Refuse an object with a key of MCP in another spelling: some servers would read it in the place of that one."""
+    for key in value.keys() - _EXACT if isinstance(value, dict) else ():
+        if meant := known.get(folded(key)):
+            raise Malformed(INVALID_REQUEST, f"Invalid request: `{meant}` is there in another spelling", request_id)
 
 
 def _marks(text: bytes) -> int:

@@ -219,6 +219,7 @@ class _Exchange:
             call.method, call.arguments = parsed.method, arguments
             call.name = parsed.name and parsed.name[:_RECORDED]
             message.check(parsed, self._headers)
+            message.check_encoding(self._headers, parsed.id)
             self._permit(parsed)
         except message.Malformed as error:
             raise _malformed(error) from None

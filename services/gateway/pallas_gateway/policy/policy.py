@@ -17,6 +17,7 @@ from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.fleet.access_model import Confirm, Gateway, Grant, Route, Who
 from pallas_gateway.policy import paths
+from pallas_gateway.policy.keys import folded
 from pallas_gateway.policy.tools import ALL, Tools
 from pallas_service.access.caller import Caller
 
@@ -192,8 +193,7 @@ class Policy:
 def _outside(folders: Mapping[str, Sequence[paths.Parts]], arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that do not lie in their folders, or are not there."""
     for name, allowed in folders.items():
-        alike = [key for key in arguments if key.casefold() == name.casefold()]
-        # some JSON readers take a key in any case, and the last of two
+        alike = [key for key in arguments if folded(key) == folded(name)]
         if alike != [name] or not paths.lies_in(arguments[name], allowed):
             yield name
 
