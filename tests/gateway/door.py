@@ -208,7 +208,9 @@ async def opened(
         watchers: list[Watcher] = [metrics, reachability, noted, board, *([audit] if audit else [])]
         checks = Checks(policy, audit, gatekeeper, board)
         bounds = Bounds(limit, timeout)
-        plane = DataPlane(routes, client, bounds, tenants=tenants, checks=checks, watchers=watchers)
+        plane = DataPlane(
+            routes, client, bounds, tenants=tenants, checks=checks, watchers=watchers, listens=metrics.listens
+        )
         pages = Pages(
             metrics,
             reachability,

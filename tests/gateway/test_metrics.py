@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pallas_gateway.data_plane.record import END, LISTEN, Call, Record
+from pallas_gateway.data_plane.record import END, LISTEN, SUBSCRIBE, Call, Record
 from pallas_gateway.metrics import Metrics
 
 
@@ -21,6 +21,22 @@ def test_it_is_idle_once_all_calls_ended_whoever_still_listens() -> None:
     metrics.end(Record(call, "hung_up", 0, 0.5))
     assert metrics.idle.is_set()
     metrics.end(Record(listening, "hung_up", 200, 4000.0))
+    assert b"4000" not in metrics.render()
+
+
+def test_who_listens_by_a_message_is_waited_for_no_longer_once_that_is_known() -> None:
+    metrics = Metrics(["scout"])
+    subscribed, refused = Call("scout", "", ""), Call("scout", "", "")
+    metrics.begin(subscribed)
+    metrics.begin(refused)
+    subscribed.method = refused.method = SUBSCRIBE
+    metrics.listens(subscribed)
+    assert not metrics.idle.is_set()
+    metrics.end(Record(refused, "concurrency", 200, 0.5))
+    assert metrics.idle.is_set()
+    metrics.end(Record(subscribed, "hung_up", 200, 4000.0))
+    assert metrics.idle.is_set()
+    assert b"pallas_gateway_requests_in_flight 0.0" in metrics.render()
     assert b"4000" not in metrics.render()
 
 

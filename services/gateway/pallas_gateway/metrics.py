@@ -57,17 +57,28 @@ class Metrics:
         self._known: dict[tuple[str, str, str], Histogram] = {}
         """Those of label values that were seen: the library makes text of all of them to find one."""
         self._open = 0
+        self._listening: set[int] = set()
+        """Numbers of the calls that began like any other, and are only listened to."""
         self.idle = asyncio.Event()
-        """Set while no request is under way."""
+        """Set while no request is under way but those that are only listened to."""
         self.idle.set()
 
     def begin(self, call: Call) -> None:
-        self._count(call, 1)
+        if not call.listens:
+            self._count(1)
+
+    def listens(self, call: Call) -> None:
+        """Note that a request which began is only listened to from now on: nobody works for it or waits for its end."""
+        if not call.listens:
+            self._listening.add(call.number)
+            self._count(-1)
 
     def end(self, record: Record) -> None:
         call = record.call
-        self._count(call, -1)
-        if not call.listens:
+        if call.number in self._listening:
+            self._listening.remove(call.number)
+        elif not call.listens:
+            self._count(-1)
             agent = call.agent if call.agent in self._agents else OTHER
             labels = (agent, _method(call), record.outcome)
             if (histogram := self._known.get(labels)) is None:
@@ -82,10 +93,9 @@ class Metrics:
         """Return the exposition in Prometheus' text format; without `names` of agents and tenants as sums over them."""
         return generate_latest(self.registry if names else _Nameless(self.registry))
 
-    def _count(self, call: Call, change: int) -> None:
-        if not call.listens:
-            self._open += change
-            (self.idle.clear if self._open else self.idle.set)()
+    def _count(self, change: int) -> None:
+        self._open += change
+        (self.idle.clear if self._open else self.idle.set)()
 
 
 class _Nameless:

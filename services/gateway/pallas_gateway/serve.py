@@ -106,7 +106,9 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         await stack.enter_async_context(background(*jobs))
         streams = max(1, most_connections() // 4)  # of one caller or tenant, so that others come in
         bounds = Bounds(settings.max_body, settings.gateway.timeout, streams)
-        plane = DataPlane(members, client, bounds, tenants=tenants, checks=checks, watchers=watchers)
+        plane = DataPlane(
+            members, client, bounds, tenants=tenants, checks=checks, watchers=watchers, listens=metrics.listens
+        )
         tools = own = None
         if settings.gateway.tenants:
             admission = Admission(tenants, settings.gateway.timeout, watchers, checks)

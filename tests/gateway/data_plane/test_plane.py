@@ -350,6 +350,21 @@ async def test_who_only_listens_may_do_so_for_longer(method: str) -> None:
         assert reply.text == ": first\n\n: last\n\n"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_who_only_listens_holds_up_no_end(method: str) -> None:
+    async def stream() -> AsyncIterator[bytes]:
+        yield b": first\n\n"
+        await asyncio.Event().wait()
+
+    message = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": {}}
+    body = StreamingResponse(stream(), media_type="text/event-stream")
+    async with asyncio.timeout(DEADLINE), opened({"scout": body}) as door:
+        asked = door.web.stream(method, door.url(), json=message if method == "POST" else None)
+        async with asked as reply:
+            await anext(reply.aiter_raw())
+            assert door.metrics.idle.is_set()
+
+
 async def test_a_tenant_may_make_so_many_requests_a_minute_and_others_go_on() -> None:
     limits = Tenants({"acme": Tenant(callers=["ui"], requests="2/minute"), "home": Tenant(callers=["phone"])})
     call = {**PING, "method": "tools/call"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -87,7 +87,7 @@ class DataPlane:
     """ASGI for `/agents/NAME/mcp` and `/services/NAME/mcp`, behind the gate.
 
     `routes` are the members by host name, `tenants` those of the callers, `checks` what each call passes, nothing where
-    there are none.
+    there are none. `listens` is told of each call that is only listened to, once that is known.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class DataPlane:
         tenants: Tenants | None = None,
         checks: Checks | None = None,
         watchers: Collection[Watcher] = (),
+        listens: Callable[[Call], None] = lambda call: None,
     ) -> None:
         self.routes = routes
         self.pool = upstream.Pool(client)
@@ -108,6 +109,7 @@ class DataPlane:
         self.checks = checks or Checks()
         self.policy = self.checks.policy
         self.bodies = BodyBudget(bounds.body, bounds.body, weight=_WEIGHT)
+        self.listens = listens
         self.streams = shares.Streams(bounds.streams)
         self.one_by_one = asyncio.Lock()
         """Held while a large body is read: as text, one takes up to eight times its size."""
@@ -251,6 +253,7 @@ class _Exchange:
         try:
             if self.call.lasts:
                 with self._plane.streams.listening(self._owner):
+                    self._plane.listens(self.call)
                     await self._ask_in_time(route, body, None)
             elif self._allowance is None or not is_counted(self.call.method) or body is None:
                 await self._ask_in_time(route, body, self._plane.timeout)
