@@ -207,6 +207,45 @@ def test_a_session_belongs_to_whoever_has_a_grant(method: str, reason: str | Non
     assert permission.decide(policy, phone, "oracle", Message(method)).reason is None
 
 
+LISTENING = [{}, {"toolsListChanged": True}, {"resourceSubscriptions": []}]
+TO_RESOURCES = [{"resourceSubscriptions": ["notes://a"]}, {"toolsListChanged": True, "ResourceSubscriptions": ["x"]}]
+
+
+def listening(filters: Any) -> Message:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {"notifications": filters}}
+    return parse(json.dumps(message).encode())
+
+
+def test_who_may_call_tools_alone_listens_to_no_resources() -> None:
+    policy = Policy(Gateway.model_validate({"agents": ["scout", "oracle"], "grants": GRANTS}))
+    for filters in LISTENING:
+        assert permission.decide(policy, Caller("ui", "", "t"), "scout", listening(filters)).verdict == "allowed"
+    for filters in TO_RESOURCES:
+        assert permission.decide(policy, Caller("ui", "", "t"), "scout", listening(filters)).reason == "not_granted"
+        assert permission.decide(policy, Caller("phone", "", "t"), "oracle", listening(filters)).verdict == "allowed"
+
+
+def test_to_listen_to_resources_is_confirmed_where_everything_is() -> None:
+    for tools, verdict in (("*", "confirm"), ("delete_*", "allowed")):
+        confirm = [{"agent": "scout", "tools": [tools], "by": ["phone"]}]
+        policy = Policy(Gateway.model_validate({"agents": ["scout"], "confirm": confirm}))
+        for filters in TO_RESOURCES:
+            assert permission.decide(policy, Caller("ui", "", "t"), "scout", listening(filters)).verdict == verdict
+
+
+@pytest.mark.parametrize("grants", [GRANTS, []])
+def test_nobody_is_shown_the_tasks_of_others(grants: Any) -> None:
+    policy = Policy(Gateway.model_validate({"agents": ["scout", "oracle"], "grants": grants}))
+    # a member knows the gateway alone, so that its list has those of all callers
+    for name, host in (("ui", "scout"), ("phone", "oracle")):
+        assert permission.decide(policy, Caller(name, "", "t"), host, Message("tasks/list")).reason == "not_granted"
+        assert permission.decide(policy, Caller(name, "", "t"), host, Message("tasks/get")).reason is None
+
+
+def test_where_callers_are_not_told_apart_tasks_are_everybodys() -> None:
+    assert permission.decide(Policy.open(), None, "scout", Message("tasks/list")).reason is None
+
+
 async def test_what_must_be_confirmed_is_not_run() -> None:
     async with guarded(confirm=[{"agent": "scout", "tools": ["echo"], "by": ["phone"]}]) as door:
         message = call("echo", {"text": "tasks/home/a"})

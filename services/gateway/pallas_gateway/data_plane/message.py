@@ -29,7 +29,9 @@ MOST_ID = 1 << 10
 _SHOWN = 80
 """Characters of a header's name that are shown."""
 _CALL = "tools/call"
-_CALLS = frozenset({_CALL, "completion/complete", "prompts/get", "resources/read", "resources/subscribe"})
+_CALLS = frozenset(
+    {_CALL, "completion/complete", "prompts/get", "resources/read", "resources/subscribe", "subscriptions/listen"}
+)
 """Methods that may have to be confirmed."""
 _TASK_KEY = "taskId"
 """Parameter that `Mcp-Name` mirrors in the methods `tasks/...` (SEP-2663)."""
