@@ -153,6 +153,10 @@ async def test_an_id_that_is_under_way_is_refused_to_the_later_request_of_that_s
     again = await agent.ask(key, body)
     assert (again.status_code, again.json()["id"]) == (400, 1)
     assert again.json()["error"]["message"] == "a request with this id is under way in this session"
+    as_text = await agent.ask(
+        key, body.replace(b"1", b'"1"').replace(b"wait", b"go")
+    )  # to the transport it is the same
+    assert (as_text.status_code, as_text.json()["id"]) == (400, "1")
     for harmless in (body.replace(b"1", b"2"), body.replace(b'"method"', b'"result"'), b"{", b"[]", b'"id"'):
         assert (await agent.ask(key, harmless.replace(b"wait", b"go"))).status_code == 200
     agent.transport.release.set()

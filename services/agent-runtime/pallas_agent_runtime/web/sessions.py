@@ -45,8 +45,9 @@ class _Session:
     messages: int = 1
     working: int = 0
     """Calls under way."""
-    ids: set[str | int] = field(default_factory=set)
-    """Of the requests under way: each may be used once in a session (MCP 2025-11-25, Requests)."""
+    ids: set[str] = field(default_factory=set)
+    """Of the requests under way, as text: each may be used once in a session (MCP 2025-11-25, Requests), and to the
+    transport 1 and "1" are one."""
     listening: int = 0
     """Open streams: a use, but no reason to keep others out by the thousand."""
 
@@ -106,7 +107,7 @@ class Sessions:
 
     async def _use(self, scope: Scope, receive: Receive, send: Send, *, key: str) -> None:
         session = self._open[key]
-        request_ids: set[str | int] = set()
+        request_ids: set[str] = set()
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 404:
@@ -120,9 +121,10 @@ class Sessions:
         posts = scope["method"] == "POST"
         if posts:
             body, receive = await _read(receive)
-            request_ids = _request_id(body)
-            if request_ids & session.ids:
-                await _twice(*request_ids)(scope, receive, send)
+            number = _request_id(body)
+            request_ids = set() if number is None else {str(number)}
+            if number is not None and request_ids & session.ids:
+                await _twice(number)(scope, receive, send)
                 return
         session.messages += posts
         session.listening += listens
@@ -197,16 +199,16 @@ async def _read(receive: Receive) -> tuple[bytes, Receive]:
     return body, again
 
 
-def _request_id(body: bytes) -> set[str | int]:
-    """Return the JSON-RPC id of a request as a set, empty where there is none; the transport judges what is wrong."""
+def _request_id(body: bytes) -> str | int | None:
+    """Return the JSON-RPC id of a request, None where there is none; the transport judges what is wrong."""
     if len(body) > LARGEST_READ:
-        return set()
+        return None
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        return set()
+        return None
     number = message.get("id") if isinstance(message, dict) and "method" in message else None
-    return {number} if isinstance(number, str | int) else set()
+    return number if isinstance(number, str | int) else None
 
 
 def _twice(number: str | int) -> Response:
