@@ -29,6 +29,14 @@ def test_every_failure_of_an_agent_counts(outcome: Outcome) -> None:
     assert (reachability.lost, reachability.current().status) == ({"scout": outcome}, "degraded")
 
 
+def test_an_end_may_tell_of_another_member_or_of_none() -> None:
+    reachability = Reachability()
+    call = Call("gateway", "", "agent.execute")
+    for member, lost in ((None, []), ("", []), ("scout", ["scout"])):
+        reachability.end(Record(call, "timeout", 200, 0.1, member))
+        assert list(reachability.lost) == lost
+
+
 def test_missing_keys_are_its_own_trouble() -> None:
     problem = ["keys of the issuer: HTTP 500"]
     reachability = Reachability(lambda: "".join(problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from pallas_contract import names
 from pallas_contract.documents.health import Health
 from pallas_gateway.data_plane.record import Call, Record
 
@@ -28,10 +29,11 @@ class Reachability:
         """Take no note: nothing is known yet."""
 
     def end(self, record: Record) -> None:
-        if record.outcome in _LOST:
-            self._lost[record.call.agent] = record.outcome
-        elif record.outcome == "answered":
-            self._lost.pop(record.call.agent, None)
+        member = record.call.agent if record.member is None else record.member
+        if record.outcome == "answered":
+            self._lost.pop(member, None)
+        elif record.outcome in _LOST and member not in ("", names.GATEWAY):
+            self._lost[member] = record.outcome
 
     @property
     def lost(self) -> dict[str, str]:

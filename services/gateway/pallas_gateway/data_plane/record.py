@@ -59,12 +59,16 @@ class Call:
 
 @dataclass(slots=True)
 class Record:
-    """One request and its end; `status` is that of HTTP, 0 where nothing was answered, `seconds` the time it took."""
+    """One request and its end; `status` is that of HTTP, 0 where nothing was answered, `seconds` the time it took.
+
+    `member` is the host name of whom the outcome tells something, empty for nobody; None: of the agent of the call.
+    """
 
     call: Call
     outcome: Outcome
     status: int
     seconds: float
+    member: str | None = None
 
 
 class Unrecorded(Exception):

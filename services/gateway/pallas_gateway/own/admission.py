@@ -120,6 +120,7 @@ class Admission:
         )
         started = time.perf_counter()
         outcome: Outcome = "hung_up"
+        member: str | None = None
         for watcher in self._watchers:
             watcher.begin(call)
 
@@ -137,6 +138,7 @@ class Admission:
             return result
         except Failed as failure:
             outcome = failure.reason
+            member = failure.member
             raise
         except MCPError as error:
             outcome = "hung_up" if isinstance(error, HungUp) else "malformed"
@@ -147,7 +149,7 @@ class Admission:
             # its text is about our insides, and for the log
             raise Failed("failed", "the gateway could not answer") from None
         finally:
-            record = Record(call, outcome, 200, time.perf_counter() - started)
+            record = Record(call, outcome, 200, time.perf_counter() - started, member)
             for watcher in self._watchers:
                 watcher.end(record)
 

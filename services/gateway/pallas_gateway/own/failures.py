@@ -22,6 +22,8 @@ class Failed(MCPError):
             data["retry_after"] = retry_after
         super().__init__(CODES[reason], text, data)
         self.reason: Reason = reason
+        self.member: str | None = None
+        """Host name of the member that it tells something of, empty for none; None: that which was called."""
 
 
 def invalid(field: str, reason: str, text: str = "") -> MCPError:

@@ -176,6 +176,23 @@ async def test_nothing_runs_where_an_agent_is_away_whose_task_may_not_fail(pool:
         assert pool.calls == []
 
 
+async def test_the_health_names_the_agent_that_was_away_and_not_the_gateway(pool: Pool) -> None:
+    async with beside(pool, NOBODY) as door:
+        await failure(door, graph(SUM[0], AWAY | {"on_error": "fail"}))
+        assert door.reachability.lost == {"hidden": "unreachable"}
+        assert "result" in await execute(door, graph(SUM[0]))  # of another agent, and says nothing of this one
+        assert door.reachability.lost == {"hidden": "unreachable"}
+
+
+async def test_the_time_that_a_caller_gives_a_task_says_nothing_of_its_agent(pool: Pool) -> None:
+    async with before(pool) as door:
+        _, data = await failure(door, graph(task("a", "hang", timeout=0.2)))
+        assert (data["reason"], door.reachability.current().status) == ("timeout", "ok")
+        # no time at all is over in the check of the graph, which costs an optional task alone
+        await execute(door, graph(task("a", "add", timeout=1e-6, on_error="skip"), SUM[0]))
+        assert door.reachability.current().status == "ok"
+
+
 async def test_a_task_is_tried_again_under_its_id(pool: Pool) -> None:
     async with before(pool) as door:
         assert "error" in await execute(door, graph(task("a", "fail", retries=1)))

@@ -230,7 +230,8 @@ class Run:
         return result
 
     def _work(self, task: Task, value: Mapping[str, Any], seconds: float) -> Work:
-        return Work(task.agent_id, task.function, value, graph.whole_id(self._params, task), seconds)
+        whole_id = graph.whole_id(self._params, task)
+        return Work(task.agent_id, task.function, value, whole_id, seconds, hurried=task.timeout is not None)
 
     def _entries(self) -> dict[str, Any]:
         """Return what became of each task, in the order of the request."""

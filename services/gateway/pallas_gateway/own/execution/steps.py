@@ -25,18 +25,6 @@ from pallas_gateway.own.tracing import Tracing
 from pallas_service.access.caller import caller
 
 
-@asynccontextmanager
-async def _limited(seconds: float) -> AsyncIterator[None]:
-    """End what is within after `seconds`, with `Failed`."""
-    try:
-        async with asyncio.timeout(seconds) as deadline:
-            yield
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        raise Failed("timeout", f"Timeout: no answer in {seconds:g} s") from None
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """A call of `function` of the agent that is called `agent`, with `seconds` left; `task` is the id at every hop."""
@@ -46,6 +34,22 @@ class Work:
     input: Mapping[str, Any]
     task: str
     seconds: float
+    hurried: bool = False
+    """Whether the time is the caller's own choice, so that its end says nothing of the agent."""
+
+
+@asynccontextmanager
+async def _limited(work: Work) -> AsyncIterator[None]:
+    """End what is within after the time of `work`, with `Failed`."""
+    try:
+        async with asyncio.timeout(work.seconds) as deadline:
+            yield
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        failure = Failed("timeout", f"Timeout: no answer in {work.seconds:g} s")
+        failure.member = "" if work.hurried else None
+        raise failure from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,13 @@ class Steps:
         Raises:
             MCPError: one of them is not so.
         """
-        async with _limited(work.seconds):
-            _, agent, tool = await self._find(request, work, work.input if with_input else None)
+        try:
+            async with _limited(work):
+                _, agent, tool = await self._find(request, work, work.input if with_input else None)
+        except Failed as failure:
+            if failure.member is None:  # the check is of a whole graph, and no call of one agent
+                failure.member = self.host(work.agent)
+            raise
         if with_input:
             await self._check(functions.check_input, agent, tool, work.input)
 
@@ -99,7 +108,7 @@ class Steps:
         Raises:
             MCPError: there is none.
         """
-        async with _limited(work.seconds):
+        async with _limited(work):
             return await self._execute(request, work)
 
     async def _execute(self, request: Request, work: Work) -> dict[str, Any]:
