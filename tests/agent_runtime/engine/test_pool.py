@@ -47,6 +47,64 @@ async def test_an_instance_that_saw_an_exception_is_not_lent_again() -> None:
     assert (shop.discarded, shop.cleaned) == ([1], [2])
 
 
+async def test_a_cancellation_that_is_left_over_does_not_reach_the_end_of_an_instance() -> None:
+    shop = Shop()
+    ended: list[int] = []
+
+    async def discard(instance: int) -> None:
+        await asyncio.sleep(0)
+        ended.append(instance)
+
+    pool = Instances(shop.make, shop.clean, discard, limit=1)
+    borrowed = asyncio.Event()
+
+    async def turn() -> None:
+        async with pool.one():
+            borrowed.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:  # as fast-agent's runner of tools does
+                task = asyncio.current_task()
+                assert task is not None
+                task.uncancel()
+                task.cancel()
+                raise
+
+    cancelled = asyncio.create_task(turn())
+    await borrowed.wait()
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert ended == [1]
+    async with asyncio.timeout(10), pool.one() as instance:  # its place is free
+        assert instance == 2
+
+
+async def test_who_is_cancelled_while_an_instance_ends_hears_of_it_afterwards() -> None:
+    shop = Shop()
+    shop.keep = False
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def discard(instance: int) -> None:
+        begun.set()
+        await may_end.wait()
+        shop.discarded.append(instance)
+
+    pool = Instances(shop.make, shop.clean, discard, limit=1)
+
+    async def turn() -> None:
+        async with pool.one():
+            pass
+
+    ending = asyncio.create_task(turn())
+    await begun.wait()
+    ending.cancel()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert shop.discarded == [1]
+
+
 async def test_a_worn_out_instance_is_replaced() -> None:
     shop = Shop()
     shop.keep = False

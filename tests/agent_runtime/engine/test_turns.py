@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +104,25 @@ async def test_a_turn_that_the_model_fails_says_what_the_health_has_against_its_
     with pytest.raises(turns.EngineFailed) as failure:
         await engine.ask(Question("hello"), None, None, None, elicit=None)  # type: ignore[arg-type]
     assert str(failure.value) == words
+
+
+class Hanging(Session):
+    """A session whose end waits for a server that never says a word."""
+
+    async def delete(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_a_server_that_hangs_at_its_end_keeps_no_place_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "DISCARD", 0.01)
+
+    async def session(*_: Any, **__: Any) -> Session:
+        return Hanging(1)  # so that its instance is not lent again
+
+    engine = engine_of(session)
+    async with asyncio.timeout(10):
+        for _ in range(turns.LIMIT + 1):
+            await engine.ask(Question("hello"), None, None, None, elicit=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("unanswered", "instances"), [(0, 1), (1, 2)])

@@ -42,10 +42,30 @@ class Instances[T]:
         finally:
             try:
                 if instance is not None and not keep:
-                    await self._discard(instance)
+                    await self._end(instance)
             finally:
                 # Also when the end of the instance fails: a slot that is lost is lost until a restart.
                 self._slots.put_nowait(instance if keep else None)
+
+    async def _end(self, instance: T) -> None:
+        """Discard an instance, whatever cancels the borrower meanwhile.
+
+        fast-agent takes a cancellation back, writes down what it has, and cancels its task anew: that one would end the
+        first thing that is waited for here, and what the instance holds would stay.
+        """
+        ending = asyncio.create_task(self._ended(instance))
+        cancelled = False
+        while not ending.done():
+            try:
+                await asyncio.wait([ending])
+            except asyncio.CancelledError:
+                cancelled = True
+        ending.result()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _ended(self, instance: T) -> None:
+        await self._discard(instance)
 
     async def _new(self) -> T:
         try:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ LIMIT = 16
 """Most turns at once in one process; more wait."""
 TURNS = 200
 """Turns after which an instance is replaced: fast-agent keeps a usage record of every turn in it."""
+DISCARD = 5.0
+"""Seconds for the end of an instance: a server that hangs at the end of its session keeps no place of a turn."""
 STOPPING = "the agent is shutting down"
 _FAILED = frozenset({LlmStopReason.ERROR, LlmStopReason.TIMEOUT, LlmStopReason.CANCELLED})
 """Stop reasons under which fast-agent returns a provider's failure as if the assistant had said it."""
@@ -277,8 +279,11 @@ class Engine:
     async def _discard(self, instance: _Instance) -> None:
         await instance.connections.close()
         self._connections.discard(instance.connections)
-        with suppress(Exception):  # it is broken already; what matters is that it is not lent again
-            await instance.session.delete()
+        try:
+            async with asyncio.timeout(DISCARD):
+                await instance.session.delete()
+        except Exception as error:  # it is broken already; what matters is that it is not lent again
+            log.warning("instance_not_closed", error=type(error).__name__)
 
 
 def _result[T](turn: asyncio.Task[T]) -> T:
