@@ -149,6 +149,19 @@ def test_agents_reach_the_collector_at_its_port_and_nobody_else_does(compiled) -
     assert {source for source, target in edges if target == "elsewhere"} == {"right"}
 
 
+@pytest.mark.parametrize(
+    ("key", "port"), [("dnsTo", 53), ("collectorAt", 4318), ("egressTo", 443)], ids=["dns", "collector", "world"]
+)
+def test_an_empty_list_of_peers_opens_nothing(compiled, key: str, port: int) -> None:
+    """To Kubernetes `to: []` is everybody, cloud metadata too."""
+    chart = compiled(GRAPH.replace("egress: true, ", "") + "telemetry: {otlp_endpoint: 'http://otel:4318'}\n")
+    overlay = {"agents": {"top": {"egress": True}}, "networkPolicy": {"egressTo": [OTHER], key: []}}
+    network = Network(chart.render(overlay))
+    assert {target for source, target in network.edges(port) if source in {*FLEET, "pallas-test"}} <= (
+        set() if key == "egressTo" else {"elsewhere"}
+    )
+
+
 def test_the_evaluator_itself() -> None:
     """By policies that have nothing to do with the kit."""
     database = pod(

@@ -242,6 +242,19 @@ def test_secrets_are_created_from_files_or_taken_from_yours(compiled, tmp_path) 
     assert "secrets" not in {mount["name"] for mount in made.main("registry")["volumeMounts"]}
 
 
+def test_two_contents_of_one_key_are_refused(compiled) -> None:
+    """One would be read in place of the other: the token of a caller in place of the gateway's."""
+    secrets = "{ONE: {file: one.txt}, TWO: {file: two.txt}}"
+    chart = compiled(f"name: x\nagents:\n  a: {{module: agents.scout, port: 1, secrets: {secrets}}}\n")
+    both = {"one-txt": {"content": "first", "key": "k"}, "two-txt": {"content": "second", "key": "k"}}
+    assert "secrets.two-txt.key: secrets.one-txt has the key k too" in chart.refused({"secrets": both})
+    both["two-txt"] = {"content": "second", "key": "one-txt"}
+    both["one-txt"] = {"content": "first"}
+    assert "secrets.two-txt.key: secrets.one-txt has the key one-txt too" in chart.refused({"secrets": both})
+    same = {name: {"content": "one", "key": "k"} for name in both}
+    assert chart.render({"secrets": same}).one("Secret", "pallas-secrets")["data"].keys() == {"k"}
+
+
 @pytest.mark.parametrize(
     ("overlay", "rolled"),
     [

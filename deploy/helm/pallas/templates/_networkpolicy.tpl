@@ -1,6 +1,8 @@
 {{/*
 The rules of a policy are one value to a server-side apply, so what the API server would fill in (`protocol`) is said:
 else another tool that applies the same manifest is told of a conflict.
+
+An empty list of peers gives no rule: to Kubernetes `to: []` is everybody, cloud metadata too.
 */}}
 {{- define "pallas.networkpolicy" -}}
 {{- $policy := .root.Values.networkPolicy }}
@@ -36,8 +38,10 @@ spec:
         {{- end }}
         {{- end }}
   egress:
+    {{- with $policy.dnsTo }}
     - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
-      to: {{ toJson $policy.dnsTo }}
+      to: {{ toJson . }}
+    {{- end }}
     {{- $byPort := dict }}
     {{- range .it.calls }}
     {{- $port := get $.ports . | default "8080" }}
@@ -50,12 +54,13 @@ spec:
         - podSelector: {matchLabels: {app.kubernetes.io/instance: {{ $instance }}, app.kubernetes.io/name: {{ . | quote }}}}
         {{- end }}
     {{- end }}
-    {{- with .it.collectorPort }}
-    - ports: [{port: {{ . }}, protocol: TCP}]
+    {{- if and .it.collectorPort $policy.collectorAt }}
+    - ports: [{port: {{ .it.collectorPort }}, protocol: TCP}]
       to: {{ toJson $policy.collectorAt }}
     {{- end }}
-    {{- if .it.egress }}
-    - to: {{ .it.egressTo | default $policy.egressTo | toJson }}
+    {{- $world := .it.egressTo | default $policy.egressTo }}
+    {{- if and .it.egress $world }}
+    - to: {{ toJson $world }}
     {{- end }}
 {{- end }}
 

@@ -14,7 +14,16 @@
 {{- fail "gateway is in your values alone: add it to agents.yaml and run `pallas-gen helm`, which writes what it needs" }}
 {{- end }}
 {{- include "pallas.edge.refuse" . }}
+{{- $written := dict }}
 {{- range $name, $secret := .Values.secrets }}
+{{- if and $secret.content (not $secret.existingSecret) }}
+{{- $key := $secret.key | default $name }}
+{{- $other := get $written $key }}
+{{- if and $other (ne (get $.Values.secrets $other).content $secret.content) }}
+{{- fail (printf "secrets.%s.key: secrets.%s has the key %s too, and the Secret that the chart makes holds one content for it: leave `key` out, it is for a Secret of yours" $name $other $key) }}
+{{- end }}
+{{- $_ := set $written $key $name }}
+{{- end }}
 {{- if and (not $secret.content) (not $secret.existingSecret) }}
 {{- fail (printf "secrets.%s has neither content nor existingSecret: give it with --set-file secrets.%s.content=%s, or name a Secret in secrets.%s.existingSecret" $name $name ($secret.file | default "FILE") $name) }}
 {{- end }}

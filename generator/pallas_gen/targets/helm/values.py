@@ -66,15 +66,16 @@ class NetworkPolicy(Block):
     ]
     """Peers that may scrape metrics, when `serviceMonitor` is on."""
     dns_to: list[Object] = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]
-    """Where names are resolved, at port 53."""
+    """Where names are resolved, at port 53. Empty: nowhere."""
     collector_at: list[Object] = [
         {"namespaceSelector": {}},
         *map(ip_block, WORLD),
     ]
     """Where the collector of traces may be, for workloads with `collectorPort`, at that port only. Name its namespace
-    to narrow it."""
+    to narrow it. Empty: nowhere."""
     egress_to: list[Object] = [*map(ip_block, WORLD)]
-    """The world, for workloads with `egress: true`: without the addresses of cloud metadata services."""
+    """The world, for workloads with `egress: true`: without the addresses of cloud metadata services.
+    Empty: nowhere, but for workloads with an `egressTo` of their own."""
 
 
 class Exposure(Block):
