@@ -128,6 +128,23 @@ def test_an_edited_line_is_named(project: Path, run, old: str, new: str, field: 
     assert run("compose", "--force")[0] == run("verify")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("target", "file"), [("compose", "compose.yaml"), ("helm", "chart/files/place.py"), ("helm", "chart/values.yaml")]
+)
+def test_line_ends_of_a_checkout_are_put_right(project: Path, run, target: str, file: str) -> None:
+    """git makes them so where `core.autocrlf` is set. They are nobody's work, so none has to say `--force`."""
+    run(target)
+    written = (project / file).read_bytes()
+    (project / file).write_bytes(written.replace(b"\n", b"\r\n"))
+    code, _, err = run("verify", "--target", target)
+    assert (code, first_lines(err)[0]) == (1, f"{file}:1:1: was edited after pallas-gen wrote it")
+    assert run(target, "--check")[0] == 1
+    assert f"+++ b/{file.removeprefix('chart/')}" in run(target, "--diff")[1]
+    assert f"wrote {file}\n" in run(target)[1]
+    assert (project / file).read_bytes() == written
+    assert run("verify", "--target", target)[0] == 0
+
+
 def test_a_file_that_is_older_than_the_fleet_file_is_named(project: Path, run) -> None:
     edit(project / "agents.yaml", "8101", "8111")
     expected = "agents.yaml: changed since compose.yaml was written\n    run `pallas-gen compose`\n"

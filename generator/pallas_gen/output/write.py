@@ -47,7 +47,7 @@ def differences(files: Files, folder: Path) -> list[str]:
     for name, text in sorted(files.items()):
         before = _read(folder / name) or ""
         if before != text:
-            lines = difflib.unified_diff(before.splitlines(), text.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
+            lines = difflib.unified_diff(_lines(before), _lines(text), f"a/{name}", f"b/{name}", lineterm="")
             diffs.append("\n".join(lines))
     return diffs + [f"--- a/{name}\n+++ /dev/null" for name in _stale(files, folder)]
 
@@ -127,9 +127,10 @@ def has_header(path: Path) -> bool:
 
 
 def _in_the_way(folder: Path, name: PurePosixPath, new: str, recorded: Mapping[PurePosixPath, str]) -> bool:
-    text = _read(folder / name)
-    if text is None or text == new or is_sums(name):
+    found = _read(folder / name)
+    if found is None or found == new or is_sums(name):
         return False
+    text = _plain_lines(found)
     return recorded[name] != _sum(text) if name in recorded else yaml_out.edited_by_hand(text)
 
 
@@ -147,15 +148,28 @@ def recorded_sums(folder: Path, name: PurePosixPath | None) -> dict[PurePosixPat
 def _stale(files: Files, folder: Path) -> list[PurePosixPath]:
     """Files an earlier version wrote here and nobody has changed since; only asked where sums are written again."""
     recorded = recorded_sums(folder, sums_among(files)).items()
-    return [name for name, sum_ in recorded if name not in files and _sum(_read(folder / name) or "") == sum_]
+    return [
+        name for name, sum_ in recorded if name not in files and _sum(_plain_lines(_read(folder / name) or "")) == sum_
+    ]
 
 
 def _sum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text. They end at line feeds alone, so that one with another ending differs."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _plain_lines(text: str) -> str:
+    """Return a text with the line endings that are written here: another one is git's doing, and nobody's edit."""
+    return text.replace("\r\n", "\n")
+
+
 def _read(path: Path) -> str | None:
-    return path.read_text("utf-8", errors="replace") if path.is_file() else None
+    # as it is: a text that is read as one has lost its line endings
+    return path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else None
 
 
 def _replace(path: Path, text: str) -> None:

@@ -59,7 +59,8 @@ def read(folder: Path, plan: Plan) -> Delivery:
     texts: dict[str, str] = {}
     for name, path in (config | lock | code).items():
         try:
-            texts[name] = path.read_text("utf-8")
+            # as it is, line endings too: what mounts the file itself sees them
+            texts[name] = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
             problems.append(
                 Problem(Where(name), "is not text and cannot be delivered in a ConfigMap", _BAKE, code=Code.CONFIGMAP)

@@ -219,6 +219,15 @@ def test_what_a_configmap_cannot_carry_is_refused_with_a_way_out(
     assert "pallas-gen image" in problem.hint
 
 
+def test_a_file_is_delivered_with_its_line_ends(plan, make, tmp_path: Path) -> None:
+    """As processes and containers of compose see it."""
+    make(ONE % ", files: [table.csv]")
+    (tmp_path / "table.csv").write_bytes(b"a\r\nb\rc\n")
+    made = plan(ONE % ", files: [table.csv]")
+    said = document(made, configmaps.read(tmp_path, made))
+    assert said["project"]["code"]["table.csv"] == "a\r\nb\rc\n"
+
+
 def test_a_fleet_file_that_no_configmap_can_name_is_refused(make) -> None:
     path = make(ONE % "")
     path = path.rename(path.with_name("my fleet.yaml"))
