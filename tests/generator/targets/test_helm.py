@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import compileall
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -104,6 +106,24 @@ def test_secrets_are_named_never_read(plan) -> None:
     assert "sk-canary" not in str(said)
     (command,) = (line for line in helm.next_steps(made, "chart", ".", "pallas-gen build") if "--set-file" in line)
     assert "--set-file secrets.fastagent-secrets-yaml.content=fastagent.secrets.yaml" in command
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("file", ["my keys/a.txt", "$HOME.txt", "a,b.txt", "it's.txt", "{a}.txt", "a\\b.txt"])
+def test_the_command_that_installs_can_be_pasted(plan, tmp_path: Path, file: str) -> None:
+    """The shell takes it apart first, and then helm at each comma."""
+    assert shutil.which("helm"), "helm is not here: tools/machine helm"
+    made = plan(ONE % f", secrets: {{KEY: {{file: {json.dumps(file)}}}}}")
+    chart_folder = tmp_path / "my charts" / "chart"
+    (tmp_path / "my project" / file).parent.mkdir(parents=True)
+    (tmp_path / "my project" / file).write_text("content of a key")
+    write.write(helm.render(made, Delivery(), chart.read()), chart_folder)
+    (command,) = helm.next_steps(made, "my charts/chart", "my project", "")
+    script = command.removeprefix("next: ").replace("upgrade --install", "template")
+    done = subprocess.run(["sh", "-c", script], check=False, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (secret,) = (item for item in yaml.safe_load_all(done.stdout) if item and item["kind"] == "Secret")
+    assert [base64.b64decode(text) for text in secret["data"].values()] == [b"content of a key"]
 
 
 def test_a_request_never_exceeds_the_limit(plan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -101,10 +102,12 @@ def next_steps(plan: Plan, chart: str, project: str, build: str) -> Iterator[str
     # a release has at most 53 characters
     name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower())[:50].strip("-")
     name = name or f"fleet-{hashlib.sha256(plan.name.encode()).hexdigest()[:6]}"
-    lines = [f"helm upgrade --install {name} {chart} --namespace {name} --create-namespace"]
+    lines = [f"helm upgrade --install {name} {shlex.quote(chart)} --namespace {name} --create-namespace"]
     for file, secret in secret_names(plan).items():
         path = file if file.startswith("/") or project == "." else f"{project}/{file}"
-        lines.append(f"--set-file secrets.{secret}.content={path}")
+        # the shell takes the line apart, and then helm what it is told at each comma
+        escaped = re.sub(r"[\\,{}]", r"\\\g<0>", path)
+        lines.append(f"--set-file {shlex.quote(f'secrets.{secret}.content={escaped}')}")
     yield f"{'' if build else 'next: '}{' \\\n  '.join(lines)}"
 
 
