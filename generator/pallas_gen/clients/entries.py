@@ -38,7 +38,7 @@ class Entries:
 
 
 def of_fleet(fleet: ResolvedFleet) -> Entries:
-    """Return the agents of a fleet file: at their own addresses, or through the gateway where they publish none.
+    """Return the agents of a fleet file: at their own addresses, or through the gateway where none is for clients.
 
     The gateway is one more where it has tools of its own, as it does for tenants. No registry has its address.
     """
@@ -46,9 +46,11 @@ def of_fleet(fleet: ResolvedFleet) -> Entries:
     hidden = []
     for name, agent in fleet.agents.items():
         text = agent.description or agent.title
-        if not fleet.is_through(name) and (url := addresses.agent_url(fleet, name, "container")):
+        behind = fleet.gateway and fleet.gateway.publish and name in fleet.gateway.agents
+        closed = fleet.is_through(name) or (behind and _for_members(fleet, name))
+        if not closed and (url := addresses.agent_url(fleet, name, "container")):
             reached.append(Entry(agent.slug, url, text, credentials.protected(fleet, name)))
-        elif fleet.gateway and fleet.gateway.publish and name in fleet.gateway.agents:
+        elif fleet.gateway and behind:
             access = fleet.gateway.access
             url = f"{addresses.gateway_url(fleet, 'container')}/agents/{agent.slug}{names.MCP_PATH}"
             reached.append(Entry(agent.slug, url, text, bool(access.tokens or access.jwt)))
@@ -59,6 +61,12 @@ def of_fleet(fleet: ResolvedFleet) -> Entries:
         url = f"{addresses.gateway_url(fleet, 'container')}{names.MCP_PATH}"
         reached.append(Entry(names.GATEWAY, url, _ALL_AT_ONCE, bool(access.tokens or access.jwt)))
     return Entries(tuple(reached), tuple(hidden))
+
+
+def _for_members(fleet: ResolvedFleet, name: str) -> bool:
+    """Return whether an agent takes the tokens of the gateway and of other agents alone: no client is to have one."""
+    access = fleet.agents[name].access
+    return bool(access.tokens) and not access.jwt and access.tokens.keys() <= {names.GATEWAY, *fleet.agents}
 
 
 def of_registry(document: Mapping[str, Any]) -> Entries:

@@ -45,6 +45,31 @@ def test_a_gateway_that_is_not_there_for_them_leads_nowhere(gateway: str) -> Non
     assert tokens.get("inner", "hidden") == ("hidden" if "publish: false" in gateway else False)
 
 
+@pytest.mark.parametrize(
+    ("access", "through"),
+    [
+        ("tokens: {gateway: {file: g}}", True),
+        ("tokens: {gateway: {file: g}, my_scout: {file: s}}", True),
+        ("tokens: {gateway: {file: g}, bob: {file: b}}", False),
+        ("tokens: {gateway: {file: g}}, jwt: {issuer: 'https://i.example', jwks_file: k}", False),
+        ("tokens: {}", False),
+    ],
+)
+def test_an_agent_that_takes_tokens_of_members_alone_is_reached_through_the_gateway(access: str, through: bool) -> None:
+    """No client has such a token, or it could call the agent as any of the gateway's callers."""
+    text = FLEET.replace(
+        "{card: c.md, port: 8103, publish: false}", f"{{card: c.md, port: 8103, access: {{{access}}}}}"
+    )
+    (inner,) = (entry for entry in entries.of_fleet(fleet(text)).reached if entry.name == "inner")
+    assert inner.url == f"http://localhost:{'24190/agents/inner' if through else '8103'}/mcp"
+    (alone,) = (
+        entry
+        for entry in entries.of_fleet(fleet(text.partition("gateway: {agents")[0])).reached
+        if entry.name == "inner"
+    )
+    assert alone.url == "http://localhost:8103/mcp"
+
+
 def test_a_gateway_with_tools_of_its_own_is_one_more() -> None:
     tenants = FLEET.replace("{bob: {file: b}}}", "{bob: {file: b}}}, tenants: {team: {callers: [bob]}}")
     *agents, gateway = entries.of_fleet(fleet(tenants)).reached
