@@ -45,9 +45,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
+def run(*arguments: str, cwd: Path | None = None) -> tuple[int, str, str]:
     command = [sys.executable, "-P", "-m", "pallas_agent_runtime", "--check", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, check=False, cwd=cwd, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout, without_codes(done.stderr)
 
 
@@ -67,6 +67,53 @@ def test_a_fleet_that_can_start_and_all_that_cannot_in_one_run(project: Path) ->
     assert (code, err) == (2, "")
     problems = {(entry["code"], entry["file"], entry["line"]) for entry in json.loads(out)["problems"]}
     assert problems == {("PAL223", "agents.yaml", 4), ("PAL209", "other.md", 2)}
+
+
+GUARDED = """\
+gateway:
+  port: {port}
+  agents: [other]
+  access: {{tokens: {{me: {{file: keys/me}}}}}}
+registry:
+  registration: {{tokens: {{partner: {{file: keys/partner}}}}}}
+"""
+
+
+@pytest.mark.slow
+def test_tokens_that_are_none_are_told_with_the_agents(project: Path) -> None:
+    """The gateway, the registry and an agent would each end with it at the start."""
+    access = "access: {tokens: {gateway: {file: keys/gateway}}}"
+    text = FLEET.replace("{card: other.md,", f"{{card: other.md, {access},")
+    (project / "agents.yaml").write_text(text + GUARDED.format(port=free_ports(1)[0]))
+    (project / "keys").mkdir(mode=0o700)
+    for name in ("me", "gateway", "partner"):
+        (project / "keys" / name).write_text(f"{name}-{'x' * 32}\n")
+    assert run() == (0, "agents.yaml: 2 agents can start\n", "")
+    (project / "keys" / "me").write_text("")
+    (project / "keys" / "partner").write_text("canary\n")
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert "gateway.access.tokens.me.file: keys/me is not a token" in err
+    assert "openssl rand -hex 32 > keys/me" in err
+    assert "registry.registration.tokens.partner.file: keys/partner holds no token" in err
+    (project / "keys" / "gateway").write_text("short\n")
+    code, out, err = run("-f", str(project.relative_to(project.parent)), "--format", "json", cwd=project.parent)
+    assert (code, err) == (2, "")
+    assert "canary" not in out
+    fields = {entry["field"] for entry in json.loads(out)["problems"]}
+    wrong = {"registry.registration.tokens.partner.file", "agents.other.access.tokens.gateway.file"}
+    assert wrong <= fields, "the gateway has the second one too"
+    assert {entry["file"] for entry in json.loads(out)["problems"]} == {f"{project.name}/agents.yaml"}
+
+
+@pytest.mark.slow
+def test_a_document_has_each_place_as_it_is_seen_from_here(project: Path) -> None:
+    """An agent that cannot be loaded is told after its process has gone into the project, and others before."""
+    (project / "agents" / "jarvis.py").write_text(f"{GOOD}__import__('no_such_module')\n")
+    _, out, _ = run("-f", str(project), "--format", "json", cwd=project.parent)
+    assert {entry["file"] for entry in json.loads(out)["problems"]} == {f"{project.name}/agents.yaml"}
+    _, out, _ = run("-f", str(project), "--agent", "jarvis", "--format", "json", cwd=project.parent)
+    assert {entry["file"] for entry in json.loads(out)["problems"]} == {f"{project.name}/agents.yaml"}
 
 
 @pytest.mark.slow

@@ -49,9 +49,9 @@ class Told:
             blocks = (block for result in results for block in _blocks(result.stderr))
             _print(dict.fromkeys([*(problem.text(verbose=self.verbose) for problem in own), *blocks]))
         else:
-            found = [*own, *(problem for result in results for problem in result.problems)]
-            located = (reports.located(problem, os.path.relpath(folder)) for problem in found)
-            sys.stdout.write(reports.render(self.form, located, tool="pallas"))
+            located = (reports.located(problem, os.path.relpath(folder)) for problem in own)
+            found = (problem for result in results for problem in result.problems)
+            sys.stdout.write(reports.render(self.form, [*located, *found], tool="pallas"))
 
     @property
     def options(self) -> Sequence[str]:
@@ -62,7 +62,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of the check of one agent: its exit code, what it has printed, and its document if it was asked for."""
+    """The end of the check of one member: its exit code, what it has printed, and its document if it was asked for.
+
+    The document has its places as they are seen from the current folder.
+    """
 
     code: int
     stderr: str
@@ -111,7 +114,9 @@ def _absent_programs(prepared: prepare.Prepared, servers: Iterable[str]) -> Iter
 def fleet(
     path: Path, environ: Mapping[str, str], *, allow_plain_secrets: bool = False, told: Told | None = None
 ) -> int:
-    """Check the fleet file at `path` and each of its agents; print every problem once. Return the exit code.
+    """Check the fleet file at `path`, each of its agents, and our own programs that read tokens from files.
+
+    Every problem is printed once; returns the exit code.
 
     What `pallas-gen validate` refuses of a project is refused here by the same rules, but what only containers have.
     """
@@ -123,10 +128,12 @@ def fleet(
         return INPUT
     busy = ports.taken(examined.members, examined.tree, path)
     refused_files = {problem.where.file for problem in examined.problems if problem.level == "error"}
-    agents = _loadable(examined.fleet, path.name, refused_files)
+    blocked = refused_files & {path.name, *fastagent_files.CONFIG, *fastagent_files.SECRETS}
+    agents = frozenset() if blocked else _loadable(examined.fleet, refused_files)
+    ours = frozenset() if blocked else _with_tokens(examined.fleet)
     with ThreadPoolExecutor(os.process_cpu_count() or 1) as pool:
         check = partial(_checked, options=told.options)
-        results = list(pool.map(check, (member for member in examined.members if member.name in agents)))
+        results = list(pool.map(check, (member for member in examined.members if member.name in agents | ours)))
     told.problems(sorted([*examined.problems, *busy]), results, path.parent)
     # as the start would end: a port is no matter of the files
     code = max([INPUT if refused_files else WORLD if busy else OK, *(result.code for result in results)])
@@ -135,10 +142,14 @@ def fleet(
     return code
 
 
-def _loadable(resolved: ResolvedFleet, file: str, refused_files: Set[str]) -> frozenset[str]:
+def _with_tokens(resolved: ResolvedFleet) -> frozenset[str]:
+    """Return those of our own programs that read tokens from files: what cannot be one stops their start."""
+    registry = {names.REGISTRY} if resolved.registry.registration else set()
+    return frozenset(registry | ({names.GATEWAY} if resolved.gateway else set()))
+
+
+def _loadable(resolved: ResolvedFleet, refused_files: Set[str]) -> frozenset[str]:
     """Return the agents that are worth loading: fast-agent would only say again what is wrong with the others."""
-    if refused_files & {file, *fastagent_files.CONFIG, *fastagent_files.SECRETS}:
-        return frozenset()
     agents = set()
     for name, agent in resolved.agents.items():
         module = (agent.module or "").replace(".", "/")
@@ -148,12 +159,11 @@ def _loadable(resolved: ResolvedFleet, file: str, refused_files: Set[str]) -> fr
 
 
 def _checked(member: Member, options: Sequence[str] = ()) -> Result:
-    """Check one agent in a process of its own."""
+    """Check one member in a process of its own."""
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and module
             [*member.command, "--check", *options],
             check=False,
-            cwd=member.cwd,
             env=dict(member.env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -172,7 +182,8 @@ def _checked(member: Member, options: Sequence[str] = ()) -> Result:
 
 def _failed(member: Member, reason: str, stderr: str = "") -> Result:
     """Return the result of a check that has come to no end of its own."""
-    where = Where(names.AGENTS_FILE, field=f"agents.{member.name}")
+    file = os.path.relpath(member.env.get(names.ENV_AGENTS_CONFIG, names.AGENTS_FILE))
+    where = Where(file, field=f"agents.{member.name}" if member.kind == "agent" else member.name)
     return Result(
         WORLD, stderr or f"{member.name}: {reason}\n", (Problem(where, reason, stderr, code=Code.CODE_FAILS),)
     )

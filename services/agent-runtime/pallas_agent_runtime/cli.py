@@ -46,14 +46,15 @@ def main(
         sys.stderr.write(extras.advice("pallas", extra, absent))
         return EXIT_INPUT
     path = names.fleet_file(options.config, os.environ)
+    folder = os.path.relpath(path.parent) if options.check else ""  # loading an agent changes the current folder
     try:
         if options.check:
-            return _check(path, options)
+            return _check(path, folder, options)
         if options.agent is not None:
             return _agent(path, options, settle)
         return _fleet(path, watch=options.watch, allow_plain_secrets=options.allow_plain_secrets, beside=beside)
     except Refused as refused:
-        _report(refused.problems, path, options)
+        _report(refused.problems, folder, options)
         if options.agent is not None and not options.check:
             from pallas_agent_runtime import refusal  # noqa: PLC0415 - only where it is needed
 
@@ -116,26 +117,28 @@ def _defer() -> None:
     unused_imports.defer()
 
 
-def _check(path: Path, options: argparse.Namespace) -> int:
+def _check(path: Path, folder: str, options: argparse.Namespace) -> int:
     _defer()
     from pallas_agent_runtime import check  # noqa: PLC0415 - `pallas --help` needs none of it
 
     if options.agent is None:
         told = check.Told(options.form, quiet=options.quiet, verbose=options.verbose)
         return check.fleet(path, os.environ, allow_plain_secrets=options.allow_plain_secrets, told=told)
-    _report(check.agent(path, options.agent, allow_plain_secrets=options.allow_plain_secrets), path, options)
+    _report(check.agent(path, options.agent, allow_plain_secrets=options.allow_plain_secrets), folder, options)
     if options.form == "text" and not options.quiet:
         sys.stdout.write(f"{path}: {options.agent} can start\n")
     return 0
 
 
-def _report(problems: Iterable[Problem], path: Path, options: argparse.Namespace) -> None:
-    """Print problems as it was asked for: lines on stderr, or with `--check --format` one document on stdout."""
+def _report(problems: Iterable[Problem], folder: str, options: argparse.Namespace) -> None:
+    """Print problems as it was asked for: lines on stderr, or with `--check --format` one document on stdout.
+
+    `folder` is the project's, as it is seen from where the command was started.
+    """
     problems = [problem for problem in problems if problem.level == "error" or not options.quiet]
     if options.check and options.form != "text":
         from pallas_contract import reports  # noqa: PLC0415 - only where it is wanted
 
-        folder = os.path.relpath(path.parent)
         document = [reports.located(problem, folder) for problem in problems]
         sys.stdout.write(reports.render(options.form, document, tool="pallas"))
     else:

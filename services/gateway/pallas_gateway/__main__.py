@@ -6,9 +6,13 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pallas_contract import names
 from pallas_service import program
+
+if TYPE_CHECKING:
+    from pallas_gateway.settings import Settings
 
 NAME = "pallas_gateway"
 
@@ -16,6 +20,13 @@ NAME = "pallas_gateway"
 def main(environ: Mapping[str, str] = os.environ) -> int:
     """Read the settings, listen, serve until SIGTERM; return the exit code."""
     return program.run(NAME, lambda: _serve(environ))
+
+
+def _read(environ: Mapping[str, str]) -> Settings:
+    from pallas_gateway import settings  # noqa: PLC0415
+
+    path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
+    return settings.read(path, environ, Path(names.SECRETS_DIR))
 
 
 def _serve(environ: Mapping[str, str]) -> int:
@@ -29,12 +40,11 @@ def _serve(environ: Mapping[str, str]) -> int:
 
         import structlog  # noqa: PLC0415
 
-        from pallas_gateway import serve, settings  # noqa: PLC0415
+        from pallas_gateway import serve  # noqa: PLC0415
         from pallas_service.logging import configure  # noqa: PLC0415
         from pallas_service.sqlite_file import CannotStore  # noqa: PLC0415
 
-    path = Path(environ.get(names.ENV_AGENTS_CONFIG) or names.AGENTS_FILE)
-    read = settings.read(path, environ, Path(names.SECRETS_DIR))
+    read = _read(environ)
     for name, value in read.variables.items():  # OpenTelemetry and the like look for theirs here
         os.environ.setdefault(name, value)
     configure(environ.get(names.ENV_LOG_FORMAT) or "json", fleet=read.fleet.name, service="gateway")
@@ -50,11 +60,12 @@ def _serve(environ: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    named = program.parse(
+    arguments = program.parse(
         NAME,
         sys.argv[1:],
         description="Serve the gateway of a fleet: one guarded door in front of its agents.",
         epilog=f"Settings are those of `gateway` in agents.yaml and ${names.ENV_BIND} (address:port).\n"
         "`pallas` starts it with the agents.",
     )
-    sys.exit(main(program.environment(named, os.environ)))
+    env = program.environment(arguments, os.environ)
+    sys.exit(program.check(arguments, env, lambda: _read(env)) if arguments.check else main(env))

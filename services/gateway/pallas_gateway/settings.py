@@ -143,7 +143,8 @@ def _routes(
         token = ""
         if agent in presented:
             secret = written[names.call_token(agent)]
-            token, wrong = token_files.from_file(secret_text.locate(secret.target, secret.file, project, secrets))
+            path = secret_text.locate(secret.target, secret.file, project, secrets)
+            token, wrong = token_files.from_file(path, secret.file)
             if wrong:
                 problems.append(
                     tree.problem(
@@ -159,7 +160,7 @@ def _audit_key(gateway: Gateway, tree: Source, *, project: Path, secrets: Path) 
     if gateway.audit is None:
         return b""
     file = gateway.audit.key.file
-    key, wrong = token_files.from_file(secret_text.locate(names.AUDIT_KEY, file, project, secrets))
+    key, wrong = token_files.from_file(secret_text.locate(names.AUDIT_KEY, file, project, secrets), file)
     if wrong:
         problem = tree.problem(
             "gateway", "audit", "key", "file", message=f"{file} {wrong[0]}", hint=wrong[1], code=Code.SECRET_FILE

@@ -27,7 +27,7 @@ def command() -> int:
 
     It exits with 2 where the packages of its extra are not installed.
     """
-    named = program.parse(
+    arguments = program.parse(
         NAME,
         sys.argv[1:],
         description="Serve the registry of a fleet: it finds the agents, probes them and publishes what it knows.",
@@ -37,12 +37,20 @@ def command() -> int:
     if absent := extras.missing(EXTRA):
         sys.stderr.write(extras.advice(NAME, EXTRA, absent))
         return 2
-    return main(program.environment(named, os.environ))
+    env = program.environment(arguments, os.environ)
+    return program.check(arguments, env, lambda: _read(env)) if arguments.check else main(env)
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:
     """Read the settings and the file, listen, serve until SIGTERM; return the exit code."""
     return program.run(NAME, lambda: _start(env))
+
+
+def _read(env: Mapping[str, str]) -> FleetReading:
+    from pallas_registry import settings  # noqa: PLC0415
+    from pallas_registry.fleet_file import FleetWatcher  # noqa: PLC0415
+
+    return FleetWatcher(settings.read(env).config).first()
 
 
 def _start(env: Mapping[str, str]) -> int:

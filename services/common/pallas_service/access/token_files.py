@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def read(
     problems: list[Problem] = []
     for caller in callers:
         secret = written[names.token_file(caller)]
-        token, wrong = from_file(secret_text.locate(secret.target, secret.file, project, secrets))
+        token, wrong = from_file(secret_text.locate(secret.target, secret.file, project, secrets), secret.file)
         if not wrong and token in tokens.values():
             wrong = "is also the token of another caller", "give each caller its own"
         if wrong:
@@ -45,9 +46,9 @@ def read(
     return tokens
 
 
-def from_file(path: Path) -> tuple[str, tuple[str, str] | None]:
-    """Return the token in the file; else why it is none and what helps."""
-    make = f"for example `openssl rand -hex 32 > {path.name}`"
+def from_file(path: Path, written: str) -> tuple[str, tuple[str, str] | None]:
+    """Return the token in the file; else why it is none and what helps. `written` is its path in agents.yaml."""
+    make = f"for example `openssl rand -hex 32 > {shlex.quote(written)}`"
     if not path.is_file():
         return "", ("does not exist", f"create it, {make}")
     token = secret_text.value(secret_text.read(path))
