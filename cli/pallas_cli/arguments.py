@@ -153,7 +153,7 @@ def _add_add(verbs: Any) -> None:
 
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError("is no URL: write http://HOST:PORT/mcp, or https")  # it may hold a key
     return text
 
 
@@ -256,7 +256,10 @@ def _add_completion(verbs: Any) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, such as 30")
     return seconds

@@ -34,6 +34,25 @@ def test_the_fleet_file_is_named_by_file_folder_or_variable(tmp_path: Path, monk
     assert arguments.parse(["up"]).file == Path("c.yaml")
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["add", "server", "x", "--url", "canary"], "argument --url: is no URL: write http://HOST:PORT/mcp, or https"),
+        (["call", "a", "b", "--timeout", "soon"], "argument --timeout: 'soon' is no number of seconds, such as 30"),
+        (["status", "--interval", "-1"], "argument --interval: '-1' is no number of seconds, such as 30"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_one_that_can(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments.parse(words)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert "canary" not in err
+
+
 def test_two_fleet_files_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         arguments.parse(["up", "a.yaml", "-f", "b.yaml"])

@@ -41,6 +41,7 @@ _REQUIRED = {"port": "add `port: 24201`, a free one", "name": "add `name: my-fle
 _REMEDIES = {
     "port": "choose a free one from 1024 to 65535, for example 24201",
     "registry_port": "choose a free one from 1024 to 65535, for example 24200",
+    "version": "it is the version of your fleet; take it away if you have none",
     "card": "write the path as it is seen from the folder of agents.yaml: `agents/NAME.md`",
 }
 """Remedies for values that cannot be, by their key."""
@@ -132,6 +133,8 @@ def _problem(tree: Source, detail: ErrorDetails, suggestions: Suggestions) -> Pr
         hint = "put the value in quotes"
     elif kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and source.is_plain(value):
         hint = "write it without quotes"
+    if kind == "list_type":
+        hint = hint or habits.no_list(path)
     hint = hint or _REMEDIES.get(str(path[-1]) if path else "", "")
     if path == ("agents",):
         hint = hint or "write `agents: {scout: {module: agents.scout, port: 24201}}`"
