@@ -16,11 +16,11 @@ from typing import Any
 from pallas_cli.project import additions, init, insertion
 from pallas_contract import names
 from pallas_contract.codes import Code
-from pallas_contract.fleet import fastagent_files, source
+from pallas_contract.fleet import fastagent, fastagent_files, source
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.problems import Problem, Refused, Where
-from pallas_contract.validate import load
+from pallas_contract.validate import load, plain_secrets
 
 _SERVERS = ("mcp", "servers")
 
@@ -52,6 +52,7 @@ def run(options: Namespace) -> int:
     if options.kind == "server":
         addition = _server(options, file.parent)
         text, changed = _changed(addition)
+        _refuse_secrets(addition, source.parse(changed, name=addition.file.name))
     else:
         addition = _agent(options, fleet, file) if options.kind == "agent" else _service(options, fleet, file)
         text, changed = _changed(addition)
@@ -103,6 +104,8 @@ def _server(options: Namespace, folder: Path) -> Addition:
     """
     file = fastagent_files.config(folder) or folder / fastagent_files.CONFIG[0]
     entry: dict[str, Any] = {"transport": "http", "url": options.url}
+    if options.url and not fastagent.VARIABLE.search(options.url) and (flaw := fastagent.flaw(options.url)):
+        raise Refused([Problem(Where("--url"), flaw, "write http://HOST:PORT/mcp, or https", code=Code.WRONG_URL)])
     if options.command is not None:
         if not options.command:
             hint = "write it last: `--command npx -y mcp-files`"
@@ -114,6 +117,16 @@ def _server(options: Namespace, folder: Path) -> Addition:
             raise Refused([_taken(tree.problem, (*_SERVERS, options.name))])
     hint = f"put `{options.name}` into `servers` of the agents that are to use it, in their module or card"
     return Addition(file, _SERVERS, options.name, entry, hint)
+
+
+def _refuse_secrets(addition: Addition, tree: Source) -> None:
+    """Refuse a server with a secret in plain text: the file is committed, and copied into generated ones."""
+    place = ".".join((*addition.path, addition.name, ""))
+    option = Where("--url" if "url" in addition.entry else "--command")
+    for problem in plain_secrets.in_config(tree):
+        if problem.where.field.startswith(place):
+            hint = f"{problem.hint.partition(' (or allow')[0]}; to the shell it is '${{NAME}}'"
+            raise Refused([Problem(option, "holds a secret in plain text", hint, code=Code.PLAIN_SECRET)])
 
 
 def _servers(tree: Source) -> Mapping[str, Any]:

@@ -97,6 +97,17 @@ def test_outside_servers_go_into_the_configuration_of_fast_agent(project: Path) 
         (["server", "clerk", "--url", "http://x.example/mcp"], "agents.yaml:12:3 agents.clerk: is there already\n"),
         (["server", "model", "--url", "http://x.example/mcp"], "agents.yaml:21:3 services.model: is there already\n"),
         (["server", "x", "--command"], "--command: names no program\n"),
+        (
+            ["server", "x", "--url", "https://x.example/mcp?api_key=sk-proj-CANARY1canary2canary3"],
+            "--url: holds a secret",
+        ),
+        (["server", "x", "--url", "https://ann:CANARY1canary2canary3@x.example/mcp"], "--url: holds a secret"),
+        (
+            ["server", "x", "--command", "npx", "--api-key", "sk-proj-CANARY1canary2canary3"],
+            "--command: holds a secret",
+        ),
+        (["server", "x", "--url", "http://"], "--url: is no URL\n    write http://HOST:PORT/mcp, or https\n"),
+        (["server", "x", "--url", "http://x.example:99999/mcp"], "--url: has no valid port\n"),
         (["agent", "registry"], "agents.registry: "),
         (["agent", "../x"], "../x: is no name of a member\n"),
         (["agent", "x", "--port", "24210"], "24210"),
@@ -109,8 +120,23 @@ def test_what_is_not_right_changes_nothing(
     (project / "agents" / "taken.py").write_text("mine")
     before = written(project.parent)
     assert command.main(["add", *arguments]) == 2
-    assert line in without_codes(capsys.readouterr().err)
+    err = capsys.readouterr().err
+    assert line in without_codes(err)
+    assert "CANARY" not in err
     assert written(project.parent) == before
+
+
+def test_a_server_whose_secret_is_a_variable_is_taken(project: Path) -> None:
+    url = "https://x.example/mcp?api_key=${X_TOKEN}"
+    assert command.main(["add", "server", "x", "--url", url]) == 0
+    assert yaml.safe_load((project / "fastagent.config.yaml").read_text())["mcp"]["servers"]["x"]["url"] == url
+
+
+def test_a_secret_that_was_there_stops_no_addition(project: Path) -> None:
+    """That is for `validate` to tell."""
+    with (project / "fastagent.config.yaml").open("a") as file:
+        file.write("anthropic: {api_key: sk-ant-a1B2c3D4e5F6g7H8}\n")
+    assert command.main(["add", "server", "x", "--url", "https://x.example/mcp"]) == 0
 
 
 def test_a_server_that_is_there_is_refused_at_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
