@@ -50,10 +50,13 @@ def _inside(path: str) -> str:
 
 
 def _is_plain(path: str) -> str:
-    """Require an absolute path without `..` or an empty part, and not the root or what the kit mounts itself."""
+    """Require an absolute path without `..` or an empty part, and not the root or what the kit or the kernel mounts."""
     parts = path.split("/")[1:]
-    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts):
+    # behind a colon docker reads options of the mount, and Kubernetes takes none
+    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
         raise ValueError("must be an absolute path such as /var/cache")
+    if parts[0] in ("proc", "sys"):
+        raise ValueError("must be a folder that is not the kernel's")
     if path == "/tmp" or f"{path}/".startswith("/run/secrets/"):  # noqa: S108
         raise ValueError("is mounted in any case")
     return fitting_path(path)
