@@ -42,9 +42,9 @@ def save_images(folder: Path, names: Sequence[str], save: Save) -> dict[str, Sav
         images = saved_images.images(archive)
         if missing := sorted(set(names) - images.keys()):
             raise saved_images.NotSaved(f"has no image {missing[0]}")
-        for name in names:
+        for name, path in layout.sboms(names).items():
             text = sbom.text(name, images[name].id, inventory.components(images[name]))
-            (folder / layout.sbom(name)).write_text(text, "utf-8")
+            (folder / path).write_text(text, "utf-8")
         with tarfile.open(folder / layout.IMAGES, "w", format=tarfile.PAX_FORMAT) as target:
             saved_images.rewrite(archive, target)
     raw.unlink()

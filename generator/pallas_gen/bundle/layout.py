@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pallas_contract import __version__
@@ -45,9 +47,20 @@ def sbom(image: str) -> str:
     return f"sbom/{slug(image)}.cdx.json"
 
 
+def sboms(images: Iterable[str]) -> dict[str, str]:
+    """Return the path of the SBOM of each image; those of names that make one file name are told apart by a digest."""
+    paths = {image: sbom(image) for image in images}
+    counts = Counter(paths.values())
+    return {
+        image: path if counts[path] == 1 else sbom(f"{image}-{hashlib.sha256(image.encode()).hexdigest()[:8]}")
+        for image, path in paths.items()
+    }
+
+
 def manifest(contents: Contents) -> str:
     """Return the text of the manifest."""
-    images = [{"name": name, "id": digest, "sbom": sbom(name)} for name, digest in sorted(contents.images.items())]
+    paths = sboms(contents.images)
+    images = [{"name": name, "id": digest, "sbom": paths[name]} for name, digest in sorted(contents.images.items())]
     document = {
         "bundle": 1,
         "kit": __version__,

@@ -30,3 +30,13 @@ def test_the_readme_has_three_commands_and_what_is_not_in_the_bundle_where_there
 def test_names_of_files_are_plain() -> None:
     assert layout.sbom("r:5/a/kit:1") == "sbom/r-5-a-kit-1.cdx.json"
     assert layout.slug("ä") == "fleet"
+
+
+def test_each_image_has_an_sbom_of_its_own() -> None:
+    """`/` and `-` are one in a file name: the second would be written over the first."""
+    images = {"r/a/kit:1": "sha256:a", "r/a-kit:1": "sha256:b", "other:2": "sha256:c"}
+    document = json.loads(layout.manifest(Contents("x", "1", images, ["linux/amd64"])))
+    paths = {image["name"]: image["sbom"] for image in document["images"]}
+    assert len(set(paths.values())) == 3
+    assert paths["other:2"] == "sbom/other-2.cdx.json"
+    assert paths == layout.sboms(reversed(images))
