@@ -73,6 +73,7 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
     (r"agents\.[^.]+\.tools\.[^.]+\.(input|output)", "callers", _always("breaking")),
     (r"agents\.[^.]+\.tools\.[^.]+\.annotations", "callers", _always("cosmetic")),
     (r"agents\.[^.]+\.(url|registry_name)", "callers", _presence),
+    (r"(agents\.[^.]+|gateway|registry)\.publish", "callers", _presence),
     (r"agents\.[^.]+\.(title|description|icons)|version", "callers", _always("cosmetic")),
     (r"agents\.[^.]+\.instance_scope", "callers", _scope),
     (r"agents\.[^.]+\.keep_conversations", "callers", _presence),
@@ -102,7 +103,7 @@ _TABLE: Sequence[tuple[str, Whom, _Judge]] = (
 """Key, whom it concerns, and how: the first that fits. All other keys are cosmetic, for operators."""
 _RULES = [(re.compile(pattern), whom, judge) for pattern, whom, judge in _TABLE]
 _SHOWN = re.compile(
-    r"name|version|(agents\.[^.]+|gateway|registry)\.(url|port)|networks\.(mode|pool)|image\.code"
+    r"name|version|(agents\.[^.]+|gateway|registry)\.(url|port|publish)|networks\.(mode|pool)|image\.code"
     r"|(agents|services)\.[^.]+\.(registry_name|title|instance_scope|replicas|module|card|image|port)"
     r"|(agents|services|gateway|registry)(\.[^.]+)?\.resources\.(memory|cpus)|.+\.(secrets|tokens)\.[^.]+\.file"
     r"|((agents|services)\.[^.]+|registry|gateway)\.image_digest"

@@ -35,6 +35,7 @@ def of_fleet(fleet: ResolvedFleet, placement: addresses.Placement) -> Facts:
         "version": fleet.version,
         "registry": {
             **fleet.registry.model_dump(mode="json", exclude={"publish"}),
+            "publish": _listens_on(fleet.registry.publish),
             "port": fleet.registry_port,
             "url": addresses.public_url(fleet, names.REGISTRY, fleet.registry_port) if fleet.registry.publish else None,
         },
@@ -47,7 +48,8 @@ def of_fleet(fleet: ResolvedFleet, placement: addresses.Placement) -> Facts:
     if fleet.gateway:
         gateway = fleet.gateway.model_dump(mode="json", exclude={"publish"})
         gateway["access"]["protected"] = bool(fleet.gateway.access.tokens or fleet.gateway.access.jwt)
-        data["gateway"] = {**gateway, "url": addresses.gateway_url(fleet, placement)}
+        publish = _listens_on(fleet.gateway.publish)
+        data["gateway"] = {**gateway, "publish": publish, "url": addresses.gateway_url(fleet, placement)}
     return Facts(dict(_flat(data)), placement=placement)
 
 
@@ -56,7 +58,14 @@ def _agent(fleet: ResolvedFleet, name: str, placement: addresses.Placement) -> d
     data = agent.model_dump(mode="json", exclude={"publish", "name", "title", "description", "icons"})
     data["access"]["protected"] = credentials.protected(fleet, name)
     url = addresses.agent_url(fleet, name, placement) or ""
-    return {**data, **_published(server_json.server(fleet, name, None, placement), url)}
+    publish = {"publish": _listens_on(agent.publish)}
+    return {**data, **publish, **_published(server_json.server(fleet, name, None, placement), url)}
+
+
+def _listens_on(publish: bool | str | None) -> str:
+    """Return the address that something is published on, where that is not this machine's own: no URL tells it."""
+    address = addresses.bind_address(publish) if publish else addresses.LOOPBACK
+    return "" if address == addresses.LOOPBACK else address
 
 
 def of_registry(document: Mapping[str, Any]) -> Facts:

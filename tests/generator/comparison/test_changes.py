@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pallas_gen.comparison import changes, facts
+from pallas_gen.comparison.facts import Facts
 from tests.generator.comparison.test_facts import fleet
 
 BASE = """\
@@ -23,6 +24,9 @@ CASES = {
     ('version: "1.0.0"', 'version: "2.0.0"'): "cosmetic callers version changed",
     ("port: 8101", "port: 8107"): "breaking callers agents.scout.url changed",
     ("port: 8101,", "port: 8101, publish: false,"): "breaking callers agents.scout.url gone",
+    ("port: 8101,", "port: 8101, publish: 0.0.0.0,"): "additive callers agents.scout.publish new",
+    ("registry: {", "registry: {publish: 0.0.0.0, "): "additive callers registry.publish new",
+    ("gateway: {", "gateway: {publish: 0.0.0.0, "): "additive callers gateway.publish new",
     ("port: 8101,", "port: 8101, title: Eye,"): "cosmetic callers agents.scout.title changed",
     ("port: 8101,", "port: 8101, instance_scope: request,"): "breaking callers agents.scout.instance_scope changed",
     ("port: 8101,", "port: 8101, functions: [fetch],"): "additive callers agents.scout.functions.fetch new",
@@ -137,3 +141,17 @@ def test_with_a_registry_only_what_callers_see_is_compared() -> None:
     old = facts.callers_part(facts.of_fleet(fleet(BASE), "container"))
     new = facts.of_fleet(fleet(BASE.replace("canary", "x").replace("8102", "8109")), "container")
     assert [change.key for change in changes.between(old, new)] == ["agents.other.url"]
+
+
+def test_an_address_to_listen_on_that_is_narrower_shuts_callers_out() -> None:
+    def published(value: str) -> Facts:
+        return facts.of_fleet(fleet(BASE.replace("port: 8101,", f"port: 8101, publish: {value},")), "container")
+
+    (change,) = changes.between(published("0.0.0.0"), published("true"))
+    assert (change.effect, change.whom, change.key, change.before) == (
+        "breaking",
+        "callers",
+        "agents.scout.publish",
+        "0.0.0.0",
+    )
+    assert changes.between(published("127.0.0.1"), published("true")) == []
