@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from operator import itemgetter
@@ -20,6 +21,9 @@ from xdist.scheduler import LoadFileScheduling
 # The commands that tests start by the hundred are compiled once, also where the environment forbids to keep it: a
 # `pallas-gen validate` takes a third of the processor time then. Workers and commands inherit it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# As `make` does, for who starts `.venv/bin/pytest`: tests call `pallas`, `pallas-gen` and `uv` by their names.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 # A session holds a million objects that are no garbage: to look through them again and again, and once more at the end,
 # is a third of what it takes to read all tests.
