@@ -252,6 +252,9 @@ class Line:
     def get_extra_info(self, _name: str) -> None:
         return None
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def pause_reading(self) -> None:
         self.reading = False
 

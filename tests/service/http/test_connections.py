@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ DEADLINE = 60.0
 GET = b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n"
 EARLY = b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
 """A head that is answered before its body comes."""
+LARGE = 16 << 20
 POST = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n"
 
 
@@ -117,8 +119,10 @@ class Site:
 
     def __init__(self) -> None:
         self.aborted, self.release, self.waiting = asyncio.Event(), asyncio.Event(), asyncio.Semaphore(0)
+        self.answering = asyncio.Semaphore(0)
         self.port = 0
         self.peers: list[Peer] = []
+        self.clients: list[socket.socket] = []
         self.connections: set[Any] = set()
 
     async def body(self, request: Request) -> Response:
@@ -136,6 +140,23 @@ class Site:
     async def livez(self, request: Request) -> Response:
         return PlainTextResponse("ok")
 
+    async def large(self, request: Request) -> Response:
+        """Answer with more than both ends of a connection hold."""
+        self.answering.release()
+        return PlainTextResponse("x" * LARGE)
+
+    async def deaf(self, data: bytes) -> socket.socket:
+        """Return a connection whose client sends and does not read."""
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, ("127.0.0.1", self.port))
+        await loop.sock_sendall(client, data)
+        self.clients.append(client)
+        await self.answering.acquire()
+        return client
+
     async def connect(self, data: bytes = b"") -> Peer:
         peer = Peer(*await asyncio.open_connection("127.0.0.1", self.port))
         self.peers.append(peer)
@@ -149,6 +170,7 @@ async def serving(**numbers: Any) -> AsyncIterator[Site]:
     routes = [
         Route("/body", site.body, methods=["POST"]),
         *(Route(path, view) for path, view in (("/wait", site.wait), ("/livez", site.livez), ("/other", site.livez))),
+        Route("/large", site.large),
     ]
     protocol = type("Small", (BoundedProtocol,), {"look_seconds": 0.02, **numbers})
     config = uvicorn.Config(Starlette(routes=routes), http=protocol, port=0, lifespan="off", log_config=None, ws="none")
@@ -164,12 +186,20 @@ async def serving(**numbers: Any) -> AsyncIterator[Site]:
         yield site
     finally:
         site.release.set()
+        for client in site.clients:
+            client.close()
         for peer in site.peers:
             peer.writer.close()
             with contextlib.suppress(ConnectionError):
                 await peer.writer.wait_closed()
         server.should_exit = True
         await running
+
+
+async def until_empty(connections: set[Any]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while connections:
+            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +265,80 @@ async def test_an_answer_may_take_as_long_as_it_takes() -> None:
         assert await peer.status() == 200
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        GET % b"/large",
+        b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        2 * (GET % b"/large"),
+    ],
+    ids=["kept", "closed", "another under way"],
+)
+async def test_who_never_reads_an_answer_does_not_keep_the_connection(sent: bytes) -> None:
+    async with serving(unread_seconds=0.1) as site:
+        await site.deaf(sent)
+        await until_empty(site.connections)
+
+
+@pytest.mark.parametrize(
+    ("unread", "verdicts"),
+    [
+        ([300_000, 260_000, 200_000, 150_000, 120_000], [False, False, False, False, False]),
+        ([300_000, 299_000, 298_000], [False, False, True]),
+        ([300_000, 200_000, 200_000, 200_000, 200_000], [False, False, False, False, True]),
+        ([300_000, 300_000, 0, 300_000, 300_000, 300_000], [False, False, False, False, False, True]),
+    ],
+    ids=["slowly", "next to nothing", "no more of it", "another one"],
+)
+def test_an_answer_may_be_read_slowly(unread: list[int], verdicts: list[bool]) -> None:
+    """Bytes that wait at looks half a minute apart, and whether the connection ends then."""
+    waiting = iter(unread)
+    transport = SimpleNamespace(get_write_buffer_size=lambda: next(waiting), is_closing=lambda: False)
+    protocol: Any = SimpleNamespace(
+        transport=transport, flow=SimpleNamespace(write_paused=True), unread_seconds=60.0, _unread_since=None, _unread=0
+    )
+    times = [30.0 * look for look in range(len(unread))]
+    assert [connections.TimedProtocol._is_unread(protocol, now) for now in times] == verdicts
+
+
+async def test_an_answer_that_is_read_in_parts_begins_anew_with_each() -> None:
+    async with serving() as site:
+        client = await site.deaf(GET % b"/large")
+        [connection] = site.connections
+        async with asyncio.timeout(DEADLINE):
+            while connection._unread_since is None:
+                await asyncio.sleep(0)
+            connection._look.cancel()  # the next look would see it too, unless the same has been written again
+            while connection.flow.write_paused:
+                await asyncio.get_running_loop().sock_recv(client, 1 << 20)
+        assert connection._unread_since is None
+
+
+@pytest.mark.parametrize("sent", [GET % b"/large", 2 * (GET % b"/large")], ids=["idle", "another under way"])
+async def test_those_who_never_read_make_room(sent: bytes) -> None:
+    async with serving(most=2) as site:
+        for _ in range(2):
+            await site.deaf(sent)
+        peer = await site.connect(GET % b"/other")
+        assert await peer.status() == 200
+
+
+async def test_who_is_idle_makes_room_before_who_reads_an_answer() -> None:
+    async with serving(most=2) as site:
+        client = await site.deaf(GET % b"/large")
+        idle = await site.connect(GET % b"/livez")
+        assert await idle.status() == 200
+        assert await (await site.connect(GET % b"/other")).status() == 200
+        assert await idle.rest() == b""
+        received = 0
+        async with asyncio.timeout(DEADLINE):
+            while piece := await asyncio.get_running_loop().sock_recv(client, 1 << 20):
+                received += len(piece)
+                if received > LARGE:
+                    break
+        assert received > LARGE
+
+
 async def test_who_waits_longest_for_nothing_makes_room() -> None:
     async with serving(most=3) as site:
         first, second, third = [await site.connect(GET % b"/livez") for _ in range(3)]
@@ -257,9 +361,7 @@ async def test_nothing_is_kept_of_a_connection_that_was_reset() -> None:
         timer = connection.timeout_keep_alive_task
         peer.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.writer.transport.abort()
-        async with asyncio.timeout(DEADLINE):
-            while site.connections:
-                await asyncio.sleep(0)
+        await until_empty(site.connections)
         assert timer.cancelled()
 
 

@@ -31,6 +31,9 @@ STALL_SECONDS = 15.0
 BODY_RATE = 1 << 10
 BODY_SECONDS = 300.0
 """Seconds that a whole body may take."""
+UNREAD_SECONDS = 60.0
+"""Seconds of an answer that waits for its client in which at least `BODY_RATE` bytes a second must be taken: who never
+reads would keep the connection for ever, also once it is closed here."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks at a connection: one timer for all of its requests, since setting one for each would show
 in what a request costs. So all of the above may be that much more."""
@@ -79,12 +82,14 @@ class TimedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with deadlines for what is sent, and a bound for connections.
 
     Where there are too many, the one that has waited longest for a request of its client makes room, also one of which
-    a part is there. Where all of them have calls under way, what comes is told to come again, probes excepted.
+    a part is there; then the one whose client has not read its answer for longest. Where all of them have calls under
+    way, what comes is told to come again, probes excepted.
     """
 
     head_seconds = HEAD_SECONDS
     stall_seconds = STALL_SECONDS
     body_seconds = BODY_SECONDS
+    unread_seconds = UNREAD_SECONDS
     look_seconds = LOOK_SECONDS
     most: int | None = None
     """Most connections; None asks the system once."""
@@ -99,6 +104,9 @@ class TimedProtocol(HttpToolsProtocol):
     _window = 0.0
     """Time from which bytes of the body are counted; `_bytes` came since."""
     _bytes = 0
+    _unread_since: float | None = None
+    """Time from which bytes that wait for the client are counted; there were `_unread` of them."""
+    _unread = 0
     _crowded = False
     _look: asyncio.TimerHandle | None = None
 
@@ -123,6 +131,10 @@ class TimedProtocol(HttpToolsProtocol):
         idle = self._waiting is None and self._body_since is None and self.timeout_keep_alive_task is None
         if idle and (self.cycle is None or self.cycle.response_complete):
             self._waiting = self.loop.time()  # empty lines ended uvicorn's timer
+
+    def resume_writing(self) -> None:
+        self._unread_since = None  # most of it was taken, and more follows
+        super().resume_writing()
 
     def on_message_begin(self) -> None:
         self._waiting = self.loop.time()
@@ -168,19 +180,34 @@ class TimedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _check(self) -> None:
-        if self.transport.is_closing():
-            return
         now = self.loop.time()
+        if self._is_unread(now):
+            self.transport.abort()
+            return
+        if not self.transport.is_closing():
+            self._check_received(now)
+        self._look = self.loop.call_later(self.look_seconds, self._check)
+
+    def _check_received(self, now: float) -> None:
         if self.flow.read_paused:
             self._forgive(now)
         elif self._waiting is not None and now - self._waiting >= self.head_seconds:
             self.hang_up(_TIMEOUT if self._head_begun else b"")
-            return
         elif self._body_since is not None and self._is_late(now, self._body_since):
             # a client that has its answer would take a 408 for that to its next request
             self.hang_up(b"" if self.cycle.response_complete else _TIMEOUT)
-            return
-        self._look = self.loop.call_later(self.look_seconds, self._check)
+
+    def _is_unread(self, now: float) -> bool:
+        """Return True where a client does not take what was written: nothing more is, until it has."""
+        unread = self.transport.get_write_buffer_size() if self.flow.write_paused or self.transport.is_closing() else 0
+        if not unread or self._unread_since is None:
+            self._unread_since, self._unread = (now, unread) if unread else (None, 0)
+            return False
+        if now - self._unread_since < self.unread_seconds:
+            return False
+        stuck = self._unread - unread < BODY_RATE * (now - self._unread_since)
+        self._unread_since, self._unread = now, unread
+        return stuck
 
     def _forgive(self, now: float) -> None:
         """Move the deadlines: time in which nobody here reads is not the sender's."""
@@ -208,18 +235,26 @@ class TimedProtocol(HttpToolsProtocol):
             TimedProtocol.told = self.loop.time()
             log.warning("too_many_connections", most=most)
         others = [other for other in self.connections if other is not self and isinstance(other, TimedProtocol)]
-        waiting = [other for other in others if other._is_waiting() and not other.transport.is_closing()]
+        waiting = [other for other in others if other._is_waiting()]
         for other in sorted(waiting, key=TimedProtocol._turn_to_go)[: max(1, most // 100)]:
             other.hang_up()
+            if other.transport.get_write_buffer_size():
+                other.transport.abort()  # it would stay until its client reads
         self._crowded = not waiting
         if self._crowded and len(self.connections) > most + SPARE:
             self.transport.close()
 
     def _is_waiting(self) -> bool:
+        if self.transport.is_closing():
+            return bool(self.transport.get_write_buffer_size())
+        if self.flow.write_paused:  # for its client to read, also where a call is under way
+            return True
         return self._waiting is not None or self._body_since is not None or self.timeout_keep_alive_task is not None
 
     def _turn_to_go(self) -> tuple[int, float]:
-        """Return whether it is idle (0), sends a head (1) or a body (2), and since when."""
+        """Return whether it is idle (0), sends a head (1), a body (2) or reads an answer (3), and since when."""
+        if self.transport.get_write_buffer_size():
+            return (3, self.loop.time() if self._unread_since is None else self._unread_since)
         if self._body_since is not None:
             return (2, self._body_since)
         if self._waiting is not None:
