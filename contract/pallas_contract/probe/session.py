@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urljoin
@@ -75,6 +75,8 @@ class Session:
         self._client = client
         self._keep = keep
         self._id = 0
+        self._events_read = 0
+        """Bytes of the stream under way whose events were looked at."""
         self.session_id = ""
         self.version = LEGACY
 
@@ -95,6 +97,7 @@ class Session:
             Closed: as `Client.request`.
         """
         self._id += 1
+        self._events_read = 0
         headers = self._headers()
         if era:
             headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
@@ -144,7 +147,9 @@ class Session:
 
         Only an error may come without its id: a server that could not read the request does not know it.
         """
-        bodies = _events(response.body) if _is_stream(response) else [response.body]
+        return self._answer_in(_events(response.body) if _is_stream(response) else [response.body])
+
+    def _answer_in(self, bodies: Sequence[bytes]) -> dict[str, Any]:
         for body in bodies:
             try:
                 message = json.loads(body)
@@ -161,7 +166,15 @@ class Session:
     def _is_complete(self, response: http_client.HttpResponse) -> bool:
         # noted as soon as the headers are there: the body may never end, and then nobody would close the session
         self.session_id = self.session_id or response.headers.get("mcp-session-id", "")
-        return _is_stream(response) and bool(self.answer(response))
+        if not _is_stream(response):
+            return False
+        # each event once: a stream of many that goes on byte by byte would be read anew with each of them
+        begin = self._events_read
+        end = max(response.body.rfind(b"\n\n", begin) + 2, response.body.rfind(b"\n\r\n", begin) + 3)
+        if end <= begin + 2:
+            return False
+        self._events_read = end
+        return bool(self._answer_in(_events(response.body[begin:end])))
 
     def _headers(self) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server as SdkServer
 
 from pallas_contract.documents import health
 from pallas_contract.documents.reason import Reason
-from pallas_contract.probe import probe
+from pallas_contract.probe import probe, session
 from pallas_contract.probe.probe import LEGACY, MODERN, Result, Target
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -114,6 +114,28 @@ async def test_a_session_whose_answer_never_ends_is_closed_too(serve) -> None:
     result = await probe.probe(Target(server.url), timeout=0.2)
     assert (result.state, result.reason.message) == ("error", "no answer in 0.2 s")
     assert methods(server)[-1] == "DELETE"
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["LF", "CRLF"])
+async def test_the_events_of_a_stream_are_read_once_however_small_its_pieces_are(
+    serve, monkeypatch, end: bytes
+) -> None:
+    """Who keeps a stream of many events going byte by byte had the registry read all of them again for each byte."""
+    read, events = [], session._events
+    monkeypatch.setattr(session, "_events", lambda body: read.append(len(body)) or events(body))
+    reply = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"supportedVersions": [MODERN]}}).encode()
+    pieces = [b'data: {"a": 1}' + end] * 200 + [b":"] * 200 + [end, b"data: " + reply, end[:1], end[1:]]
+
+    async def slowly(_asked, writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        await asyncio.Event().wait()
+
+    server = await serve(slowly)
+    assert (await probe.probe(Target(server.url))).state == "ok"
+    assert sum(read) <= 2 * sum(map(len, pieces)), "as it comes, and once more as a whole"
 
 
 STATUSES = [
