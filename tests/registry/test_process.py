@@ -180,6 +180,18 @@ async def test_a_fleet_of_processes_from_start_to_sigterm(folder: Path, agent) -
     assert changes == [("unknown", "ok"), ("ok", "error"), ("error", "ok")]
 
 
+async def test_one_that_is_started_by_hand_finds_agents_at_the_ports_of_the_file(folder: Path, agent) -> None:
+    """As `pallas --agent NAME` beside it listens there; it looked for containers, and said `name not found` of all."""
+    harper, port = await agent("harper"), free_port()
+    (folder / "agents.yaml").write_text(
+        f"name: demo\nregistry_port: {port}\nagents: {{harper: {{module: agents.harper, port: {harper.port}}}}}\n"
+    )
+    async with registry(folder), httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        await until(
+            lambda: client.get(PATH), lambda answer: answer.status_code == 200 and b'"status":"ok"' in answer.content
+        )
+
+
 async def test_stopping_ends_the_event_streams(folder: Path) -> None:
     port = free_port()
     async with registry(folder, PALLAS_BIND=f"127.0.0.1:{port}", PALLAS_ADDRESSES="{}") as process:

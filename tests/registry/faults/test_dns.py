@@ -64,7 +64,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         stack.callback(dns.transport.close)
         dns.records["registry"] = [f"{net}.1"]
         port = fleet(tmp_path, [*OTHERS, "scout"], interval=PERIOD)
-        ground = watched(tmp_path, port, before=loopback_dns.asking(f"{net}.1", tmp_path))
+        (tmp_path / "pallas-registry-started").touch()  # it waits for no agent: one of them is never there at first
+        container = {"PALLAS_PLACEMENT": "container", "TMPDIR": str(tmp_path)}
+        ground = watched(tmp_path, port, before=loopback_dns.asking(f"{net}.1", tmp_path), **container)
         world = World(await stack.enter_async_context(ground), dns, stack, net)
         for name in OTHERS:
             await world.agent(name)

@@ -17,13 +17,13 @@ from pallas_registry.timing import Sleep
 
 
 def from_settings(settings: Settings, *, default: Callable[[str], str], bound: Bound) -> Discovery:
-    """Return DNS, or the addresses of the settings where there are some.
+    """Return DNS in containers, and elsewhere the addresses of the settings.
 
     `default` gives the `host:port` of an agent without an address; `bound` limits the time of a look-up.
     """
-    if settings.addresses is None:
+    if _is_dns(settings):
         return DnsDiscovery(Resolver(), domain=settings.domain, pods_domain=settings.pods_domain, bound=bound)
-    return StaticDiscovery(settings.addresses, default, settings.absences)
+    return StaticDiscovery(settings.addresses or {}, default, settings.absences)
 
 
 def of_services(
@@ -38,6 +38,11 @@ def of_services(
 
     `resolve` None is the system's DNS.
     """
-    placement: Placement = "container" if settings.addresses is None else "local"
+    placement: Placement = "container" if _is_dns(settings) else "local"
     lookup = resolve or Resolver()
     return ServiceDiscovery(fleet, placement, lookup, absences=settings.absences, sleep=sleep, bound=bound)
+
+
+def _is_dns(settings: Settings) -> bool:
+    """Return whether members have names: one that is started by hand beside processes is told no addresses either."""
+    return settings.addresses is None and settings.placement == "container"
