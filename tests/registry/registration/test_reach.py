@@ -9,7 +9,7 @@ import pytest
 from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED
 from pallas_registry.discovery.resolver import NotFound, Unresolved
 from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
-from pallas_registry.registration.reach import NOT_ALLOWED, UrlDiscovery
+from pallas_registry.registration.reach import MOST, NOT_ALLOWED, UrlDiscovery
 from pallas_service.http.reach import Reach
 
 REACH = Reach(["Agents.example.com", "10.20.0.0/16", "2001:db8::/32", "192.0.2.7"])
@@ -123,3 +123,9 @@ async def test_a_lost_answer_changes_nothing(time) -> None:
     assert (await look(outside, "http://elsewhere.example/mcp")) == Sighting(problem=NOT_ALLOWED)
     dns.answers = [Unresolved]
     assert await look(UrlDiscovery(dns, sleep=no_sleep)) == Sighting(problem=UNRESOLVED, unsure=True)
+
+
+async def test_of_a_host_with_very_many_addresses_some_are_probed() -> None:
+    dns = Dns({f"10.20.1.{number}" for number in range(200)} | {"10.21.0.0"})
+    sighting = await look(UrlDiscovery(dns, sleep=no_sleep))
+    assert len(sighting.endpoints) == MOST

@@ -15,6 +15,9 @@ from pallas_registry.discovery.sighting import STALE, Endpoint, Sighting
 from pallas_registry.timing import Sleep
 from pallas_service.http.reach import Reach
 
+MOST = 16
+"""Addresses of one agent that are probed: whoever keeps its records may write thousands, and all agents that registered
+share a few probes at once."""
 NOT_ALLOWED = Reason("AddressNotAllowed", "its addresses are not among those that registry.registration.reach allows")
 
 
@@ -60,6 +63,6 @@ class UrlDiscovery:
 
     def _sighting(self, url: str, addresses: Iterable[str], reach: Reach) -> Sighting:
         host = urlsplit(url).hostname or ""
-        usable = sorted(ip for ip in addresses if reach.address(ip_address(ip), host))
+        usable = sorted(ip for ip in addresses if reach.address(ip_address(ip), host))[:MOST]
         self._last[url] = tuple(Endpoint(url, ip) for ip in usable)
         return Sighting(self._last[url], OK if usable else NOT_ALLOWED)
