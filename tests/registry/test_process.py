@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -190,6 +190,23 @@ async def test_one_that_is_started_by_hand_finds_agents_at_the_ports_of_the_file
         await until(
             lambda: client.get(PATH), lambda answer: answer.status_code == 200 and b'"status":"ok"' in answer.content
         )
+
+
+async def test_event_streams_leave_connections_for_others(folder: Path) -> None:
+    """Of 64 descriptors 16 are for connections, and streams of one address would stay on all of them."""
+    port = free_port()
+    before = ("prlimit", "--nofile=64")
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(
+            registry(folder, before=before, PALLAS_BIND=f"127.0.0.1:{port}", PALLAS_ADDRESSES="{}")
+        )
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE)
+        )
+        await until(lambda: client.get("/livez"), lambda reply: reply.status_code == 200)
+        statuses = [(await stack.enter_async_context(client.stream("GET", "/events"))).status_code for _ in range(20)]
+        assert {*statuses} == {200, 503}
+        assert (await client.get("/uptime")).status_code == 200
 
 
 async def test_stopping_ends_the_event_streams(folder: Path) -> None:

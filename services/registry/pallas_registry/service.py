@@ -14,7 +14,7 @@ from pallas_registry.dependencies import Dependencies
 from pallas_registry.discovery import source
 from pallas_registry.fleet_file import FleetReading, FleetWatcher
 from pallas_registry.http.app import Backend
-from pallas_registry.http.events import Streams
+from pallas_registry.http.events import Streams, affordable
 from pallas_registry.mcp.registration import RegistrationMethods
 from pallas_registry.mcp.server import McpServer
 from pallas_registry.monitor import Monitor
@@ -70,7 +70,7 @@ class Service:
             metrics=monitor.metrics,
             waiting=monitor.waiting,
             page=page.html,
-            streams=Streams(monitor.history, run=run),
+            streams=Streams(monitor.history, run=run, limit=affordable()),
             recheck=monitor.recheck,
             mcp=self._mcp.answer,
             hosts=self._hosts,

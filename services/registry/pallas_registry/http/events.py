@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from pallas_registry.state.history import History, MemberKind, News
+from pallas_service.http.connections import most_connections
 
 PATH = "/events"
 KEEP_ALIVE = 15.0
@@ -21,6 +22,11 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no", "access-contr
 LIMIT = 512
 """Most streams at once. One address has at most as many as it leaves to all others: half of them where it is alone, as
 a proxy is for everybody behind it, a third beside another one."""
+
+
+def affordable() -> int:
+    """Return `LIMIT`, or half of the connections: streams stay open, and the others are for whoever asks."""
+    return max(1, min(LIMIT, most_connections() // 2))
 
 
 class Streams:
