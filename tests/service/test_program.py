@@ -13,12 +13,15 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import program
 
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
 
 @pytest.fixture(autouse=True)
 def _handler() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in STOPS}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def raising(error: Exception) -> int:
@@ -40,9 +43,10 @@ def test_the_world_is_1_with_the_name_of_the_program(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "p: no room\n"
 
 
-def test_a_stop_before_it_serves_is_quiet() -> None:
+@pytest.mark.parametrize("number", STOPS)
+def test_a_stop_before_it_serves_is_quiet(number: signal.Signals) -> None:
     def stopped() -> int:
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
         return 1
 
     with pytest.raises(SystemExit) as ended:

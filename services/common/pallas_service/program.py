@@ -96,7 +96,8 @@ def run(name: str, serve: Callable[[], int]) -> int:
     """
     atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     # a stop that comes before it listens ends the process as quietly as one that comes after
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         return serve()
     except Refused as refused:
