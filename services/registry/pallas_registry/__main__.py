@@ -73,13 +73,16 @@ def _start(env: Mapping[str, str]) -> int:
     registry_settings = settings.read(env)
     watcher = FleetWatcher(registry_settings.config)
     reading = watcher.first()
+    by_itself = registry(reading.fleet, "local").env  # what it has not been told, as of one that is started by hand
     try:
         path = registry_settings.registrations
+        if path is None and registry_settings.placement == "local" and names.ENV_REGISTRATIONS in by_itself:
+            path = registry_settings.config.parent / by_itself[names.ENV_REGISTRATIONS]
         registrations = store.opened(path) if path else store.MemoryRegistrations()
     except CannotStore as failure:
         raise program.Failure(f"registrations cannot be kept in {failure}") from None
     with contextlib.closing(registrations):
-        default = settings.authority(registry(reading.fleet, "local").env[names.ENV_BIND])
+        default = settings.authority(by_itself[names.ENV_BIND])
         listener = listen(*(registry_settings.bind or default or ("", 0)), env.get(names.ENV_LISTEN_FD, ""))
         return _serve(registry_settings, reading, watcher, listener=listener, store=registrations)
 

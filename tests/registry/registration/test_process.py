@@ -97,6 +97,21 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(folder: Path) -> None:
     assert {agent: text for agent, text in acknowledged.items() if text} == kept(folder)
 
 
+async def test_one_that_is_started_by_hand_keeps_them_where_the_file_says_store(folder: Path) -> None:
+    admit(folder, WRITTEN)
+    port = free_port()
+    for known in (set(), {"steady"}):
+        async with (
+            registry(folder, PALLAS_BIND=f"127.0.0.1:{port}") as process,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE) as client,
+        ):
+            await until(lambda client=client: client.get("/livez"), lambda reply: reply.status_code == 200)
+            assert {*await registered(client)} == known
+            assert (await ask(client, register("steady", description="here"))).status_code == 200
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+
+
 def kept(folder: Path) -> dict[str, str]:
     """What the file says, read by nobody's code but SQLite's."""
     file = sqlite3.connect(folder / ".pallas" / "registrations.db")
