@@ -106,6 +106,16 @@ def test_a_stand_in_is_as_good_as_what_it_stands_for(arrange: Callable[..., None
     assert log == ["late_package.heavy"], "once"
 
 
+def test_one_that_was_taken_out_of_the_modules_goes_on(arrange: Callable[..., None], log: list[str]) -> None:
+    """As who reloads code, or isolates tests, does with modules; those who have it go on using it."""
+    arrange()
+    user, heavy = imported("user"), imported("heavy")
+    del sys.modules["late_package.heavy"]
+    assert heavy.double(2) == 4
+    assert user.twice(4) == 8
+    assert log == ["late_package.heavy"]
+
+
 def test_a_subclass_has_it_loaded(arrange: Callable[..., None], log: list[str]) -> None:
     arrange()
     special = imported("user").subclass()

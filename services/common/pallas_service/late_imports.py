@@ -85,7 +85,7 @@ class _StandIn:
 
     def _late(self) -> Any:
         own = vars(self)
-        return getattr(sys.modules[own["_late_module"].__name__], own["_late_name"])
+        return getattr(_current(own["_late_module"]), own["_late_name"])
 
     def __getattr__(self, name: str) -> Any:
         if name in _ASKED_BY_TYPING:
@@ -151,7 +151,7 @@ class _LateModule(ModuleType):
             return _StandIn(self, name)
         if not _load(self, loading):
             raise AttributeError(f"partially initialized module {self.__name__!r} has no attribute {name!r}")
-        return getattr(sys.modules[self.__name__], name)
+        return getattr(_current(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._load_to_change(name, value)
@@ -177,6 +177,11 @@ class _LateModule(ModuleType):
 def _own(module: ModuleType) -> dict[str, Any]:
     """Return the namespace of a module as it is now; `vars` of a late one has it loaded."""
     return ModuleType.__getattribute__(module, "__dict__")  # type: ignore[no-any-return]
+
+
+def _current(module: ModuleType) -> ModuleType:
+    """Return what has the name of `module`, which its code may have put there; itself where somebody took it out."""
+    return sys.modules.get(module.__name__, module)
 
 
 def _load(module: ModuleType, loading: _Loading) -> bool:
