@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from pallas_contract import names
 from pallas_contract.fleet.access_model import Tenant
@@ -446,6 +447,48 @@ async def test_an_agents_challenge_does_not_reach_the_caller(status: int) -> Non
         reply = await door.web.post(door.url(), json=PING)
     assert (reply.status_code, reason_of(reply.json())) == (200, refusal(-32003, "not_admitted"))
     assert "www-authenticate" not in reply.headers
+
+
+class Unthought(Exception):
+    """No part of the gateway knows it."""
+
+
+EDGES = {
+    "the message": ("plane.message.parse", -32003, None),
+    "what may be called": ("plane.permission.decide", -32003, 7),
+    "the request to the agent": ("plane.headers.for_agent", -32003, 7),
+    "the agent's answer": ("plane.headers.for_client", -32003, 7),
+    "a small answer": ("plane.upstream.whole", -32003, 7),
+}
+
+
+@pytest.mark.parametrize(("edge", "code", "request_id"), EDGES.values(), ids=EDGES)
+async def test_whatever_is_raised_its_caller_is_told_and_it_goes_on(
+    edge: str, code: int, request_id: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No message and no answer of an agent ends the gateway, or a call without a word, or takes its place for good."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise Unthought("secret")
+
+    tenants = Tenants({"acme": Tenant(callers=["ui"], concurrent=1)})
+    answer = JSONResponse({"jsonrpc": "2.0", "id": 7, "result": {}})
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
+    bearer = {"authorization": f"Bearer {UI}"}
+    async with opened({"scout": answer}, tokens={"ui": UI}, tenants=tenants) as door:
+        with monkeypatch.context() as patch, capture_logs() as lines:
+            patch.setattr(f"pallas_gateway.data_plane.{edge}", fail)
+            for _ in range(2):
+                status, body = await ask(door, call, **bearer)
+                assert (status, reason_of(body)) == (
+                    500 if request_id is None else 200,
+                    refusal(code, "failed", request_id),
+                )
+                assert "secret" not in json.dumps(body)
+        assert [line["event"] for line in lines if line.get("exc_info")] == ["request failed"] * 2
+        assert [record.outcome for record in door.noted.ended] == ["failed"] * 2
+        status, body = await ask(door, call, **bearer)
+        assert (status, body["result"]) == (200, {})
 
 
 async def test_a_redirect_is_not_followed() -> None:

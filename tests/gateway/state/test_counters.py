@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
@@ -183,3 +183,24 @@ async def test_what_is_refused_while_all_is_renewed_holds_nothing(
         async with two.call():
             assert await one.passes() == "concurrency"
         assert [await one.passes(), await two.passes()] == ["", ""]
+
+
+async def test_an_answer_that_is_none_of_valkey_is_trouble_of_the_counters_and_of_no_call() -> None:
+    """What the client raises for it is none of its own errors."""
+
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while await reader.read(1 << 16):
+                writer.write(b":no number\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(nonsense, "127.0.0.1") as there:
+        url = f"redis://127.0.0.1:{there.sockets[0].getsockname()[1]}"
+        counted = Counters(url, "nonsense", seconds=1.0)
+        tenants = Tenants({"acme": Tenant(concurrent=1)}, lambda: 0.0, shared=counted)
+        allowance = tenants.named("acme")
+        assert allowance
+        async with tenants.using(allowance):
+            pass
+        assert counted.problem.startswith("each replica counts its limits for itself: Valkey: ")
+        await counted.close()

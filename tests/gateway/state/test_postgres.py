@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from pallas_gateway.state import postgres as postgres_module
 from pallas_gateway.state.postgres import _MIGRATIONS, Connection, Postgres
 from pallas_service.http.shutdown import background
 from pallas_service.sqlite_file import CannotStore
@@ -214,3 +215,46 @@ def test_each_fleet_has_a_schema_of_its_own() -> None:
     names = {Postgres("postgresql://h/d", name).schema for name in ("doors", "Doors", "döörs", "a" * 300)}
     assert len(names) == 4
     assert all(name.replace("_", "").isalnum() and len(name) <= 63 for name in names)
+
+
+CUT_SHORT = {"while one logs in": b"R\0\0\0\4", "afterwards": b"R\0\0\0\x08\0\0\0\0Z\0\0\0\4"}
+
+
+@pytest.mark.parametrize("answer", CUT_SHORT.values(), ids=CUT_SHORT)
+async def test_an_answer_that_is_none_of_postgresql_ends_nothing(answer: bytes) -> None:
+    """What asyncpg raises for it is none of its own errors."""
+
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while asked := await reader.read(1 << 16):
+                writer.write(b"N" if len(asked) == 8 else answer)  # eight bytes ask for TLS
+        writer.close()
+
+    async with await asyncio.start_server(nonsense, "127.0.0.1") as there:
+        url = f"postgresql://postgres:secret@127.0.0.1:{there.sockets[0].getsockname()[1]}/postgres"
+        store = Postgres(url, "nonsense", seconds=1.0)
+        async with asyncio.timeout(LONG), background(store.watch()):
+            while not store.problem:
+                await asyncio.sleep(0.02)
+            with pytest.raises(CannotStore):
+                await store.run(one)
+        await store.close()
+
+
+async def test_whatever_a_look_at_the_store_raises_it_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Postgres("postgresql://127.0.0.1/doors", "doors")
+    looks = 0
+    again = asyncio.Event()
+
+    async def run(_work: object) -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            again.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(store, "run", run)
+    monkeypatch.setattr(postgres_module, "RETRY", 0.0)
+    async with asyncio.timeout(LONG), background(store.watch()):
+        await again.wait()
+    assert store.problem == "the store cannot be used: ZeroDivisionError"

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 import aiohttp
+import structlog
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -51,6 +52,7 @@ _SHOWN = 80
 """Characters of a name from outside that are shown."""
 _RECORDED = 200
 """Characters of the name of a tool or resource that are kept while the call is open, and recorded."""
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,11 @@ class _Exchange:
             return refused.reason
         except (HungUp, UploadAborted):
             return "hung_up"
+        except Exception:  # whatever it is, its caller is told in a word, and nobody else hears of it
+            log.exception("request failed", agent=self.call.agent, method=self.call.method)
+            failed = self._refusal("failed", "the gateway could not pass this on", 500)
+            await self.answer.refuse(failed)
+            return failed.reason
         return "answered"
 
     async def _serve(self) -> None:
@@ -358,9 +365,12 @@ class _Exchange:
         await self.answer.whole(response.status, lists.head(head, len(body)), body)
 
     def _failed(self, reason: Reason, words: str) -> Refused:
-        """Return the refusal for an agent that gives no answer; 200 where there is an id to answer (decision 0022)."""
-        status = 502 if self._id is None else 200
-        return Refused(reason, f"{self._kind} `{self.call.agent}` {words}", status=status, request_id=self._id)
+        """Return the refusal for an agent that gives no answer."""
+        return self._refusal(reason, f"{self._kind} `{self.call.agent}` {words}", 502)
+
+    def _refusal(self, reason: Reason, text: str, status: int) -> Refused:
+        """Return a refusal with `status`; 200 where there is an id to answer (decision 0022)."""
+        return Refused(reason, text, status=status if self._id is None else 200, request_id=self._id)
 
 
 def _malformed(error: message.Malformed) -> Refused:

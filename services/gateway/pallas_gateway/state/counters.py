@@ -172,7 +172,7 @@ class Counters:
 
 
 class _Noting:
-    """What is asked of the server: trouble with it is noted, and no trouble of the call."""
+    """What is asked of the server: trouble with it, whatever it answers, is noted, and no trouble of the call."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
@@ -181,9 +181,7 @@ class _Noting:
         pass
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        from valkey.exceptions import ValkeyError  # noqa: PLC0415 - see above
-
-        if not isinstance(error, ValkeyError | OSError | TimeoutError):
+        if not isinstance(error, Exception):
             return False
         self._counters.noted(f"Valkey: {type(error).__name__}")
         return True

@@ -117,28 +117,40 @@ class Postgres:
         """
         import asyncpg  # noqa: PLC0415 - for gateways with replicas
 
+        working = False
         try:
             async with asyncio.timeout(self._seconds):
                 pool = await self._opened()
                 async with pool.acquire() as connection, _transaction(connection, self._silence):
+                    working = True
                     result = await work(connection)
+                    working = False
         except asyncpg.UndefinedTableError as error:
             self._is_migrated = False  # somebody has begun it anew
             raise self._cannot(error) from None
         except asyncpg.DataError as error:  # of this caller alone: a name with NUL, which PostgreSQL has not
             raise CannotStore(f"PostgreSQL: {type(error).__name__}") from None
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, UnicodeError) as error:
-            raise self._cannot(error) from None  # UnicodeError: a name of a host that cannot be one
+        except Exception as error:  # asyncpg lets more out than its own errors: IndexError for a message cut short
+            known = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, UnicodeError)
+            if working and not isinstance(error, known):
+                raise  # it is the work's own
+            raise self._cannot(error) from None
         if self.problem:
             log.info("the store is back")
             self.problem = ""
         return result
 
     async def watch(self) -> None:
-        """Ask for ever whether it is there, so that an end of its outage, and a beginning, is known without a call."""
+        """Ask for ever whether it is there, so that an end of its outage, and a beginning, is known without a call.
+
+        Whatever a round raises is why it cannot be used: no answer of it ends the gateway.
+        """
         while True:
-            with suppress(CannotStore):
-                await self.run(_ping)
+            try:
+                with suppress(CannotStore):
+                    await self.run(_ping)
+            except Exception as error:
+                self._cannot(error)
             await asyncio.sleep(RETRY if self.problem else PING)
 
     async def close(self) -> None:
