@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract.launch import service_check
 from pallas_contract.probe.probe import Result
+from pallas_registry import loops
 from pallas_registry.fleet_file import FleetWatcher
+from pallas_registry.registration.reach import UrlDiscovery
+from pallas_registry.registration.store import MemoryRegistrations
 from tests.registry.fake_fleet import Fake, running, states
 
 pytestmark = pytest.mark.usefixtures("no_threads")
@@ -23,28 +29,35 @@ def fail(*_: Any, **__: Any) -> Any:
     raise Unthought
 
 
+class Kept(MemoryRegistrations):
+    """A place for the uptime that lasts."""
+
+    async def save_uptime(self, records: Callable[[], Mapping[str, bytes]]) -> None:
+        records()
+
+
 EDGES = {
-    "reading the file": ("watcher", "poll"),
+    "reading the file": (FleetWatcher, "poll"),
     "using a reading": ("monitor", "apply"),
     "what discovery finds": ("monitor", "sight"),
     "what a probe finds": ("monitor.agent_states", "add_result"),
     "leases": ("monitor.registrar", "tick"),
     "documents": ("publisher.catalogue", "publish"),
+    "where registered agents are": (UrlDiscovery, "sweep"),
+    "where services are": (service_check, "followed"),
+    "the uptime": ("monitor.uptime", "records"),
 }
 
 
 @pytest.mark.parametrize(("owner", "method"), EDGES.values(), ids=EDGES)
 async def test_whatever_is_raised_it_goes_on(
-    folder: Path, time, fake: Fake, monkeypatch, owner: str, method: str
+    folder: Path, time, fake: Fake, monkeypatch, owner: Any, method: str
 ) -> None:
     file = folder / "agents.yaml"
-    async with running(folder, time, fake, fake) as service:
+    monkeypatch.setattr(loops, "KEEP_UPTIME", 3.0)
+    async with running(folder, time, fake, fake, store=Kept()) as service:
         await time.advance(6)
-        broken: Any = FleetWatcher
-        if owner != "watcher":
-            broken = service
-            for name in owner.split("."):
-                broken = getattr(broken, name)
+        broken = operator.attrgetter(owner)(service) if isinstance(owner, str) else owner
         with capture_logs() as lines, monkeypatch.context() as patch:
             patch.setattr(broken, method, fail)
             fake.put("harper", "10.0.0.1", Result("degraded"))

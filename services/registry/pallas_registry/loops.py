@@ -128,7 +128,8 @@ async def keep_uptime(store: RegistrationStore, uptime: Uptime, *, sleep: Sleep)
     """Save the uptime from time to time: what a registry that is killed forgets is no more than that."""
     while True:
         await sleep(KEEP_UPTIME)
-        await save_uptime(store, uptime)
+        with surviving("uptime"):
+            await save_uptime(store, uptime)
 
 
 async def save_uptime(store: RegistrationStore, uptime: Uptime) -> None:
