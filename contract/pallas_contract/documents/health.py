@@ -57,7 +57,7 @@ def parse(text: str) -> tuple[Status, str] | None:
     """Return status and message of a `get_health` answer; None when it is not one."""
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or data.get("status") not in STATUSES:
         return None

@@ -103,6 +103,20 @@ async def test_the_folder_of_an_agent_is_for_its_user_only_and_goes_with_what_on
         assert list(home.parent.iterdir()) == []
 
 
+async def test_the_end_of_a_member_is_told_also_where_nothing_can_be_cleared_up_after_it(monkeypatch):
+    """No thread is left, for example, where an agent has taken all."""
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+
+    def broken(_mark: str) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(guardian, "end", broken)
+    member = replace(shell("exit 3"), env={**os.environ, guardian.RUN: "run/it"})
+    assert await (await spawn(member, lambda _: None)).wait() == 3
+    assert [type(error) for error in reported] == [RuntimeError]
+
+
 async def test_output_of_both_streams_is_heard_before_the_exit_code():
     heard: list[str] = []
     child = await spawn(shell("echo out; echo err >&2; printf half; exit 3"), heard.append)

@@ -43,6 +43,7 @@ async def asked(member: Member, body: str, status: str = "200 OK") -> tuple[str,
         ),
         ('{"status": "degraded", "message": "m", "downstream": [1]}', "200 OK", "degraded: m"),
         ("no JSON", "200 OK", ""),
+        pytest.param("[" * 60_000, "200 OK", "", id="depth"),
     ],
 )
 async def test_its_page_of_health_is_asked(member: Callable[..., Member], body: str, status: str, reason: str) -> None:

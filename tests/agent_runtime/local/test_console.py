@@ -54,6 +54,17 @@ def test_a_reader_who_leaves_does_not_stop_the_fleet(error):
     screen.output("harper", "two")
 
 
+@pytest.mark.parametrize(("encoding", "shown_as"), [("ascii", "Gr??e ?"), ("latin-1", "Grüße ?"), ("utf-8", "Grüße ✗")])
+def test_what_a_terminal_cannot_show_does_not_stop_the_fleet(encoding, shown_as):
+    """An agent's last line is in what is said of its end, which nobody but the supervisor hears fail."""
+    written = io.BytesIO()
+    screen = Screen(LastingConsole(file=io.TextIOWrapper(written, encoding)), ["harper"])
+    screen.report("harper", "exited with code 1 (its last line: Grüße ✗)")
+    screen.output("harper", "next")
+    lines = written.getvalue().decode(encoding).splitlines()
+    assert lines == [f"harper : exited with code 1 (its last line: {shown_as})", "harper | next"]
+
+
 def progress(*, terminal: bool, term: str) -> tuple[bool, str]:
     """Whether there are live lines, and what is written when they go away after one round."""
     out = io.StringIO()

@@ -6,6 +6,7 @@ import asyncio
 import re
 from itertools import pairwise
 from subprocess import SubprocessError
+from typing import Any
 
 import pytest
 
@@ -182,7 +183,9 @@ def test_a_member_that_cannot_be_started_is_tried_again(world, member, life):
     assert "odd    : ready after 1.0 s" in world.said
 
 
-@pytest.mark.parametrize("error", [ValueError("embedded null byte"), SubprocessError("preexec_fn")])
+@pytest.mark.parametrize(
+    "error", [ValueError("embedded null byte"), SubprocessError("preexec_fn"), RuntimeError("can't start new thread")]
+)
 def test_what_no_process_can_be_started_with_stops_no_other(world, member, life, monkeypatch, error):
     """Also where no check of ours has seen it before."""
     world.lives["odd"] = [life(code=127)]
@@ -190,6 +193,45 @@ def test_what_no_process_can_be_started_with_stops_no_other(world, member, life,
     world.run(member("odd"), member("sound"), until=10)
     assert f"odd    : cannot be started: {error}; starting it again in 0.5 s" in world.said
     assert "sound  : ready after 1.0 s" in world.said
+
+
+class Unthought(Exception):
+    """No part of the supervisor knows it."""
+
+
+def test_whatever_an_agent_answers_it_is_asked_again_and_no_other_ends(world, member, monkeypatch):
+    """Also something that nobody has thought of: its answer to whether it is ready, and how it is."""
+    asked = {"odd": 0}
+    check, condition = world._check, world._condition
+
+    async def odd_check(url: str) -> str:
+        asked[url] = asked.get(url, 0) + 1
+        if url == "odd" and asked[url] < 20:
+            raise Unthought("secret")
+        return await check(url)
+
+    async def odd_condition(asked_member: Any) -> str:
+        if asked_member.name == "odd":
+            raise Unthought("secret")
+        return await condition(asked_member)
+
+    monkeypatch.setattr(world, "_check", odd_check)
+    monkeypatch.setattr(world, "_condition", odd_condition)
+    assert world.run(member("odd"), member("sound"), member("top", "odd", stage=2), until=100) == 0
+    assert "odd    : ready after" in world.said
+    assert world.times("start", "top")[0] < 60
+    assert "\n  odd is cannot be asked: Unthought\n" in world.said
+    assert world.order("exit")[0] == "top", "all ran until they were told to stop"
+    assert "secret" not in world.said
+
+
+def test_a_member_that_can_never_be_asked_is_late_with_the_reason(world, member, monkeypatch):
+    async def check(url: str) -> str:
+        raise Unthought
+
+    monkeypatch.setattr(world, "_check", check)
+    world.run(member("odd"), until=100)
+    assert "odd    : not ready after 60 s (it cannot be asked: Unthought); the fleet goes on without it\n" in world.said
 
 
 def test_a_port_is_handed_over_before_each_life_and_taken_back_after_it(world, member, life):

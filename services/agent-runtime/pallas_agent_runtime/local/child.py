@@ -134,10 +134,14 @@ class _Process:
     async def _until_ended(self) -> int:
         code = await self._process.wait()
         self._signal_group(signal.SIGKILL)  # what it started itself and left behind
-        if self._mark:  # and what has a session of its own, as MCP servers on stdio do
-            await asyncio.to_thread(guardian.end, self._mark)
-        if self._home:  # one that was killed has left its configuration there
-            await asyncio.to_thread(shutil.rmtree, self._home, ignore_errors=True)
+        try:
+            if self._mark:  # and what has a session of its own, as MCP servers on stdio do
+                await asyncio.to_thread(guardian.end, self._mark)
+            if self._home:  # one that was killed has left its configuration there
+                await asyncio.to_thread(shutil.rmtree, self._home, ignore_errors=True)
+        except Exception as error:  # no thread is left, for example: its end is told all the same
+            context = {"message": "what a member has left behind may still be there", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
         await asyncio.wait({self._listening}, timeout=_LAST_WORDS)
         self._listening.cancel()
         await asyncio.wait({self._listening})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -23,7 +25,15 @@ _STATES: dict[State, str] = {"ready": "green", "late": "yellow", "starting": "ye
 
 
 class LastingConsole(Console):
-    """Goes quiet when the terminal or the reader of the pipe is gone, where rich would end the program."""
+    """Goes quiet when the terminal or the reader of the pipe is gone, where rich would end the program.
+
+    What the encoding of the output lacks is shown as `?`: what an agent says last must not end the others.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if isinstance(self.file, io.TextIOWrapper):
+            self.file.reconfigure(errors="replace")
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from subprocess import SubprocessError
 from typing import Literal, Protocol
 
 from pallas_agent_runtime.local.child import Child, Spawn
@@ -200,7 +199,7 @@ class Keeper:
                 answer = asyncio.create_task(self._until_ready())
                 await self._first_answer(child, answer)
             code = await child.wait()
-        except (OSError, ValueError, SubprocessError) as error:  # what Popen raises for what it is given
+        except Exception as error:  # what Popen raises for what it is given, no thread left: the others go on
             self._ending = f"cannot be started: {error}"
             self._enter("down")
             return self._ending
@@ -270,9 +269,12 @@ class Keeper:
 
     async def _unreadiness(self) -> str:
         """Return why the member is not ready; no answer of another program is taken for its own."""
-        reason = await self._check(self.member.health_url)
-        if not reason and (stranger := self._port.stranger()):
-            return f"another program answers on its port: {stranger}"
+        try:
+            reason = await self._check(self.member.health_url)
+            if not reason and (stranger := self._port.stranger()):
+                return f"another program answers on its port: {stranger}"
+        except Exception as error:  # whatever it answers, it is asked again, and the others are kept running
+            return f"it cannot be asked: {type(error).__name__}"
         return reason
 
     async def _end(self) -> None:

@@ -344,8 +344,10 @@ class Supervisor:
     async def _unwell(self) -> dict[str, str]:
         """Return what each member says that is up and not well."""
         ready = [name for name, keeper in self.keepers.items() if keeper.state == "ready"]
-        reasons = await asyncio.gather(*(self._condition(self.keepers[name].member) for name in ready))
-        return {name: reason for name, reason in zip(ready, reasons, strict=True) if reason}
+        asking = (self._condition(self.keepers[name].member) for name in ready)
+        answers = await asyncio.gather(*asking, return_exceptions=True)  # none of them ends the fleet
+        words = (word if isinstance(word, str) else f"cannot be asked: {type(word).__name__}" for word in answers)
+        return {name: word for name, word in zip(ready, words, strict=True) if word}
 
     async def _end(self, tasks: Mapping[str, asyncio.Task[None]]) -> list[str]:
         """Ask stage by stage, callers before those they call, so that calls under way can finish; then kill.

@@ -281,6 +281,38 @@ async def test_whatever_goes_wrong_the_fleet_is_followed_further(stand: Stand) -
         await stand.until(lambda: "add desk" in stand.events)
 
 
+async def test_a_file_that_no_system_can_have_ends_nothing(stand: Stand) -> None:
+    """Code may name one: a string of Python may hold NUL."""
+    odd = START.replace("name='desk'", "name='desk', instruction=Path('a\\0b.md')")
+    async with following(stand):
+        stand.write("agents/desk.py", f"from pathlib import Path\n{odd}")
+        await stand.until(lambda: bool(stand.errors))
+        assert "there is no file a\\x00b.md" in stand.errors[0]
+        stand.write("agents/desk.py", f"{START}# mended\n")
+        await stand.until(lambda: "add desk" in stand.events)
+
+
+async def test_a_look_that_fails_by_itself_is_told_once_and_followed_by_others(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = snapshot.stamps
+    looks = 0
+
+    def broken(*_: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        raise RuntimeError("can't start new thread")
+
+    async with following(stand):
+        monkeypatch.setattr(snapshot, "stamps", broken)
+        await stand.until(lambda: looks > 5)
+        monkeypatch.setattr(snapshot, "stamps", look)
+        stand.write("agents/desk.py", f"{START}# another\n")
+        await stand.until(lambda: "add desk" in stand.events)
+    assert stand.errors == ["error: its files cannot be looked at: RuntimeError: can't start new thread"]
+    assert stand.events == ["check desk", "remove desk", "add desk"]
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [

@@ -83,6 +83,8 @@ class Follower:
         """Files that are followed no longer, since the code itself writes them."""
         self._refused = False
         """Whether the last word about the files is that an edit is not taken over."""
+        self._blind = ""
+        """Why the last look at the files failed; empty where it did not."""
 
     async def run(self) -> None:
         """Follow the files until cancelled."""
@@ -169,7 +171,7 @@ class Follower:
         """Return whether data changed while the edit was tried; what does so again and again is followed no longer."""
         data = new.data - self._left
         after = await self._stamps(data)
-        changed = [path for path in sorted(data) if after[path] != stamps.get(path)]
+        changed = [path for path in sorted(data) if after.get(path) != stamps.get(path)]
         self._rounds = Counter({path: self._rounds[path] + 1 for path in changed})
         restless = [path for path in changed if self._rounds[path] >= _RESTLESS]
         if restless:
@@ -247,7 +249,17 @@ class Follower:
         self._fleet.report(f"the edit is not taken over, {_KEPT}:\n  {lines}", "error")
 
     async def _stamps(self, paths: Iterable[str]) -> Stamps:
-        return await asyncio.to_thread(snapshot.stamps, self._config.parent, frozenset(paths) - self._left)
+        """Return the stamps of `paths`, of none where the look fails by itself: the fleet goes on, and looks again."""
+        try:
+            stamps = await asyncio.to_thread(snapshot.stamps, self._config.parent, frozenset(paths) - self._left)
+        except Exception as error:
+            text = f"its files cannot be looked at: {type(error).__name__}: {error}"
+            if text != self._blind:  # twice a second would be no better
+                self._fleet.report(text, "error")
+            self._blind = text
+            return {}
+        self._blind = ""
+        return stamps
 
 
 async def following(

@@ -100,7 +100,7 @@ def stamps(folder: Path, paths: Iterable[str]) -> Mapping[str, tuple[int, int, i
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # code may name a file that no system has: one with NUL in its path
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
 
