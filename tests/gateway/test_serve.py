@@ -69,7 +69,8 @@ def test_it_serves_until_it_is_told_to_stop(project: Path) -> None:
     with started(project) as (process, url):
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
-        assert (ready["event"], ready["agents"], ready["service"]) == ("ready", ["scout"], "gateway")
+        assert (ready["event"], ready["agents"]) == ("ready", ["scout"])
+        assert (ready["fleet"], ready["service"]) == ("doors", "gateway")
         call = urllib.request.Request(f"{url}/agents/scout/mcp", method="POST")
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(call, timeout=60)

@@ -26,7 +26,7 @@ from pallas_agent_runtime.local.programs import Member
 from pallas_agent_runtime.local.child import spawn
 
 async def main():
-    command = ("/bin/sh", "-c", "echo $$; exec sleep 60")
+    command = ("/bin/sh", "-c", "echo $$; exec sleep 3600")
     member = Member(
         name="it", kind="agent", stage=1, command=command, cwd=pathlib.Path("/"), url="", health_url="", env=os.environ
     )
@@ -37,7 +37,7 @@ asyncio.run(main())
 """
 
 
-GUARDED = SUPERVISOR.replace("exec sleep 60", "setsid sleep 60 & echo $!; exec sleep 61").replace(
+GUARDED = SUPERVISOR.replace("exec sleep 3600", "setsid sleep 3600 & echo $!; exec sleep 3600").replace(
     "    child = await spawn(member, lambda",
     """    with guardian.watching() as run:
         member = replace(member, env={**os.environ, guardian.RUN: f"{run}/it"})
@@ -83,9 +83,14 @@ def gone(pid: int) -> bool:
 
 
 async def until_gone(pid: int) -> None:
-    async with asyncio.timeout(60):
-        while not gone(pid):
-            await asyncio.sleep(0.01)
+    """Wait until the process has been ended, which by itself it would be in an hour."""
+    try:
+        async with asyncio.timeout(60):
+            while not gone(pid):
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise
 
 
 async def test_the_folder_of_an_agent_is_for_its_user_only_and_goes_with_what_one_that_was_killed_has_left(
@@ -163,7 +168,7 @@ async def test_terminate_is_a_polite_signal():
 async def test_kill_ends_what_the_child_started_too():
     heard: list[str] = []
     started = asyncio.Event()
-    child = await spawn(shell("sleep 60 & echo $!; wait"), lambda line: (heard.append(line), started.set()))
+    child = await spawn(shell("sleep 3600 & echo $!; wait"), lambda line: (heard.append(line), started.set()))
     await started.wait()
     child.kill()
     assert await child.wait() == -signal.SIGKILL
@@ -172,7 +177,7 @@ async def test_kill_ends_what_the_child_started_too():
 
 async def test_what_a_child_leaves_behind_is_ended():
     heard: list[str] = []
-    child = await spawn(shell("sleep 60 & echo $!"), heard.append)
+    child = await spawn(shell("sleep 3600 & echo $!"), heard.append)
     async with asyncio.timeout(60):
         assert await child.wait() == 0
     await until_gone(int(heard[0]))

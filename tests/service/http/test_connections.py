@@ -226,7 +226,9 @@ async def test_empty_lines_between_requests_are_no_way_around_it() -> None:
         assert await peer.rest() == b""
 
 
-@pytest.mark.parametrize("numbers", [{"stall_seconds": 0.1}, {"body_seconds": 0.1}], ids=["stalls", "lasts"])
+@pytest.mark.parametrize(
+    "numbers", [{"stall_seconds": 0.1}, {"stall_seconds": 2 * DEADLINE, "body_seconds": 0.1}], ids=["stalls", "lasts"]
+)
 async def test_a_client_that_was_answered_before_its_body_came_gets_no_second_answer(numbers: dict[str, float]) -> None:
     """As with 401: many clients send head and body apart, and would take a late 408 for their next answer."""
     async with serving(**numbers) as site:
@@ -246,7 +248,9 @@ async def test_a_connection_whose_body_came_after_the_answer_is_kept_like_any_ot
         assert await answered.status() == 200
 
 
-@pytest.mark.parametrize("numbers", [{"stall_seconds": 0.1}, {"body_seconds": 0.1}], ids=["stalls", "lasts"])
+@pytest.mark.parametrize(
+    "numbers", [{"stall_seconds": 0.1}, {"stall_seconds": 2 * DEADLINE, "body_seconds": 0.1}], ids=["stalls", "lasts"]
+)
 async def test_a_body_has_to_come(numbers: dict[str, float]) -> None:
     async with serving(**numbers) as site:
         peer = await site.connect(POST + b"x")
