@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,24 @@ def test_conversations_outlive_a_kill(agent: Callable[..., Any], mode: str) -> N
     started.start("jarvis")
     started.wait("jarvis")
     assert asyncio.run(talk("two")) == ["one", "one", "two", "two"]
+    assert started.end("jarvis") == 0
+
+
+def test_conversations_that_cannot_be_kept_are_in_the_health_of_the_agent(
+    agent: Callable[..., Any], toolkit: Any
+) -> None:
+    async def say(text: str) -> bool:
+        async with Client(started.url("jarvis")) as client:
+            return bool((await client.call_tool("jarvis", {"message": text, "session_id": "s"})).is_error)
+
+    started = agent({"default_model": "passthrough"}, PALLAS_CONVERSATIONS="kept.db")
+    started.wait("jarvis")
+    assert toolkit.until(lambda: message_of(started) is None)
+    # a file that may not grow stands for a disk that is full
+    resource.prlimit(started.running["jarvis"].pid, resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+    assert asyncio.run(say("x" * 100_000)) is False, "who calls is answered all the same"
+    assert toolkit.until(lambda: message_of(started)).startswith("Conversations: not kept: ")
+    assert json.loads(started.get("jarvis", "/healthz")[1])["status"] == "degraded"
     assert started.end("jarvis") == 0
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -252,3 +253,26 @@ def test_no_token_is_in_a_log_a_page_or_a_file(fleet: Any, issuer: Any) -> None:
     for secret in (UI, HARPER, token, token.split(".")[2], issuer.token("x").split(".")[0]):
         assert secret not in logs + pages
     assert '"event":"token_refused"' in logs
+
+
+def test_an_issuer_that_is_away_is_in_the_health_of_the_agent_and_ends_nothing(toolkit: Any, tmp_path: Path) -> None:
+    away = f"http://127.0.0.1:{toolkit.free_port()}"
+    files = {
+        "agents.yaml": {
+            "name": "x",
+            "registry_port": toolkit.free_port(),
+            "access": {"jwt": {"issuer": away, "jwks_url": f"{away}/jwks", "audience": "desk"}},
+            "agents": {"desk": {"card": "desk.yaml", "port": toolkit.free_port()}},
+        },
+        "desk.yaml": {"type": "agent", "name": "desk", "instruction": "x"},
+        "fastagent.config.yaml": {"default_model": "passthrough"},
+    }
+    with toolkit.running(toolkit.write_files(tmp_path, files), "desk") as started:
+
+        def message() -> str | None:
+            said: str | None = json.loads(started.get("desk", "/healthz")[1]).get("message")
+            return said
+
+        assert toolkit.until(message) == "Access: keys of the issuer: connection refused"
+        assert refusal(started.url("desk"), jwt.encode({}, "x" * 32)).status_code == 401
+        assert started.running["desk"].poll() is None
