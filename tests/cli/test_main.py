@@ -25,7 +25,7 @@ def test_a_verb_that_is_none_is_refused_with_those_there_are(capsys: pytest.Capt
     with pytest.raises(SystemExit) as ended:
         command.main(["frobnicate"])
     assert ended.value.code == 2
-    assert "invalid choice: 'frobnicate' (choose from init, " in capsys.readouterr().err
+    assert "there is no `frobnicate`: choose from init, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pallas_testing.fleet.start import Running
 from . import local
 from .examples import copied_from
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
 
 @pytest.fixture(scope="module")

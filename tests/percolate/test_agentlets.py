@@ -19,6 +19,8 @@ from percolate.problems import NotThere, Problem
 
 from tests.ports import free_port
 
+pytestmark = pytest.mark.sqlite
+
 ALICE: dict[str, Any] = {
     "tenant_id": "acme",
     "user_id": "alice@acme.example",

@@ -28,6 +28,8 @@ from pypdf import PdfWriter
 
 from tests.installed import ROOT
 
+pytestmark = pytest.mark.sqlite
+
 DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
 TENANT = "acme"
 

@@ -35,6 +35,8 @@ from tests.ports import free_port
 
 from .conftest import NewDatabase, address, as_superuser
 
+pytestmark = pytest.mark.sqlite
+
 EXAMPLE = ROOT / "examples" / "04-percolate"
 LIMIT = 120.0
 

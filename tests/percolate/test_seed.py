@@ -8,6 +8,8 @@ from percolate.memory.store import Store
 
 from tests.e2e.examples import copied_from
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture(autouse=True)
 def memory(store: Store) -> None:

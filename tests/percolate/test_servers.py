@@ -23,6 +23,8 @@ from tests.ports import free_port
 
 from .conftest import DATABASES, NewDatabase
 
+pytestmark = pytest.mark.sqlite
+
 EXAMPLE = ROOT / "examples" / "04-percolate"
 LIMIT = 120.0
 ALICE = {"tenant_id": "test-tenant", "user_id": "alice", "description": "You read.", "output_schema": ANSWER}

@@ -22,6 +22,8 @@ from tests.installed import ROOT
 
 from .conftest import DATABASES, NewDatabase
 
+pytestmark = pytest.mark.sqlite
+
 DOCUMENTS = ROOT / "examples" / "04-percolate" / "documents"
 TENANT = "test-tenant"
 

@@ -30,7 +30,7 @@ def parser() -> ArgumentParser:
         (["status", "--wacth=1"], "tool status: error: unrecognized arguments: --wacth=1: did you mean `--watch`?"),
         (["status", "--form", "jsn"], "tool status: error: argument --form: there is no `jsn`: did you mean `json`?"),
         (["add", "agent", "--crad"], "tool add agent: error: unrecognized arguments: --crad: did you mean `--card`?"),
-        (["xyz"], "tool: error: argument verb: invalid choice: 'xyz' (choose from status, add)"),
+        (["xyz"], "tool: error: argument verb: there is no `xyz`: choose from status, add"),
         (["status", "--zzz", "more"], "tool status: error: unrecognized arguments: --zzz more"),
         (["status", "more"], "tool status: error: unrecognized arguments: more"),
     ],

@@ -1,4 +1,6 @@
-"""argparse with a suggestion for a mistyped verb or option, which Python 3.13 does not make by itself."""
+"""argparse with a suggestion for a mistyped verb or option, which Python 3.13 does not make by itself.
+
+What there is to choose from it writes in one way too: argparse's own words differ between releases of 3.13."""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ class ArgumentParser(argparse.ArgumentParser):
         return options
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        choices = action.choices
-        if choices is not None and value not in choices and (nearest := _nearest(str(value), map(str, choices))):
-            raise argparse.ArgumentError(action, f"there is no `{value}`: did you mean `{nearest}`?")
-        super()._check_value(action, value)
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        nearest = _nearest(str(value), choices)
+        hint = f"did you mean `{nearest}`?" if nearest else f"choose from {', '.join(choices)}"
+        raise argparse.ArgumentError(action, f"there is no `{value}`: {hint}")
 
     def _of_verb(self, options: argparse.Namespace) -> ArgumentParser:
         """Return the parser of the verb that was chosen, or of the verb's own; this one where there are no verbs."""
