@@ -138,17 +138,19 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 programs=programs,
                 forwarding=forwarding,
             )
-            async with engine.running():
-                await _answer(
-                    prepared=prepared,
-                    checked=checked,
-                    engine=engine,
-                    failures=(fast.EngineFailed,),
-                    downstream=downstream,
-                    store=store,
-                    sockets=sockets,
-                    stop=stop,
-                )
+            urls = {target.url: name for name, target in prepared.endpoints.items()}
+            with fast.hurried(urls):
+                async with engine.running():
+                    await _answer(
+                        prepared=prepared,
+                        checked=checked,
+                        engine=engine,
+                        failures=(fast.EngineFailed,),
+                        downstream=downstream,
+                        store=store,
+                        sockets=sockets,
+                        stop=stop,
+                    )
     except fast.EngineFailed as failure:
         fast.check_files(loaded, settings)  # says the same better, where it knows
         path = ("agents", settings.name, "module" if settings.agent.module else "card")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +13,13 @@ from typing import Any
 import pytest
 from fast_agent import FastAgent
 from mcp.client import stdio
+from mcp.client.streamable_http import StreamableHTTPTransport
 from structlog.testing import capture_logs
 
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml
-from pallas_agent_runtime.engine.patches import kit_configured, overheard
+from pallas_agent_runtime.engine import patches
+from pallas_agent_runtime.engine.patches import hurried, kit_configured, overheard
 from pallas_agent_runtime.health.last_words import LastWords
 
 
@@ -70,3 +75,44 @@ async def test_the_last_words_of_a_server_on_stdio_are_heard_by_its_name() -> No
     assert {name: (words.ending, words.lines()) for name, words in programs.items()} == {
         "notes": ("exit code 3", ["no such file"])
     }
+
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1000)"
+
+
+async def test_a_server_on_stdio_that_still_runs_at_the_end_is_killed_and_named() -> None:
+    log: Any = SimpleNamespace(server_name="notes")
+    parameters = {"command": sys.executable, "args": ["-c", STUBBORN], "errlog": log}
+    with capture_logs() as lines:
+        with overheard({}):
+            process: Any = await stdio._create_platform_compatible_process(**parameters)
+            await process.stdout.receive()
+        async with asyncio.timeout(60):
+            assert await process.wait() == -signal.SIGKILL
+    assert [(line["event"], line["server"]) for line in lines] == [("server_killed", "notes")]
+    await process.aclose()
+
+
+async def test_a_server_on_stdio_that_has_ended_is_not_killed() -> None:
+    log: Any = SimpleNamespace(server_name="notes")
+    parameters = {"command": sys.executable, "args": ["-c", ""], "errlog": log}
+    with capture_logs() as lines, overheard({}):
+        for _ in range(2):
+            process: Any = await stdio._create_platform_compatible_process(**parameters)
+            await process.wait()
+            await process.aclose()
+    assert lines == []
+
+
+async def test_a_server_that_says_nothing_to_the_end_of_its_session_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(patches, "CLOSE", 0.01)
+    monkeypatch.setattr(StreamableHTTPTransport, "terminate_session", hang)
+    transport: Any = StreamableHTTPTransport("http://notes/mcp")
+    with capture_logs() as lines, hurried({"http://notes/mcp": "notes"}):
+        async with asyncio.timeout(10):
+            await transport.terminate_session(None)
+    assert [(line["event"], line["server"]) for line in lines] == [("session_not_ended", "notes")]
+    assert vars(StreamableHTTPTransport)["terminate_session"] is hang

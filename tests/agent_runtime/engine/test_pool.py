@@ -134,3 +134,36 @@ async def test_a_failure_to_make_one_is_remembered_until_it_works() -> None:
     shop.broken = False
     async with shop.pool.one():
         assert shop.pool.failure is None
+
+
+async def test_an_end_that_takes_too_long_keeps_no_place_and_goes_on() -> None:
+    shop = Shop()
+    shop.keep = False
+    may_end = asyncio.Event()
+
+    async def discard(instance: int) -> None:
+        await may_end.wait()
+        shop.discarded.append(instance)
+
+    pool = Instances(shop.make, shop.clean, discard, limit=1, patience=0.01)
+    async with asyncio.timeout(10):
+        async with pool.one():
+            pass
+        async with pool.one() as instance:
+            assert instance == 2
+        assert shop.discarded == []
+        may_end.set()
+        await asyncio.wait(pool.endings)
+    assert shop.discarded == [1, 2]
+
+
+async def test_all_that_are_not_lent_are_ended_and_their_places_stay() -> None:
+    shop = Shop()
+    async with shop.pool.one():
+        async with shop.pool.one():
+            pass
+        shop.pool.end()
+        await asyncio.wait(shop.pool.endings)
+        assert shop.discarded == [2]
+        async with shop.pool.one() as instance:
+            assert instance == 3

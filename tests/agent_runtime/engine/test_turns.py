@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fast_agent import LlmStopReason, PromptMessageExtended
 from mcp_types import CallToolResult, TextContent
+from structlog.testing import capture_logs
 
 from pallas_agent_runtime.calls.arguments import Image, Question
 from pallas_agent_runtime.conversations.store import Conversations, MemoryStore
@@ -159,3 +160,70 @@ async def test_a_function_runs_on_an_instance_of_the_pool_like_a_turn(unanswered
     engine.stop_accepting()
     with pytest.raises(turns.EngineFailed, match=turns.STOPPING):
         await engine.call("fetch", {}, None, None, elicit=elicit)
+
+
+async def test_an_end_that_hangs_is_named_and_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "END", 0.01)
+    session = Hanging(0)
+
+    async def made(*_: Any, **__: Any) -> Session:
+        return session
+
+    engine = engine_of(made)
+    await engine.ask(Question("hello"), None, None, None, elicit=None)  # type: ignore[arg-type]
+    session.agent_app.registered_agents()["scout"].config.servers.append("notes")
+    async with asyncio.timeout(10):
+        with capture_logs() as lines:
+            await engine.abort()
+        monkeypatch.setattr(turns, "END", 1000.0)
+        await engine.abort()
+    assert [(line["event"], line["servers"]) for line in lines] == [("engine_not_ended", ["notes"])]
+
+
+async def test_a_turn_that_takes_no_cancellation_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "END", 0.01)
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    class Deaf(Session):
+        async def generate(self, message: Any, request_params: Any) -> PromptMessageExtended:
+            begun.set()
+            while not may_end.is_set():
+                with suppress(asyncio.CancelledError):
+                    await may_end.wait()
+            return await super().generate(message, request_params)
+
+    async def made(*_: Any, **__: Any) -> Session:
+        return Deaf(0)
+
+    engine = engine_of(made)
+    asked = asyncio.create_task(engine.ask(Question("hello"), None, None, None, elicit=None))  # type: ignore[arg-type]
+    await begun.wait()
+    try:
+        async with asyncio.timeout(10):
+            await engine.abort()
+    finally:
+        may_end.set()
+    assert await asked == "done"
+
+
+async def test_instances_end_side_by_side() -> None:
+    both = asyncio.Barrier(2)
+
+    class Meeting(Session):
+        async def generate(self, message: Any, request_params: Any) -> PromptMessageExtended:
+            await both.wait()
+            return await super().generate(message, request_params)
+
+        async def delete(self) -> None:
+            await both.wait()
+
+    async def made(*_: Any, **__: Any) -> Session:
+        return Meeting(0)
+
+    engine = engine_of(made)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(engine.ask(Question("hello"), None, None, None, elicit=None))  # type: ignore[arg-type]
+    with capture_logs() as lines:
+        await engine.abort()
+    assert lines == []

@@ -113,6 +113,10 @@ class Argos:
 
     def __init__(self) -> None:
         self.held, self.given_up = threading.Event(), threading.Event()
+        self.hangs = False
+        """Whether it says nothing to the end of a session."""
+        self.told, self.left = threading.Semaphore(0), threading.Semaphore(0)
+        """Ends of sessions that it says nothing to, and of these the ones whose client waits no longer."""
         self.port = 0
 
     async def tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
@@ -136,7 +140,18 @@ class Argos:
 def argos_serving() -> Iterator[Argos]:
     argos = Argos()
     made: Server[Any] = Server("argos", on_list_tools=argos.tools, on_call_tool=argos.call)
-    config = uvicorn.Config(made.streamable_http_app(), log_config=None, ws="none", lifespan="on")
+    app = made.streamable_http_app()
+
+    async def served(scope: Any, receive: Any, send: Any) -> None:
+        if not argos.hangs or scope.get("method") != "DELETE":
+            await app(scope, receive, send)
+            return
+        argos.told.release()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        argos.left.release()
+
+    config = uvicorn.Config(served, log_config=None, ws="none", lifespan="on")
     config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

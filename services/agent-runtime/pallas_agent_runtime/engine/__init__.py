@@ -15,9 +15,10 @@ fast-agent takes functions as.
 Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported, the look-up
 and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and `get_optional_api_key`,
 `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for which turn a request to a
-server is made (`human_input`), of the MCP SDK the function that starts a program, to hear its last words (`patches`),
-and, where the installed version has them, the copies of messages and the merge of parameters (`copies`) and what
-prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
+server is made (`human_input`), of the MCP SDK the function that starts a program, to hear its last words, and the
+method that ends a session, `terminate_session` of `StreamableHTTPTransport`, to wait for it no longer than it is worth
+(`patches`), and, where the installed version has them, the copies of messages and the merge of parameters (`copies`)
+and what prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
 `_display_trailing_user_messages`).
 """
 
@@ -35,6 +36,7 @@ from pallas_agent_runtime.engine.definition import (
     resolve_model,
 )
 from pallas_agent_runtime.engine.forwarding import Forwarding
+from pallas_agent_runtime.engine.patches import hurried
 from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
 
@@ -47,6 +49,7 @@ __all__ = [
     "check_files",
     "check_models",
     "from_json",
+    "hurried",
     "load",
     "prefixes",
     "preload",

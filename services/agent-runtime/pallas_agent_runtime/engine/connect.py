@@ -169,6 +169,11 @@ class Connections:
         # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
+    @property
+    def servers(self) -> set[str]:
+        """Return the servers that these connections are to."""
+        return set().union(*self._users().values()) - self._forwarded
+
     async def attach(self) -> None:
         """Connect the servers the agents use; one that is down is tried again on a later turn."""
         loop = asyncio.get_running_loop()

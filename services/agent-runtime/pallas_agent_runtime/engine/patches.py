@@ -1,14 +1,17 @@
 """Parts of fast-agent that are replaced for a time, since it has no setting for it.
 
-Its constructor, its look-up of keys, and how the MCP SDK under it starts a program.
+Its constructor, its look-up of keys, and how the MCP SDK under it starts a program and ends a session.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import structlog
@@ -17,6 +20,7 @@ from fast_agent.core import validation
 from fast_agent.core.exceptions import ProviderKeyError
 from fast_agent.llm.provider_key_manager import ProviderKeyManager
 from mcp.client import stdio
+from mcp.client.streamable_http import StreamableHTTPTransport
 
 from pallas_agent_runtime.config.fastagent_yaml import NO_KEY
 from pallas_agent_runtime.health.last_words import LastWords
@@ -25,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 _ELSEWHERE = ("config_path", "home", "no_home")
 """Parameters that name another configuration than the kit's."""
+CLOSE = 1.0
+"""Seconds that the end of a session is told for: nobody needs the answer, and the server may hang."""
 
 
 @contextmanager
@@ -74,15 +80,20 @@ def kit_configured(module: str) -> Iterator[None]:
 def overheard(programs: dict[str, LastWords]) -> Iterator[None]:
     """Have `programs` take the last words of every server on stdio that is started meanwhile, by its name.
 
-    fast-agent sends their stderr to /dev/null, and the MCP SDK keeps their exit codes to itself.
+    fast-agent sends their stderr to /dev/null, and the MCP SDK keeps their exit codes to itself. What still runs at the
+    end is killed: it would outlive this process.
     """
     original = stdio._create_platform_compatible_process
+    started: dict[Any, str] = {}
 
     @functools.wraps(original)
     async def create(*, errlog: Any, **arguments: Any) -> Any:
         words = programs[getattr(errlog, "server_name", "")] = LastWords()
         with words.pipe() as fd:
-            process = await original(errlog=fd, **arguments)  # type: ignore[arg-type]  # anyio takes a number too
+            process: Any = await original(errlog=fd, **arguments)  # type: ignore[arg-type]  # anyio takes a number too
+        for other in [other for other in started if other.returncode is not None]:
+            del started[other]
+        started[process] = getattr(errlog, "server_name", "")
         words.exit_code = lambda: process.returncode
         return process
 
@@ -91,6 +102,34 @@ def overheard(programs: dict[str, LastWords]) -> Iterator[None]:
         yield
     finally:
         stdio._create_platform_compatible_process = original
+        for process, name in started.items():
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # the SDK has it lead a group of its own
+                log.warning(
+                    "server_killed", server=name, reason="it did not end with its input, nor by SIGTERM in time"
+                )
+
+
+@contextmanager
+def hurried(servers: Mapping[str, str]) -> Iterator[None]:
+    """Have each session of Streamable HTTP end within `CLOSE` meanwhile; `servers` maps URL -> name, for the log.
+
+    The SDK waits for the answer to its DELETE as for any other, for minutes, and keeps the connections until then:
+    fast-agent would wait with it, and cannot cancel a connection that is closing.
+    """
+    original = StreamableHTTPTransport.terminate_session
+
+    @functools.wraps(original)
+    async def terminate(transport: StreamableHTTPTransport, client: Any) -> None:
+        try:
+            async with asyncio.timeout(CLOSE):
+                await original(transport, client)
+        except TimeoutError:
+            log.warning("session_not_ended", server=servers.get(transport.url, ""), reason=f"no answer in {CLOSE:g} s")
+
+    with replaced(StreamableHTTPTransport, "terminate_session", terminate):
+        yield
 
 
 class MissingKeys:

@@ -36,7 +36,11 @@ LIMIT = 16
 TURNS = 200
 """Turns after which an instance is replaced: fast-agent keeps a usage record of every turn in it."""
 DISCARD = 5.0
-"""Seconds for the end of an instance: a server that hangs at the end of its session keeps no place of a turn."""
+"""Seconds after which the end of an instance keeps no place of a turn any more; it goes on by itself."""
+END = 5.0
+"""Seconds for the end of all turns and instances: what the MCP SDK needs to kill a program that ignores its signals."""
+CLOSE = 1.0
+"""Seconds for the end of fast-agent itself, which has nothing left to wait for."""
 STOPPING = "the agent is shutting down"
 _FAILED = frozenset({LlmStopReason.ERROR, LlmStopReason.TIMEOUT, LlmStopReason.CANCELLED})
 """Stop reasons under which fast-agent returns a provider's failure as if the assistant had said it."""
@@ -88,9 +92,11 @@ class Engine:
         self._forwarding = forwarding
         self._wanting_humans = human_input.prepare(loaded.app.agents)
         self._harness: AgentHarness | None = None
-        self._pool = Instances(self._make, self._clean, self._discard, limit)
+        self._pool = Instances(self._make, self._clean, self._discard, limit, patience=DISCARD)
         self._turns: set[asyncio.Task[Any]] = set()
         self._connections: set[Connections] = set()
+        """Those of all instances that have not ended."""
+        self._deadline: float | None = None
         self._keys = MissingKeys()
         self._accepting = True
         self._aborting = False
@@ -126,29 +132,34 @@ class Engine:
             with self._keys.tolerated(), overheard(self._programs.last_words), copies.cheaper(), terminal.unseen():
                 async with AsyncExitStack() as stack:
                     try:
-                        self._harness = await stack.enter_async_context(self._loaded.app.harness())
-                        await stack.enter_async_context(self._one_warm())
+                        self._harness = await self._loaded.app.harness().__aenter__()
+                        stack.push_async_exit(self._close)
+                        await self._warm_one()
                     except ImportError as error:  # of a package that fast-agent imports where a model wants it
                         raise EngineFailed(user_code.reason(error)) from None
                     yield
         except FastAgentError as error:
             raise EngineFailed(said(error)) from None
 
-    @asynccontextmanager
-    async def _one_warm(self) -> AsyncIterator[None]:
+    async def _warm_one(self) -> None:
+        async with self._pool.one() as instance:
+            await instance.connections.start_programs()
+            agent: Any = instance.session.agent_app.registered_agents()[self._loaded.target]
+            self.functions = await tool_policy.functions(agent, self._settings)
+            model = agent.llm
+            self.model = str(model.model_name or "") if model else ""
+            self.provider = model.provider.value if model and self.model else ""
+
+    async def _close(self, *error: Any) -> None:
+        """End what is left, and fast-agent; `error` is what ends the engine, as for `__aexit__`."""
+        await self.abort()
+        if self._harness is None:
+            return
         try:
-            async with self._pool.one() as instance:
-                await instance.connections.start_programs()
-                agent: Any = instance.session.agent_app.registered_agents()[self._loaded.target]
-                self.functions = await tool_policy.functions(agent, self._settings)
-                model = agent.llm
-                self.model = str(model.model_name or "") if model else ""
-                self.provider = model.provider.value if model and self.model else ""
-            yield
-        finally:
-            await self.abort()
-            # fast-agent would wait for a start under way before it closes an instance
-            await asyncio.gather(*(connections.close() for connections in self._connections))
+            async with asyncio.timeout(CLOSE):
+                await self._harness.__aexit__(*error)
+        except TimeoutError:
+            log.warning("engine_not_closed", reason=f"fast-agent did not end within {CLOSE:g} s")
 
     async def ask(
         self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
@@ -201,12 +212,20 @@ class Engine:
         self._accepting = False
 
     async def abort(self) -> None:
-        """Cancel every open turn and wait until each has cleaned up."""
+        """Cancel every open turn and end all instances, within `END` of the first time; what is left is logged."""
         self._aborting = True
-        turns = list(self._turns)
-        for turn in turns:
+        loop = asyncio.get_running_loop()
+        if self._deadline is None:
+            self._deadline = loop.time() + END
+        for turn in self._turns:
             turn.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
+        self._pool.end()
+        # a turn that is cancelled has its instance ended
+        while (late := {*self._turns, *self._pool.endings}) and (seconds := self._deadline - loop.time()) > 0:
+            await asyncio.wait(late, timeout=seconds)
+        if late:
+            servers = sorted({name for connections in self._connections for name in connections.servers})
+            log.warning("engine_not_ended", servers=servers, reason=f"not within {END:g} s")
 
     async def _turn(
         self, question: Question, key: str | None, report: Report | None, caller: Caller | None, *, elicit: Elicit
@@ -277,13 +296,14 @@ class Engine:
         return instance.turns < TURNS and not instance.unanswered
 
     async def _discard(self, instance: _Instance) -> None:
-        await instance.connections.close()
-        self._connections.discard(instance.connections)
         try:
-            async with asyncio.timeout(DISCARD):
-                await instance.session.delete()
+            # fast-agent would wait for a start under way before it closes an instance
+            await instance.connections.close()
+            await instance.session.delete()
         except Exception as error:  # it is broken already; what matters is that it is not lent again
             log.warning("instance_not_closed", error=type(error).__name__)
+        finally:
+            self._connections.discard(instance.connections)
 
 
 def _result[T](turn: asyncio.Task[T]) -> T:
