@@ -93,6 +93,19 @@ def test_it_serves_until_it_is_told_to_stop(project: Path) -> None:
         assert UI not in rest
 
 
+@pytest.mark.slow
+def test_no_thread_holds_up_its_end(project: Path) -> None:
+    """As one does that looks up a name, for as long as nobody answers."""
+    start = "import threading, time\nthreading.Thread(target=time.sleep, args=[1000]).start()\n"
+    (project / "sitecustomize.py").write_text(start)
+    with started(project, PYTHONPATH=str(project)) as (process, _):
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert json.loads(process.stdout.read().splitlines()[-1])["event"] == "left_behind"
+
+
 def audited(folder: Path) -> list[dict[str, Any]]:
     """Return the records of the audit, all of which follow each other; half a record at the end is none."""
     lines = [line for path in sorted(folder.iterdir()) for line in path.read_bytes().splitlines(keepends=True)]

@@ -245,3 +245,19 @@ async def test_stopping_does_not_wait_for_a_frozen_agent(folder: Path, number: s
             process.send_signal(number)
             _, err = await process.communicate()
     assert (process.returncode, err.decode()) == (0, "")
+
+
+async def test_no_thread_holds_up_its_end(folder: Path) -> None:
+    """As one does that looks up a name, for as long as nobody answers."""
+    start = "import threading, time\nthreading.Thread(target=time.sleep, args=[1000]).start()\n"
+    (folder / "sitecustomize.py").write_text(start)
+    port = free_port()
+    variables = {"PALLAS_BIND": f"127.0.0.1:{port}", "PALLAS_ADDRESSES": "{}", "PYTHONPATH": str(folder)}
+    async with registry(folder, **variables) as process:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE) as client:
+            await until(lambda: client.get("/livez"), lambda reply: reply.status_code == 200)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE):
+            out, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (0, "")
+    assert json.loads(out.decode().splitlines()[-1])["event"] == "left_behind"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -40,7 +41,7 @@ from pallas_contract.documents.health import Health
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import compiled_texts, deferred_models
 from pallas_service.http import sockets as http_sockets
-from pallas_service.http.shutdown import LAST_WORDS, HttpServer, Stop, background, drain
+from pallas_service.http.shutdown import LAST_WORDS, REST, HttpServer, Stop, background, drain, leave_in_time
 
 if TYPE_CHECKING:
     from pallas_agent_runtime.engine import Engine
@@ -66,6 +67,7 @@ def run(prepared: Prepared) -> None:
     ):
         try:
             runner.run(_serve(prepared, sockets))
+            leave_in_time(REST, _clean)
         except BaseExceptionGroup as group:  # several tasks were under way when it happened
             raise _cannot_listen(group) or group from None
 
@@ -259,7 +261,17 @@ async def _answer(
                 await stop.asked.wait()
                 pages.ready = False
                 engine.stop_accepting()
-                await drain(metrics.idle, stop.insisted, engine.abort)
+                await drain(metrics.idle, stop.insisted, partial(_end, engine))
                 server.should_exit = True
                 await asyncio.wait([serving], timeout=LAST_WORDS)
             await serving  # the event streams of sessions ended with the manager
+
+
+async def _end(engine: Engine) -> None:
+    leave_in_time(clean=_clean)
+    await engine.abort()
+
+
+def _clean() -> None:
+    """Remove the configuration, as `home` does."""
+    shutil.rmtree(os.environ["FAST_AGENT_HOME"], ignore_errors=True)

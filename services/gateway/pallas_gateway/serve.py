@@ -41,7 +41,7 @@ from pallas_service.access.arrangement import Arrangement, arrange
 from pallas_service.http import sockets as http_sockets
 from pallas_service.http.connections import most_connections
 from pallas_service.http.reach import Reach
-from pallas_service.http.shutdown import HttpServer, Stop, background, drain
+from pallas_service.http.shutdown import REST, HttpServer, Stop, background, drain, leave_in_time
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +62,7 @@ def run(settings: Settings) -> None:
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         runner.run(_serve(settings, listeners, policy, keeping))
+        leave_in_time(REST)
 
 
 def _exporting(settings: Settings) -> AbstractContextManager[None]:
@@ -149,7 +150,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
             tools.end()
         if feed:
             feed.close()
-        await drain(metrics.idle, stop.insisted, _nothing)
+        await drain(metrics.idle, stop.insisted, _leave)
         server.should_exit = True
         await serving
 
@@ -165,5 +166,6 @@ async def _strangers(settings: Settings, client: aiohttp.ClientSession, stack: A
     return Strangers(Registered(directory, reach, client), outside)
 
 
-async def _nothing() -> None:
-    """Leave calls that are still open to the server, which cuts their connections."""
+async def _leave() -> None:
+    """Begin the end. Calls that are still open are left to the server, which cuts their connections."""
+    leave_in_time()

@@ -103,6 +103,7 @@ def _serve(
 
     from pallas_registry.server import serve  # noqa: PLC0415
     from pallas_service import deferred_models, logging  # noqa: PLC0415
+    from pallas_service.http.shutdown import REST, leave_in_time  # noqa: PLC0415
 
     deferred_models.as_usual()
 
@@ -113,6 +114,7 @@ def _serve(
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings, reading, watcher, listener=listener, store=store))
+            leave_in_time(REST)
     except Exception:
         log.exception("registry failed")
         return 1

@@ -26,7 +26,7 @@ from pallas_registry.probing.stall_clock import StallClock
 from pallas_registry.registration.store import RegistrationStore
 from pallas_registry.service import Service
 from pallas_registry.settings import Settings
-from pallas_service.http.shutdown import HttpServer, Stop
+from pallas_service.http.shutdown import HttpServer, Stop, leave_in_time
 
 LINGER = 1
 """Seconds for requests under way when told to stop."""
@@ -88,6 +88,8 @@ async def serve(
     for task in (background, serving):
         task.add_done_callback(lambda _: stop.asked.set())  # a part that fails ends the others
     await stop.asked.wait()
+    if not (background.done() or serving.done()):  # else the exit code is that of a failure
+        leave_in_time()
     server.should_exit = True
     background.cancel()
     service.monitor.history.close()  # ends the event streams, which would otherwise outlast `LINGER`

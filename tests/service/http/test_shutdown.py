@@ -6,13 +6,18 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from pallas_agent_runtime.local import restarts
+from pallas_gen import plan
 from pallas_service.http import shutdown
 from pallas_service.http.shutdown import Stop, background, drain
 
@@ -153,3 +158,43 @@ async def test_the_end_waits_for_no_idle_connection() -> None:
         await asyncio.wait_for(serving, 20)
         assert await reader.read() == b""
         writer.close()
+
+
+TOLD = """
+import asyncio, os, signal, threading, time
+from pathlib import Path
+from pallas_service.http.shutdown import Stop, leave_in_time
+
+async def deaf():
+    while True:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            pass
+
+async def serve():
+    task = asyncio.create_task(deaf())
+    stop = Stop()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await stop.asked.wait()
+    leave_in_time(0.1, Path("home").rmdir)
+
+Path("home").mkdir()
+threading.Thread(target=time.sleep, args=[1000], name="look-up").start()
+asyncio.run(serve())
+"""
+
+
+def test_a_process_that_was_told_to_stop_leaves_behind_what_does_not_end(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TOLD]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "left_behind" in ended.stdout
+    assert "deaf" in ended.stdout
+    assert "look-up" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_end_is_over_before_anybody_kills() -> None:
+    assert shutdown.GRACE + shutdown.END < plan.GRACE_SECONDS
+    assert shutdown.REST < shutdown.END < restarts.Timing().grace
