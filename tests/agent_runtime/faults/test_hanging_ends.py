@@ -17,8 +17,9 @@ from mcp import Client
 pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 PROGRAM = """
-import json, signal, sys, time
+import json, os, signal, sys, time
 
+parent = os.getppid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for line in sys.stdin:
     request = json.loads(line)
@@ -37,9 +38,10 @@ for line in sys.stdin:
     else:
         answer = {"error": {"code": -32601, "message": "no such method"}}
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
-while True:
-    time.sleep(60)
+while os.getppid() == parent:
+    time.sleep(0.5)
 """
+"""It ends with its parent alone, as when a test has killed that."""
 AT_ONCE = 3
 BOUND = 20.0
 """Seconds for an end, on a busy machine: it takes 8 at most (shutdown.END), where one server alone took minutes."""
