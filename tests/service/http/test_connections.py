@@ -196,6 +196,12 @@ async def serving(**numbers: Any) -> AsyncIterator[Site]:
         await running
 
 
+async def until_paused(connection: Any) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not connection.flow.write_paused:
+            await asyncio.sleep(0)
+
+
 async def until_empty(connections: set[Any]) -> None:
     async with asyncio.timeout(DEADLINE):
         while connections:
@@ -297,7 +303,9 @@ async def test_who_never_reads_an_answer_does_not_keep_the_connection(sent: byte
 def test_an_answer_may_be_read_slowly(unread: list[int], verdicts: list[bool]) -> None:
     """Bytes that wait at looks half a minute apart, and whether the connection ends then."""
     waiting = iter(unread)
-    transport = SimpleNamespace(get_write_buffer_size=lambda: next(waiting), is_closing=lambda: False)
+    transport = SimpleNamespace(
+        get_write_buffer_size=lambda: next(waiting), is_closing=lambda: False, get_extra_info=lambda name: None
+    )
     protocol: Any = SimpleNamespace(
         transport=transport, flow=SimpleNamespace(write_paused=True), unread_seconds=60.0, _unread_since=None, _unread=0
     )
@@ -318,13 +326,46 @@ async def test_an_answer_that_is_read_in_parts_begins_anew_with_each() -> None:
         assert connection._unread_since is None
 
 
+async def test_what_the_system_holds_for_who_reads_slowly_counts() -> None:
+    """It holds megabytes, so that a client may read for minutes before anything more is taken from us."""
+    async with serving(look_seconds=2 * DEADLINE) as site:
+        client = await site.deaf(GET % b"/large")
+        [connection] = site.connections
+        await until_paused(connection)
+        buffered = connection.transport.get_write_buffer_size()
+        assert not connection._is_unread(0.0)
+        taken = 4 * connections.BODY_RATE * connections.UNREAD_SECONDS
+        async with asyncio.timeout(DEADLINE):
+            while taken > 0:
+                taken -= len(await asyncio.get_running_loop().sock_recv(client, 1 << 14))
+        assert connection.transport.get_write_buffer_size() == buffered, "choose less to read"
+        assert not connection._is_unread(connections.UNREAD_SECONDS)
+        assert connection._is_unread(2 * connections.UNREAD_SECONDS)
+
+
 @pytest.mark.parametrize("sent", [GET % b"/large", 2 * (GET % b"/large")], ids=["idle", "another under way"])
 async def test_those_who_never_read_make_room(sent: bytes) -> None:
-    async with serving(most=2) as site:
+    async with serving(most=2, stall_seconds=0.0) as site:
         for _ in range(2):
             await site.deaf(sent)
+        for connection in site.connections:
+            async with asyncio.timeout(DEADLINE):
+                while connection._unread_since is None:
+                    await asyncio.sleep(0)
         peer = await site.connect(GET % b"/other")
         assert await peer.status() == 200
+
+
+async def test_who_reads_makes_no_room() -> None:
+    """At any moment a large answer waits for the network, however fast its client is."""
+    async with serving(most=1) as site:
+        client = await site.deaf(GET % b"/large")
+        await until_paused(*site.connections)
+        assert await (await site.connect(GET % b"/other")).status() == 503
+        received = 0
+        async with asyncio.timeout(DEADLINE):
+            while received < LARGE:
+                received += len(await asyncio.get_running_loop().sock_recv(client, 1 << 20))
 
 
 async def test_who_is_idle_makes_room_before_who_reads_an_answer() -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import resource
+import sys
+import termios
 
 import structlog
 from starlette.responses import PlainTextResponse
@@ -74,6 +77,20 @@ def most_connections() -> int:
     return CONNECTIONS if files is None else max(1, min(CONNECTIONS, files // 4))
 
 
+def _outstanding(transport: asyncio.Transport) -> int:
+    """Return the bytes that were written and that no client has, those in the kernel among them where that is told.
+
+    It takes megabytes, and asks for more only when a third is free: by the buffer of the transport alone one that reads
+    10 KiB a second looks for minutes as if it read nothing.
+    """
+    buffered = transport.get_write_buffer_size()
+    if buffered and (sock := transport.get_extra_info("socket")) is not None:
+        with contextlib.suppress(OSError, ValueError):  # macOS does not tell, nor a socket that is closed
+            sent = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+            buffered += int.from_bytes(sent, sys.byteorder)
+    return buffered
+
+
 async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse("too many connections\n", 503, {"retry-after": "5"})(scope, receive, send)
 
@@ -82,8 +99,8 @@ class TimedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with deadlines for what is sent, and a bound for connections.
 
     Where there are too many, the one that has waited longest for a request of its client makes room, also one of which
-    a part is there; then the one whose client has not read its answer for longest. Where all of them have calls under
-    way, what comes is told to come again, probes excepted.
+    a part is there; then the one whose client has not read its answer for longest, `stall_seconds` at least. Where all
+    of them have calls under way, what comes is told to come again, probes excepted.
     """
 
     head_seconds = HEAD_SECONDS
@@ -107,6 +124,9 @@ class TimedProtocol(HttpToolsProtocol):
     _unread_since: float | None = None
     """Time from which bytes that wait for the client are counted; there were `_unread` of them."""
     _unread = 0
+    _taken_at = 0.0
+    """Time of the last look at which there were fewer of them than before: `_left`."""
+    _left = 0
     _crowded = False
     _look: asyncio.TimerHandle | None = None
 
@@ -199,10 +219,13 @@ class TimedProtocol(HttpToolsProtocol):
 
     def _is_unread(self, now: float) -> bool:
         """Return True where a client does not take what was written: nothing more is, until it has."""
-        unread = self.transport.get_write_buffer_size() if self.flow.write_paused or self.transport.is_closing() else 0
+        unread = _outstanding(self.transport) if self.flow.write_paused or self.transport.is_closing() else 0
         if not unread or self._unread_since is None:
             self._unread_since, self._unread = (now, unread) if unread else (None, 0)
+            self._taken_at, self._left = now, unread
             return False
+        if unread < self._left:
+            self._taken_at, self._left = now, unread
         if now - self._unread_since < self.unread_seconds:
             return False
         stuck = self._unread - unread < BODY_RATE * (now - self._unread_since)
@@ -237,24 +260,27 @@ class TimedProtocol(HttpToolsProtocol):
         others = [other for other in self.connections if other is not self and isinstance(other, TimedProtocol)]
         waiting = [other for other in others if other._is_waiting()]
         for other in sorted(waiting, key=TimedProtocol._turn_to_go)[: max(1, most // 100)]:
+            is_stuck = other._is_stuck()
             other.hang_up()
-            if other.transport.get_write_buffer_size():
+            if is_stuck:
                 other.transport.abort()  # it would stay until its client reads
         self._crowded = not waiting
         if self._crowded and len(self.connections) > most + SPARE:
             self.transport.close()
 
     def _is_waiting(self) -> bool:
-        if self.transport.is_closing():
-            return bool(self.transport.get_write_buffer_size())
-        if self.flow.write_paused:  # for its client to read, also where a call is under way
-            return True
+        if self.flow.write_paused or self.transport.is_closing():  # also where a call is under way
+            return self._is_stuck()
         return self._waiting is not None or self._body_since is not None or self.timeout_keep_alive_task is not None
 
+    def _is_stuck(self) -> bool:
+        """Return whether its client has not read for a while: at any moment one that reads has something to read."""
+        return self._unread_since is not None and self.loop.time() - self._taken_at >= self.stall_seconds
+
     def _turn_to_go(self) -> tuple[int, float]:
-        """Return whether it is idle (0), sends a head (1), a body (2) or reads an answer (3), and since when."""
-        if self.transport.get_write_buffer_size():
-            return (3, self.loop.time() if self._unread_since is None else self._unread_since)
+        """Return whether it is idle (0), sends a head (1), a body (2) or does not read (3), and since when."""
+        if self._is_stuck():
+            return (3, self._taken_at)
         if self._body_since is not None:
             return (2, self._body_since)
         if self._waiting is not None:
