@@ -176,6 +176,8 @@ def test_what_is_kept_of_a_body_is_short(request_id: str) -> None:
         ["application/json; charset=utf-8"],
         ['Application/JSON ;Charset="UTF-8"'],
         ["application/json; x=1"],
+        ["application/json; charset=utf-8;"],
+        ["application/json; x=1; charset=utf-8; y=2"],
     ],
 )
 def test_a_body_may_be_said_to_be_utf_8(types: list[str]) -> None:
@@ -191,6 +193,9 @@ def test_a_body_may_be_said_to_be_utf_8(types: list[str]) -> None:
         ["application/json; charset*=us-ascii''utf-7"],
         ["application/json; charset=utf-8; charset=utf-7"],
         ["application/json; x=1; charset=utf-7"],
+        ["application/json; xcharset=utf-7; charset=utf-8"],
+        ['application/json; x=";charset=utf-8;charset=utf-7"'],
+        ["application/json; charset=utf-8, application/json; charset=utf-7"],
         ["application/json", "application/json"],
     ],
 )

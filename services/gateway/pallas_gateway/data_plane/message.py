@@ -39,7 +39,7 @@ _KEYS = {folded(key): key for key in ("jsonrpc", "id", "method", "params", "resu
 _PARAMS = {folded(key): key for key in ("name", "uri", _TASK_KEY, "arguments", "_meta")}
 """Keys of a message and of its parameters that are decided by, each by what it has in common with other spellings."""
 _EXACT = frozenset({*_KEYS.values(), *_PARAMS.values()})
-_UTF_8 = re.compile(r'[^;]*;\s*charset=("?)utf-?8\1\s*', re.IGNORECASE | re.ASCII)
+_UTF_8 = re.compile(r';\s*charset=("?)utf-?8\1\s*(?=;|$)', re.IGNORECASE | re.ASCII)
 """The one way to name an encoding: a server may heed any that it knows, and read another text than was judged."""
 _PLAIN = ["application/json"]
 _METHOD, _NAME = MCP_METHOD_HEADER.encode(), MCP_NAME_HEADER.encode()
@@ -145,7 +145,8 @@ def check_encoding(headers: Headers, request_id: str | int | None) -> None:
     types = headers.getlist("content-type")
     if types == _PLAIN:  # of all but a few: each call pays for this look
         return
-    if len(types) > 1 or ("charset" in "".join(types).lower() and not _UTF_8.fullmatch(types[0])):
+    # parameters beside it are nobody's harm, an empty one neither (RFC 9110, 5.6.6)
+    if len(types) > 1 or "charset" in _UTF_8.sub("", "".join(types), count=1).lower():
         text = "Invalid request: Content-Type may be there once, and name no encoding but UTF-8"
         raise Malformed(INVALID_REQUEST, text, request_id)
 
