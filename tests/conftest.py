@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import gc
+import itertools
 import os
 import shutil
 import signal
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected files instead of comparing with them")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have every other worker begin to read the tests at their end: what one compiled there the other finds.
+
+    In a fresh clone that is all of them, 10 s of processor time, which each worker took for itself.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:] in "13579":
+        parts = [parts_of(Path(argument)) or [argument] for argument in session.config.args]
+        session.config.args = list(itertools.chain(*parts))[::-1]
+
+
+def parts_of(folder: Path) -> list[str]:
+    """Return what pytest reads of a folder, sorted; nothing of a file or a test."""
+    parts = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [str(part) for part in parts if (part.name != "__pycache__" if part.is_dir() else part.match("test_*.py"))]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put the longest first for workers, and those of the lane beside after the others that it runs.
@@ -104,6 +122,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """
     if "PALLAS_TEST_FILES" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
         list_files(items, Path(os.environ["PALLAS_TEST_FILES"]))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=attrgetter("path"))  # the same in each, from whichever end it read them
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         order: Mapping[Path, int] = {TESTS / name: number for number, name in enumerate(LONGEST)}
