@@ -25,7 +25,7 @@ lint: setup ## format, lint, types, import arrows, agreement of the locks
 	ruff format --check . && ruff check . && mypy && lint-imports && tools/lock --check
 
 check: lint ## lint and the quick tests: a minute or two; those of the chart where helm is installed
-	$(PY) -m pytest -q -n auto --dist loadfile --timeout 300 -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)$(if $(shell command -v valkey-server),, and not valkey)$(if $(shell $(PY) -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2>&1), and not sqlite)" $(ARGS)
+	$(PY) -m pytest -q -n auto --dist loadfile --timeout 300 -m "not docker and not slow and not cluster and not browser and not prometheus$(if $(shell command -v helm),, and not helm)$(if $(shell command -v valkey-server),, and not valkey)$(if $(shell bash -c '. tools/lib.sh; loads_extensions $(PY) && echo yes'),, and not sqlite)" $(ARGS)
 
 fuzz: setup ## draw hostile input for half an hour; SEED=N draws the same once more
 	@echo "seed $(SEED): make fuzz SEED=$(SEED) draws the same"

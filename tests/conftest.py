@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     if "PALLAS_TEST_FILES" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
         list_files(items, Path(os.environ["PALLAS_TEST_FILES"]))
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=attrgetter("path"))  # the same in each, from whichever end it read them
+        items.sort(key=attrgetter("path"))  # the same in each, wherever it began
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         order: Mapping[Path, int] = {TESTS / name: number for number, name in enumerate(LONGEST)}

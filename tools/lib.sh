@@ -8,6 +8,10 @@ die() { local code=$1; shift; say "$@"; exit "$code"; }
 have() { type -P "$1" > /dev/null; }
 version() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' contract/pallas_contract/__init__.py; }
 
+# Does the SQLite of a Python load extensions? Who compiles one by hand or by pyenv gets none of these, unless told
+# otherwise: examples/04-percolate cannot run on it.
+loads_extensions() { "$1" -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2> /dev/null; }
+
 root_on_debian() { [ "$(id -u)" = 0 ] && have apt-get && [ "$(. /etc/os-release && printf %s "$ID")" = debian ]; }
 
 # Debian's mirror as this machine has it, from deb822 (*.sources) or one-line (*.list) files.

@@ -136,13 +136,9 @@ def _report(problems: Iterable[Problem], folder: str, options: argparse.Namespac
     `folder` is the project's, as it is seen from where the command was started.
     """
     problems = [problem for problem in problems if problem.level == "error" or not options.quiet]
-    if options.check and options.form != "text":
-        from pallas_contract import reports  # noqa: PLC0415 - only where it is wanted
+    from pallas_service import program  # noqa: PLC0415 - only where there is something to tell
 
-        document = [reports.located(problem, folder) for problem in problems]
-        sys.stdout.write(reports.render(options.form, document, tool="pallas"))
-    else:
-        sys.stderr.writelines(f"{problem.text(verbose=options.verbose)}\n" for problem in problems)
+    program.tell(problems, folder, form=options.form if options.check else "text", verbose=options.verbose)
 
 
 class _Help(argparse.Action):

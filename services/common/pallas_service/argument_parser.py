@@ -1,6 +1,7 @@
 """argparse with a suggestion for a mistyped verb or option, which Python 3.13 does not make by itself.
 
-What there is to choose from it writes in one way too: argparse's own words differ between releases of 3.13."""
+What there is to choose from it writes in one way too: argparse's own words differ between releases of 3.13.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from pallas_contract import __version__, names
 from pallas_contract.problems import Problem, Refused
 from pallas_service.argument_parser import ArgumentParser
 
+type Form = Literal["text", "json", "sarif"]
+
 
 class Failure(Exception):
     """A reason in the world why a program cannot run; the text is for the user."""
@@ -32,7 +34,7 @@ class Arguments:
     """The fleet file or folder that is named; empty for none."""
     check: bool = False
     """Whether it is to start nothing, and say what would stop the start."""
-    form: Literal["text", "json", "sarif"] = "text"
+    form: Form = "text"
     verbose: bool = False
 
 
@@ -75,18 +77,22 @@ def check(arguments: Arguments, environ: Mapping[str, str], read: Callable[[], o
         read()
     except Refused as refused:
         problems = refused.problems
-    _tell(problems, arguments, folder)
+    tell(problems, folder, form=arguments.form, verbose=arguments.verbose)
     return 2 if problems else 0
 
 
-def _tell(problems: Iterable[Problem], arguments: Arguments, folder: str) -> None:
-    if arguments.form == "text":
-        sys.stderr.writelines(f"{problem.text(verbose=arguments.verbose)}\n" for problem in problems)
+def tell(problems: Iterable[Problem], folder: str, *, form: Form, verbose: bool) -> None:
+    """Print problems as lines on stderr, or as one document on stdout.
+
+    `folder` is the project's, as it is seen from where the command was started.
+    """
+    if form == "text":
+        sys.stderr.writelines(f"{problem.text(verbose=verbose)}\n" for problem in problems)
         return
     from pallas_contract import reports  # noqa: PLC0415 - only where it is wanted
 
     document = [reports.located(problem, folder) for problem in problems]
-    sys.stdout.write(reports.render(arguments.form, document, tool="pallas"))
+    sys.stdout.write(reports.render(form, document, tool="pallas"))
 
 
 def run(name: str, serve: Callable[[], int]) -> int:

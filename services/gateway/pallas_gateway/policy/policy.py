@@ -193,7 +193,8 @@ class Policy:
 def _outside(folders: Mapping[str, Sequence[paths.Parts]], arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that do not lie in their folders, or are not there."""
     for name, allowed in folders.items():
-        alike = [key for key in arguments if folded(key) == folded(name)]
+        meant = folded(name)
+        alike = [key for key in arguments if folded(key) == meant]
         if alike != [name] or not paths.lies_in(arguments[name], allowed):
             yield name
 
