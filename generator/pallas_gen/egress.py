@@ -11,6 +11,7 @@ from pallas_contract.fleet import providers
 from pallas_contract.fleet.access_model import Access, Gateway
 from pallas_contract.fleet.fastagent import VARIABLE, Config
 from pallas_contract.fleet.resolved import ResolvedAgent, ResolvedFleet
+from pallas_contract.validate.code import models
 
 EXPLICIT = "`egress: true`"
 _NO_MODEL = frozenset({"a2a", "chain", "evaluator_optimizer", "maker", "parallel"})
@@ -25,8 +26,8 @@ def reasons(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definiti
     """
     if agent.egress is not None:
         return (EXPLICIT,) if agent.egress else ()
-    models = [f"its model {model}" for model in _models(fleet, config, agent, definitions)]
-    return (*sorted(set(models)), *_servers(fleet, config, definitions), *keys(agent.access))
+    called = {f"its model {model}" for model in _models(fleet, config, agent, definitions)}
+    return (*sorted(called), *_servers(fleet, config, definitions), *keys(agent.access))
 
 
 def urls(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definitions: Definitions) -> Iterator[str]:
@@ -44,7 +45,7 @@ def _providers(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, defin
     """Yield the address of the provider of each model that is called: as configured, else its default."""
     data = config.tree.data if config.tree else {}
     for model in _models(fleet, config, agent, definitions):
-        if provider := providers.find(providers.split(model)[0]):
+        if provider := models.provider_of(model):
             section = data.get(provider.name)
             configured = section.get("base_url") if isinstance(section, dict) else None
             yield str(configured or agent.env.get(provider.url_variable) or provider.default_url)
@@ -63,11 +64,12 @@ def _models(fleet: ResolvedFleet, config: Config, agent: ResolvedAgent, definiti
 
 
 def _is_openai(model: str) -> bool:
-    """Return whether a service of the fleet may stand in for the provider; of a bare name nobody knows here."""
-    provider = providers.find(providers.split(model)[0])
-    return not providers.split(model)[0] or (
-        provider is not None and provider.url_variable == names.ENV_OPENAI_BASE_URL
-    )
+    """Return whether a service of the fleet may stand in for the provider, as for one that is known at the start only.
+
+    `sonnet` is Anthropic's: an agent on it that is kept from the world has no model.
+    """
+    provider = models.provider_of(model)
+    return not models.prefix_of(model) or (provider is not None and provider.url_variable == names.ENV_OPENAI_BASE_URL)
 
 
 def _servers(fleet: ResolvedFleet, config: Config, definitions: Definitions) -> Iterator[str]:

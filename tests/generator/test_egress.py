@@ -111,7 +111,15 @@ def test_the_keys_of_its_callers_tokens(reasons) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "why"), [("openai.m", None), ("gpt-4.1", None), ("anthropic.m", "its model anthropic.m")]
+    ("model", "why"),
+    [
+        ("openai.m", None),
+        ("gpt-4.1", None),
+        ("$system.fast", None),
+        ("anthropic.m", "its model anthropic.m"),
+        ("sonnet", "its model sonnet"),
+        ("gpt-oss", "its model gpt-oss"),
+    ],
 )
 def test_a_model_beside_the_fleet_stands_in_for_openai_only(reasons, plan, model: str, why: str | None) -> None:
     text = (FLEET % "jwks_file: k").replace("port: 8103}", "port: 8103, provides: openai}")

@@ -148,6 +148,12 @@ def test_names_outside_of_the_fleet_are_looked_up(loaded: Loaded, machine) -> No
     assert (finding.state, "canary" in str(finding)) == ("ok", False)
 
 
+def test_the_host_of_a_model_is_known_by_its_name_alone(loaded: Loaded, machine) -> None:
+    (loaded.folder / "fastagent.config.yaml").write_text(CONFIG.replace("openai.gpt-4.1", "sonnet"))
+    found = load.load(loaded.folder / "agents.yaml", {})
+    assert lines(fleet.hosts(found, machine())) == ["ok api.anthropic.com: known to DNS"]
+
+
 def running(loaded: Loaded, made: Machine) -> list[Finding]:
     return list(fleet.running(loaded, loaded.folder / "agents.yaml", made))
 

@@ -112,7 +112,12 @@ def no_model(file: str) -> tuple[str, str]:
     return "names no model, and there is no default_model: it will not start", hint
 
 
+def prefix_of(model: str) -> str:
+    """Return the prefix of a model as it is written, or the provider of a bare name; empty where nobody knows that."""
+    written = model.partition("?")[0].strip()
+    return providers.split(written)[0] or engine_table.models().get(written, "")
+
+
 def provider_of(model: str) -> ModelProvider | None:
     """Return the row of the provider of a model as it is written, None for one without a row."""
-    written = model.partition("?")[0].strip()
-    return providers.find(providers.split(written)[0] or engine_table.models().get(written, ""))
+    return providers.find(prefix_of(model))
