@@ -17,6 +17,12 @@ def test_defaults_of_model_capabilities_are_those_of_seed_001(tmp_path: Path) ->
     assert config.capabilities == fastagent.Capabilities("my-model.v1", False, 131072, 16384)
 
 
+@pytest.mark.parametrize("model", ["gpt-4.1", "passthrough", "org/m"])
+def test_a_model_without_a_provider_is_published_whole(tmp_path: Path, model: str) -> None:
+    (tmp_path / "fastagent.config.yaml").write_text(f"default_model: {model}\nmodel_capabilities: {{}}\n")
+    assert fastagent.load(tmp_path)[0].capabilities == fastagent.Capabilities(model)
+
+
 def test_the_default_model_may_stand_in_the_secrets_and_has_the_last_word_there(tmp_path: Path) -> None:
     assert fastagent.load(tmp_path)[0].model_position is None
     (tmp_path / "fastagent.secrets.yaml").write_text("openai: {api_key: x}\ndefault_model: openai.b\n")

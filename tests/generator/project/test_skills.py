@@ -48,6 +48,22 @@ def test_a_hidden_folder_that_is_named_is_delivered_and_nothing_beside_it(
     assert "settings.json" not in dockerfile
 
 
+@pytest.mark.parametrize(
+    ("keys", "config", "code"),
+    [
+        (f", skills: [./{HIDDEN}/]", "", ""),
+        ("", f"skills: {{directories: [{HIDDEN}]}}", ""),
+        ("", "", CODE % f"['{HIDDEN}']"),
+    ],
+    ids=["fleet file", "configuration", "module"],
+)
+def test_one_that_somebody_names_is_not_told(folder: Path, run, keys: str, config: str, code: str) -> None:
+    (folder / "fastagent.config.yaml").write_text(f"default_model: passthrough\n{config}\n")
+    (folder / "agents" / "scout.py").write_text(code or "fast = None\n")
+    (folder / "agents.yaml").write_text(FLEET % keys)
+    assert "nobody names" not in run("validate", "-f", str(folder / "agents.yaml"))[2]
+
+
 def test_one_that_nobody_names_is_told_unless_that_is_meant(folder: Path, run) -> None:
     path = folder / "agents.yaml"
     path.write_text(FLEET % "")
