@@ -68,7 +68,7 @@ def assert_understood(item: Object, *keys: str) -> None:
 
 def types(spec: Object) -> list[str]:
     """Return its `policyTypes`; where it has none they follow from the rules."""
-    policy_types: list[str] = spec.get("policyTypes") or ["Ingress", *(["Egress"] if "egress" in spec else [])]
+    policy_types: list[str] = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
     assert set(policy_types) <= {"Ingress", "Egress"}
     return policy_types
 

@@ -194,6 +194,9 @@ def test_the_evaluator_itself() -> None:
     assert opened(one(ingress=[{"from": [by_label]}])) == [("web", 5432), ("web", 5433)]
     yard = {"namespaceSelector": {"matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["shop"]}]}}
     assert opened(one(ingress=[{"from": [yard]}])) == [("guest", 5432), ("guest", 5433)]
+    calls = {"none": [], "some": [{"to": [yard]}]}
+    called = {key: one(egress=rules).let_through(database, web, 80) for key, rules in calls.items()}
+    assert called == {"none": True, "some": False}, "without `policyTypes` only rules for calls make it one for calls"
     block = {"ipBlock": {"cidr": "10.0.0.0/24", "except": ["10.0.0.2/32"]}}
     assert opened(one(ingress=[{"from": [block]}])) == [("guest", 5432), ("guest", 5433)]
     with pytest.raises(AssertionError, match="lie within its block"):
