@@ -18,7 +18,11 @@ from tools.netpol.rules import ruleset
 Object = Mapping[str, Any]
 PORTS = (80, 443, 5432)
 """Open in every pod, over TCP; and over UDP, where an answer is sent to whoever asks."""
-NAMED = {"web": 80, "sql": 5432}
+NAMED = [
+    {"name": "web", "containerPort": 80},
+    {"name": "sql", "containerPort": 5432},
+    {"name": "ask", "containerPort": 80, "protocol": "UDP"},
+]
 TIMEOUT = 20.0
 """Seconds, never reached: a call is answered or refused at once."""
 _ports = count(10_000)
@@ -30,6 +34,8 @@ class Lab:
 
     def __init__(self, node: str, labels: Mapping[str, Mapping[str, str]]) -> None:
         self.node = node
+        self.specs: dict[str, Object] = {}
+        """Of pods that are not of one container with the ports NAMED."""
         self.addresses = {name: (f"10.99.0.{n}", f"fd99::{n:x}") for n, name in enumerate(sorted(labels), start=10)}
         self.labels = labels
 
@@ -38,11 +44,10 @@ class Lab:
         pods = []
         for name, labels in self.labels.items():
             namespace, _, short = name.partition("/")
-            ports = [{"name": port, "containerPort": number} for port, number in NAMED.items()]
             pods.append(
                 {
                     "metadata": {"name": short, "namespace": namespace, "labels": labels},
-                    "spec": {"containers": [{"ports": ports}]},
+                    "spec": self.specs.get(name, {"containers": [{"ports": NAMED}]}),
                     "status": {"phase": "Running", "podIPs": [{"ip": text} for text in self.addresses[name]]},
                 }
             )

@@ -137,6 +137,9 @@ def test_an_address_block_with_an_exception(node: lab.Lab, version: int) -> None
     node.enforce(policy(ingress=[{"from": [whole]}]))
     assert node.callers("shop/db", version=version) == EVERYBODY - {"yard/web"}
     assert node.callers("shop/db", version=10 - version) == {"shop/db"}, "a block is of one family"
+    node.enforce(policy(ingress=[{"from": [{"ipBlock": {"cidr": world}}]}]))
+    assert node.callers("shop/db", version=version) == EVERYBODY
+    assert node.callers("shop/db", version=10 - version) == {"shop/db"}
     node.enforce(policy(policyTypes=BOTH, egress=[{"to": [{"ipBlock": {"cidr": web}}]}]))
     assert node.reached("shop/db", "yard/web", version=version)
     assert not node.reached("shop/db", "yard/probe", version=version)
@@ -168,10 +171,30 @@ def test_ports(node: lab.Lab, ports: list[Any], reached: list[int]) -> None:
     assert open_ports(node, "shop/web", "shop/db") == open_ports(node, "shop/web", "yard/web") == reached
 
 
-def test_udp_is_no_tcp(node: lab.Lab) -> None:
-    node.enforce(policy(ingress=[{"ports": [{"port": 80, "protocol": "UDP"}]}]))
+def test_a_name_of_a_port_is_for_each_pod_what_its_own_containers_call_so(node: lab.Lab, request: Any) -> None:
+    """The called pod's, in both directions; a sidecar is one of its containers."""
+    request.addfinalizer(node.specs.clear)
+    node.specs["yard/web"] = {"containers": [{"ports": [{"name": "sql", "containerPort": 443}]}]}
+    node.specs["yard/probe"] = {"containers": [{}], "initContainers": [{"ports": lab.NAMED}]}
+    named = [{"ports": [{"port": "sql"}]}]
+    sql = {"shop/db": [5432], "shop/web": [5432], "yard/web": [443], "yard/probe": [5432], "names/dns": [5432]}
+    node.enforce(policy(podSelector={"matchLabels": {"app": "batch"}}, policyTypes=["Egress"], egress=named))
+    assert {name: open_ports(node, "shop/batch", name) for name in sql} == sql
+    node.enforce(*(policy(namespace, ingress=named) for namespace in ("shop", "yard", "names")))
+    assert {name: open_ports(node, "shop/batch", name) for name in sql} == sql
+
+
+def test_a_name_is_of_a_port_of_its_protocol(node: lab.Lab) -> None:
+    node.enforce(policy(podSelector=DB, ingress=[{"ports": [{"port": "ask", "protocol": "UDP"}, {"port": "ask"}]}]))
     assert node.callers("shop/db", protocol="UDP") == EVERYBODY
     assert node.callers("shop/db") == {"shop/db"}
+
+
+def test_udp_is_no_tcp(node: lab.Lab) -> None:
+    for port in ({"port": 80, "protocol": "UDP"}, {"protocol": "UDP"}):
+        node.enforce(policy(ingress=[{"ports": [port]}]))
+        assert node.callers("shop/db", protocol="UDP") == EVERYBODY
+        assert node.callers("shop/db") == {"shop/db"}
 
 
 def test_names_only(node: lab.Lab) -> None:
@@ -224,10 +247,11 @@ def test_pods_without_an_address_of_their_own_are_no_concern(node: lab.Lab) -> N
     pods, namespaces = node.objects()
     before = ruleset(pods, namespaces, [policy()])
     template = json.dumps(pods[0])
-    more = [json.loads(template) for _ in range(3)]
+    more = [json.loads(template) for _ in range(4)]
     more[0]["spec"]["hostNetwork"] = True
     more[1]["status"]["phase"] = "Succeeded"
     more[2]["status"] = {"phase": "Pending"}
+    more[3]["status"]["phase"] = "Failed"
     assert ruleset([*more, *reversed(pods)], namespaces, [policy()]) == before
 
 
