@@ -139,6 +139,10 @@ def is_a_message(problem: Problem) -> None:
 @hostile(300, fuzz=30_000)
 @given(fleet=either(FLEET))
 @example(FLEET.replace("  a:\n", "  '[':\n").encode())  # found by `make fuzz`, as those below
+@example(
+    FLEET.replace("name: my fleet", "name: my fleet\n'[a]': 1").encode()
+)  # this and the next ended a registry once
+@example(FLEET.replace("port: 24101", "port: '[[[['").encode())
 @example(FLEET.replace("otel:4318", "otel:99999").encode())
 @example(FLEET.replace("{name}.example.com", "{name}.example.com:99999").encode())
 def test_any_fleet(folder: Path, fleet: bytes) -> None:
@@ -150,6 +154,7 @@ def test_any_fleet(folder: Path, fleet: bytes) -> None:
 
 @hostile(100, fuzz=2_000)
 @given(config=either(CONFIG), secrets=either(SECRETS), dotenv=texts(DOTENV), card=texts(CARD))
+@example(CONFIG.replace('"http://argos:1/mcp"', "8").encode(), b"", DOTENV, CARD)
 @example(f"mcp: {{servers: {{argos: {{command: z, args: [y.{'y' * 300}]}}}}}}".encode(), b"", DOTENV, CARD)
 def test_any_configuration(folder: Path, config: bytes, secrets: bytes, dotenv: bytes, card: bytes) -> None:
     (folder / "agents.yaml").write_text(SMALL)
