@@ -104,6 +104,15 @@ def test_what_is_unset_elsewhere_is_left_out_and_told() -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["url", "target"])
+def test_a_server_whose_address_is_unset_is_one_that_nobody_reaches(key: str) -> None:
+    """Without it the entry would be of a server that can be neither called nor started."""
+    built = build(f"mcp: {{servers: {{argos: {{{key}: '${{ARGOS}}'}}}}}}")
+    assert len(built.notes) == 1
+    assert fastagent_yaml.http_servers(built.data, {}) == {"argos": HttpServer("${ARGOS}", {})}
+    assert fastagent_yaml.nowhere(built.data) == frozenset()
+
+
 def test_the_base_url_has_a_default() -> None:
     data = build(secrets="openai: {api_key: k, base_url: '${OPENAI_BASE_URL}'}", provider="openai").data
     assert data["openai"]["base_url"] == "${OPENAI_BASE_URL:https://api.openai.com/v1}"
