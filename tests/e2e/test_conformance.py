@@ -82,7 +82,7 @@ def inspect(request: pytest.FixtureRequest, fleet: Fleet, tmp_path: Path) -> Ins
         url = endpoint(fleet, member)
         era = ["--transport", "http", "--protocol-era", request.param]
         called = [*suite.command("inspector"), "--cli", url, *era, "--method", method, *options, "--format", "json"]
-        home = {"HOME": str(tmp_path)}  # where it would keep what it was asked
+        home = {"HOME": str(tmp_path), **suite.environment()}  # where it would keep what it was asked
         done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=300, env=home)
         assert done.returncode == 0, done.stdout + done.stderr
         result: dict[str, Any] = json.loads(done.stdout)["result"]
@@ -127,7 +127,8 @@ def test_the_inspector_reads_what_pallas_gen_prints_for_it(fleet: Fleet, tmp_pat
     server = AGENT.replace("_", "-")
     words = ["--cli", "--config", str(file), "--server", server, "--method", "tools/list", "--format", "json"]
     called = [*suite.command("inspector"), *words]
-    done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=300, env={"HOME": str(tmp_path)})
+    home = {"HOME": str(tmp_path), **suite.environment()}
+    done = subprocess.run(called, check=False, capture_output=True, text=True, timeout=300, env=home)
     assert done.returncode == 0, done.stdout + done.stderr
     tools = json.loads(done.stdout)["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["send_message", AGENT, "get_health"]
