@@ -47,7 +47,12 @@ class Release:
         self.first_look: dict[str, str] = {}
         """The registry's states when the installation had been waited for."""
         self._forwards: dict[str, tuple[subprocess.Popen[str], int]] = {}
+        self.options: tuple[str, ...] | None = None
+        """With which it was last installed or upgraded; None where it is not installed."""
         self._generated: object = None
+        self.rolled_out = False
+        """It was waited for since."""
+        self._kinds = ""
         self._validated = False
 
     def kubectl(self, *arguments: str, check: bool = True) -> str:
@@ -59,7 +64,10 @@ class Release:
         return items
 
     def helm(self, verb: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return call("helm", verb, self.name, "-n", self.namespace, *arguments, check=check)
+        done = call("helm", verb, self.name, "-n", self.namespace, *arguments, check=check)
+        if verb in ("rollback", "uninstall"):
+            self.options = None
+        return done
 
     def upgrade(
         self, *options: str, check: bool = True, pallas_gen: Sequence[str] = (sys.executable, "-m", "pallas_gen")
@@ -75,7 +83,9 @@ class Release:
         secrets = self.config.parent / fastagent_files.SECRETS[0]
         secret = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
         known = ("--disable-openapi-validation",) if self._validated else ()
+        self.rolled_out = False
         done = self.helm("upgrade", str(self.chart), "--install", *known, *secret, *options, check=check)
+        self.options = options if done.returncode == 0 else None
         self._validated = self._validated or done.returncode == 0
         return done
 
@@ -97,6 +107,15 @@ class Release:
     def wait(self) -> None:
         """Until every Deployment is rolled out."""
         self.kubectl("rollout", "status", "deployment", f"--timeout={READY}")
+        self.rolled_out = True
+
+    def uninstall(self) -> None:
+        """Until all is gone but what stays, pods too, which Helm does not wait for."""
+        self.helm("uninstall", "--wait", "--timeout", "120s")
+        mine = ("-l", f"app.kubernetes.io/instance={self.name}")
+        self.kubectl(
+            "wait", "--for=delete", "pods", *mine, "--timeout=120s", check=False
+        )  # an error where none is left
 
     def pods(self, agent: str = "") -> dict[str, dict[str, Any]]:
         """UID -> pod that is not on its way out; of one agent or of all workloads."""
@@ -127,8 +146,10 @@ class Release:
 
     def left(self) -> set[tuple[str, str]]:
         """Every object in the namespace, of any kind, that a namespace does not have from the start."""
-        kinds = self.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
-        found = {(item["kind"], item["metadata"]["name"]) for item in self.objects(",".join(kinds))}
+        if not self._kinds:
+            kinds = self.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
+            self._kinds = ",".join(kinds)
+        found = {(item["kind"], item["metadata"]["name"]) for item in self.objects(self._kinds)}
         given = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
         return {(kind, name) for kind, name in found - given if kind != "Event"}
 

@@ -278,7 +278,7 @@ async def test_who_registered_and_what_was_said_outlive_the_pods_and_the_release
         until(lambda: images(up) == of_later, "all pods are of the later version", within=120)
         await still_there(up)
 
-        up.helm("uninstall", "--wait", "--timeout", "120s")
+        up.uninstall()
         kept = {("PersistentVolumeClaim", f"{name}-state") for name in ("registry", "harper")}
         until(lambda: up.left() == kept | {("Secret", "callers")}, "only the claims are left", within=60)
         install(up)

@@ -156,9 +156,9 @@ def release(shared: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def fleet(release: Release) -> Release:
     """Installed with its options and rolled out, whatever the test before has left."""
-    done = release.helm("get", "values", "-o", "json", check=False)
-    if done.returncode != 0 or "is-none" in done.stdout:
+    if release.options != given(release):
         upgrade(release)
+    if not release.rolled_out:
         release.wait()
     return release
 
@@ -168,15 +168,19 @@ def waiting(release: Release) -> Release:
     """Installed for the first time, `slow` not able to start."""
     if release.installed:
         release.close()
-        release.helm("uninstall", "--wait", "--timeout", "120s")
+        release.uninstall()
     upgrade(release, "nowhere.yaml")
     return release
 
 
 def upgrade(release: Release, *more: str) -> None:
     """Install or upgrade with the options and more values files."""
-    files = [part for name in ("options.yaml", *more) for part in ("-f", str(release.config.with_name(name)))]
-    release.upgrade(*files)
+    release.upgrade(*given(release, *more))
+
+
+def given(release: Release, *more: str) -> tuple[str, ...]:
+    """Return Helm's arguments for the options and more values files."""
+    return tuple(part for name in ("options.yaml", *more) for part in ("-f", str(release.config.with_name(name))))
 
 
 def test_a_soft_edge_holds_no_pod_and_a_hard_one_does(waiting: Release) -> None:
@@ -355,5 +359,5 @@ def test_another_tool_may_apply_the_same_without_a_conflict(fleet: Release) -> N
 
 def test_uninstall_leaves_nothing(fleet: Release) -> None:
     fleet.close()
-    fleet.helm("uninstall", "--wait", "--timeout", "120s")
+    fleet.uninstall()
     until(lambda: fleet.left() == set(), "nothing is left of the release", within=60)

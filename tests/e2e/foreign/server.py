@@ -6,6 +6,7 @@ It knows nothing of the kit: no PALLAS_BIND, no get_health, no session; what it 
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,4 +57,5 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # as the first process of a container it would hear of none
     ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
