@@ -101,6 +101,17 @@ def test_probes_ask_http_where_it_answers_and_mcp_elsewhere(plain) -> None:
     assert asked("tools") == ["http://127.0.0.1:8080/mcp"] * 3
 
 
+def test_a_program_that_asks_in_the_container_runs_half_as_often_as_a_get(plain) -> None:
+    """But while it starts: that is how soon it is ready."""
+    intervals = {
+        name: [
+            plain.main(name)[probe]["periodSeconds"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")
+        ]
+        for name in ("top", "tools")
+    }
+    assert intervals == {"top": [2, 5, 10], "tools": [2, 10, 20]}
+
+
 def test_a_pod_may_finish_its_calls(plain) -> None:
     assert plain.main("top")["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
     assert plain.pod("top")["terminationGracePeriodSeconds"] == 45

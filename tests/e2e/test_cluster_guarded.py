@@ -303,7 +303,7 @@ async def guest(fleet: Release) -> AsyncIterator[Client]:
 async def still_there(fleet: Release) -> None:
     """New pods know the agent outside, which nobody registered again, and what was said to harper."""
     fleet.close()  # a forward holds on to the pod it was made for
-    until(lambda: all(map(fleet.ready, ("registry", "harper", "research"))), "new pods are ready", within=180)
+    fleet.wait()
     await scenario.until_states(fleet.url("registry"), {"feature-extractor": "unknown"}, within=60)
     assert (await say(fleet, "agent.heartbeat", status="active"))[0] == 200
     await scenario.until_states(fleet.url("registry"), {"feature-extractor": "ok"}, within=60)
