@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .release import call, until
+from .release import call
 
 pytestmark = pytest.mark.cluster
 
@@ -110,5 +110,4 @@ def test_a_fleet_is_tested_disturbed_and_gone_when_its_test_is_killed(
     assert done.stdout.count("PASSED") == 12, done.stdout
     namespace = re.search(r"namespace (pallas-testing-\w+)", done.stdout)
     assert namespace, done.stdout
-    gone = ("kubectl", "get", "namespace", namespace[1], "--ignore-not-found")
-    until(lambda: not call(*gone).stdout, f"{namespace[1]} is gone", within=180)
+    call("kubectl", "wait", "--for=delete", f"namespace/{namespace[1]}", "--timeout=180s")
