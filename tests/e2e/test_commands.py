@@ -37,6 +37,10 @@ class Project:
     process: subprocess.Popen[bytes]
     ports: dict[str, str]
     """Those of the page, each with the one that is used instead."""
+    output: Path
+    """What the process prints."""
+    seen: int = 0
+    """How much of it has been waited for."""
 
     def pallas(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return end(self.folder, *words, stdin=stdin)
@@ -46,12 +50,20 @@ class Project:
         assert old in text
         (self.folder / name).write_text(text.replace(old, new))
 
-    def until(self, condition: Callable[[], bool]) -> None:
+    def until(self, line: str, condition: Callable[[], bool]) -> None:
+        """Wait for a condition that commands look at: not before the process has printed `line`, which costs little."""
         deadline = time.monotonic() + PATIENCE
-        while not condition():
+
+        def wait(seconds: float) -> None:
             assert self.process.poll() is None, "pallas has ended"
             assert time.monotonic() < deadline, self.pallas("logs").stdout
-            time.sleep(1.0)
+            time.sleep(seconds)
+
+        while (place := self.output.read_text().find(line, self.seen)) < 0:
+            wait(0.1)
+        self.seen = place + len(line)
+        while not condition():
+            wait(1.0)
 
     def state(self, agent: str) -> str | None:
         """Return the state of an agent as the registry has it; None while it is not listed, or nobody answers."""
@@ -119,9 +131,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
             stderr=subprocess.STDOUT,
         ) as process,
     ):
-        project = Project(folder, process, ports)
+        project = Project(folder, process, ports, tmp_path / "output")
         try:
-            project.until(lambda: project.pallas("status").returncode == 0)
+            project.until("pallas   : all up", lambda: project.pallas("status").returncode == 0)
             yield project
         finally:
             process.terminate()
@@ -140,25 +152,27 @@ def test_a_first_day(project: Project) -> None:
     talk = project.pallas("chat", "clerk", stdin="one\ntwo\n")
     assert talk.stdout == 'Noted: "one"\nNoted: "two"\n', talk.stderr
 
-    project.until(lambda: "talk to it at http" in project.pallas("logs", "pallas").stdout)
+    project.until("talk to it", lambda: "talk to it at http" in project.pallas("logs", "pallas").stdout)
     page = project.pallas("logs", "pallas").stdout.partition("talk to it at ")[2].split()[0]
     listed = json.loads(httpx.get(f"{page}/agents.json", timeout=PATIENCE).text)
     assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("desk", ["desk", "clerk"])
 
     project.edit("agents/desk.py", "{count} word", "counted {count} word")
-    project.until(lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))
+    project.until("desk     : ready", lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))
 
     assert project.pallas("add", "agent", "scout").returncode == 0
-    project.until(lambda: project.state("scout") == "ok")
+    project.until("agent=scout code=Ok", lambda: project.state("scout") == "ok")
 
     registry = f"http://127.0.0.1:{project.ports['24200']}"
     locked = project.shell(f"pallas-gen lock --registry {registry} && pallas-gen lock --check --registry {registry}")
     assert locked.stdout == "wrote agents.lock\nagents.lock is what is here\n", locked.stderr
     project.edit("agents.lock", '"version": "', '"version": "9')
-    project.until(lambda: "drift: version" in project.pallas("status").stdout)
+    project.until("drift: version", lambda: "drift: version" in project.pallas("status").stdout)
 
     project.edit("agents/desk.py", "from fast_agent", "import nosuchlib\nfrom fast_agent")
-    project.until(lambda: "the edit is not taken over" in project.pallas("logs", "pallas").stdout)
+    project.until(
+        "the edit is not taken over", lambda: "the edit is not taken over" in project.pallas("logs", "pallas").stdout
+    )
     assert "agents/desk.py:3" in project.pallas("logs", "pallas").stdout
     assert "counted 1 word\n" in project.answer("one")
     assert {line.partition(" ")[0] for line in project.pallas("logs", "scout").stdout.splitlines()} == {"scout"}
