@@ -1,4 +1,7 @@
-"""What a program has imported, and which models of pydantic it has built, when it is ready; it ends then."""
+"""What a program has imported, and which models of pydantic it has built, when it is ready; it ends then.
+
+Also whether it has looked up compiled texts until then.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = """
-import json, os, sys
+import dataclasses, json, os, sys
 from pydantic import BaseModel
 {imports}
 
@@ -21,6 +24,7 @@ def ready(usual={hook}):
     usual()
     built = sum(model.__pydantic_complete__ for model in models())
     report = {{"modules": sorted(sys.modules), "defined": len(models()), "built": built}}
+    report["texts"] = "exec" in vars(dataclasses)
     sys.stdout.write(json.dumps(report) + "\\n")
     sys.stdout.flush()
     os._exit(0)
@@ -33,7 +37,7 @@ sys.exit({main})
 def start_report(
     imports: str, *, hook: str, main: str, folder: Path, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the report: `modules`, and how many models are `defined` and `built`.
+    """Return the report: `modules`, how many models are `defined` and `built`, and whether `texts` are looked up.
 
     The program makes the `imports`, runs `main` in `folder`, and is ready when it calls what is named by `hook`.
     """

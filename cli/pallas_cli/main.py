@@ -27,6 +27,8 @@ INTERRUPTED = 130
 
 _CLIENTS = {"call", "chat"}
 """Verbs that speak MCP."""
+_LIGHT = {"init", "add", "up", "completion"}
+"""Verbs for which hardly any package is imported here: `up` has its own beginning in the runtime."""
 
 
 class Verb(Protocol):
@@ -45,6 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return runtime.fleet(words, command_line.summary())
     atexit.register(gc.freeze)  # a last look at all objects for cycles is a sixth of a short command
     options = command_line.parse(words)
+    if options.verb in _LIGHT:
+        return _ran(options)
+    from pallas_service import compiled_texts  # noqa: PLC0415 - not for verbs that compile nothing
+
+    compiled_texts.begin()
+    try:
+        return _ran(options)
+    finally:
+        compiled_texts.end()
+
+
+def _ran(options: Namespace) -> int:
     try:
         verb = _imported(options.verb)
     except ModuleNotFoundError as error:

@@ -11,6 +11,7 @@ from pallas_agent_runtime import cli as runtime
 from pallas_cli import main as command
 from pallas_cli.project import init
 from pallas_cli.trouble import Trouble
+from pallas_service import compiled_texts
 
 
 @pytest.mark.parametrize("words", [[], ["--check"], ["--agent", "a"], ["--config", "x.yaml"]])
@@ -83,6 +84,19 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
     assert command.main(["call", "desk", "hi"]) == 2
     line = "pallas call: needs the extra `agent` (not installed: httpx2): pip install 'pallas-kit[agent]'\n"
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(("verb", "looks_up"), [("logs", True), ("stop", True), ("completion", False)])
+def test_a_verb_that_imports_packages_looks_up_what_they_compile(
+    verb: str, looks_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(command, "_imported", lambda verb: calls.append(verb))
+    monkeypatch.setattr(command, "_run", lambda verb, options: 7)
+    monkeypatch.setattr(compiled_texts, "begin", lambda: calls.append("begin"))
+    monkeypatch.setattr(compiled_texts, "end", lambda: calls.append("end"))
+    assert command.main([verb, *(["bash"] if verb == "completion" else [])]) == 7
+    assert calls == (["begin", verb, "end"] if looks_up else [verb])
 
 
 def test_a_reader_that_has_gone_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,3 +67,8 @@ def test_it_imports_these_packages_and_none_of_an_agents(report: dict[str, Any])
 def test_models_of_packages_are_built_by_those_who_use_them(report: dict[str, Any]) -> None:
     assert report["defined"] > 400
     assert report["built"] < MOST_BUILT
+
+
+@pytest.mark.slow
+def test_what_packages_compile_is_looked_up(report: dict[str, Any]) -> None:
+    assert report["texts"]

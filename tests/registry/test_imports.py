@@ -12,7 +12,7 @@ from pallas_registry.unused_imports import ALL
 from tests.ports import free_port
 
 PROGRAM = """
-import http.client, importlib, json, os, sys, threading, traceback
+import dataclasses, http.client, importlib, json, os, sys, threading, traceback
 from pallas_registry import __main__ as registry, unused_imports
 from pallas_service import late_imports
 
@@ -46,10 +46,12 @@ def report():
             assert callable(getattr(importlib.import_module(late.module), name)), name
         for name, other in late.elsewhere.items():
             assert getattr(sys.modules[late.module], name) is getattr(sys.modules[other], name), name
-    return {"modules": modules, "waiting": waiting, "described": described}
+    return {"modules": modules, "waiting": waiting, "described": described, "texts": texts}
 
 usual = registry._serve
 def serve(*args, **more):
+    global texts
+    texts = "exec" in vars(dataclasses)
     threading.Thread(target=look).start()  # the socket is there: the request waits until it is served
     return usual(*args, **more)
 
@@ -73,6 +75,7 @@ def report(folder: Path, *arguments: str) -> dict[str, Any]:
 def test_it_imports_nothing_that_watching_does_not_need(tmp_path: Path) -> None:
     late = report(tmp_path)
     assert UNUSED & set(late["modules"]) == set()
+    assert late["texts"], "what packages compile is looked up"
     assert "uvicorn.protocols.http.httptools_impl" in late["modules"]
     assert set(late["waiting"]) == {module.module for of in ALL for module in of.modules}
     whole = report(tmp_path, "whole")

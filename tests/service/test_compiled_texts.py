@@ -148,6 +148,21 @@ def test_nothing_is_written_where_python_writes_no_bytecode(
     assert not path.exists()
 
 
+def test_nothing_is_looked_up_where_none_is_kept_and_none_will_be(
+    process: Callable[[], None], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    process()
+    assert "exec" not in vars(dataclasses)
+    monkeypatch.setattr(compiled_texts, "_used", False)
+    compiled_texts.begin(always=True)
+    made()
+    compiled_texts.end(always=True)
+    assert path.exists()
+    process()
+    assert "exec" in vars(dataclasses), "what an image has is used there"
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "version", "empty"])
 def test_a_file_that_is_not_as_it_was_written_is_not_used(process: Callable[[], None], path: Path, damage: str) -> None:
     process()

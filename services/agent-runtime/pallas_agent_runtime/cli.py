@@ -66,8 +66,12 @@ def main(
 
 
 def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside | None) -> int:
+    from pallas_service import compiled_texts  # noqa: PLC0415 - `pallas --help` needs none of it
+
+    compiled_texts.begin()
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
+    compiled_texts.end()
     atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     if not watch:
         return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets, beside=beside))

@@ -53,6 +53,9 @@ class Texts:
         self._lock = threading.Lock()
         self.added: dict[bytes, bytes] = {}
 
+    def __len__(self) -> int:
+        return len(self._places) + len(self.added)
+
     def code(self, text: str, mode: str, optimize: int = sys.flags.optimize) -> CodeType:
         """Return the code of `text`, as of `compile(text, "<string>", mode)` in a module without future statements.
 
@@ -208,13 +211,18 @@ _use: _Use | None = None
 _used = False
 
 
-def begin() -> None:
-    """Look texts up from now on, unless this process, or the one it was forked from, has done so before."""
+def begin(*, always: bool = False) -> None:
+    """Look texts up from now on, unless this process, or the one it was forked from, has done so before.
+
+    Where none are kept and none will be, as Python writes no bytecode, that happens `always` only.
+    """
     global _use, _used  # noqa: PLW0603 - there is one standard library
     if not _used and sys.version_info[:2] == _KNOWN:
         _used = True
-        _use = _Use(read(file_path()))
-        _use.install()
+        texts = read(file_path())
+        if texts or always or not sys.dont_write_bytecode:
+            _use = _Use(texts)
+            _use.install()
 
 
 @contextlib.contextmanager

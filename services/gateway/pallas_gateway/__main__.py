@@ -31,8 +31,9 @@ def _read(environ: Mapping[str, str]) -> Settings:
 
 def _serve(environ: Mapping[str, str]) -> int:
     from pallas_gateway import unused_imports  # noqa: PLC0415 - `--help` needs none of it
-    from pallas_service import deferred_models, late_imports  # noqa: PLC0415
+    from pallas_service import compiled_texts, deferred_models, late_imports  # noqa: PLC0415
 
+    compiled_texts.begin()
     deferred_models.defer()
     late_imports.install(unused_imports.DISTRIBUTIONS)
     with late_imports.without(*unused_imports.OPTIONAL):
@@ -52,6 +53,7 @@ def _serve(environ: Mapping[str, str]) -> int:
     for warning in read.warnings:
         structlog.get_logger(__name__).warning("fleet file", problem=str(warning))
     deferred_models.as_usual()
+    compiled_texts.end()
     try:
         serve.run(read)
     except CannotStore as error:

@@ -56,8 +56,9 @@ def _read(env: Mapping[str, str]) -> FleetReading:
 def _start(env: Mapping[str, str]) -> int:
     # imported here: `--help` needs none of the extra's packages
     from pallas_registry import unused_imports  # noqa: PLC0415
-    from pallas_service import deferred_models, late_imports  # noqa: PLC0415
+    from pallas_service import compiled_texts, deferred_models, late_imports  # noqa: PLC0415
 
+    compiled_texts.begin()
     late_imports.install(unused_imports.ALL)
     deferred_models.defer()  # of the fleet file's a registry uses the outermost, of FastAPI's none
     with late_imports.without(*unused_imports.OPTIONAL):
@@ -102,10 +103,11 @@ def _serve(
     import uvloop  # noqa: PLC0415
 
     from pallas_registry.server import serve  # noqa: PLC0415
-    from pallas_service import deferred_models, logging  # noqa: PLC0415
+    from pallas_service import compiled_texts, deferred_models, logging  # noqa: PLC0415
     from pallas_service.http.shutdown import REST, leave_in_time  # noqa: PLC0415
 
     deferred_models.as_usual()
+    compiled_texts.end()
 
     logging.configure(settings.log_format, fleet=reading.fleet.name, service="registry")
     log = structlog.get_logger()

@@ -13,7 +13,7 @@ from pallas_service import compiled_texts, deferred_models
 
 def main() -> None:
     """Import all that agents do, with the client of each provider and what is imported late."""
-    compiled_texts.begin()
+    compiled_texts.begin(always=True)
     deferred_models.defer()
     unused_imports.defer()
     preloaded = importlib.import_module("pallas_agent_runtime.preloaded")
