@@ -6,6 +6,7 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -108,10 +109,15 @@ def _letters(text: str) -> bytes:
     for word in _WORD.findall(text.casefold()):
         framed = f" {word} "
         for start in range(len(framed) - 2):
-            digest = blake2b(framed[start : start + 3].encode(), digest_size=4).digest()
-            sign = 1 if digest[3] & 1 else -1
-            vector[int.from_bytes(digest[:2]) % _STAND_IN_NUMBERS] += sign
+            place, sign = _place(framed[start : start + 3])
+            vector[place] += sign
     return _unit(vector)
+
+
+@lru_cache(4096)  # the same letters follow one another again and again
+def _place(letters: str) -> tuple[int, int]:
+    digest = blake2b(letters.encode(), digest_size=4).digest()
+    return int.from_bytes(digest[:2]) % _STAND_IN_NUMBERS, 1 if digest[3] & 1 else -1
 
 
 def _unit(vector: array[float]) -> bytes:
