@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
+import pallas_contract
+
 DISCOVERED = {"supportedVersions": ["2026-07-28"]}
+CONTRACT = Path(pallas_contract.__file__).parents[1]
 DOWN = "http://127.0.0.1:1/mcp"
 PATIENT = """
 import runpy
@@ -16,6 +20,16 @@ names.PROBE_TIMEOUT = 60.0
 runpy.run_module("pallas_contract", run_name="__main__", alter_sys=True)
 """
 """The module as `-m` runs it, but for the 3 s in which a server of this process may not get its turn."""
+LOADED = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from pallas_contract import names
+names.PROBE_TIMEOUT = 60.0
+from pallas_contract.__main__ import main
+main()
+print(*sorted(sys.modules))
+"""
+"""Without `site`, as the environment of the tests imports at its start what an image does not."""
 NOBODY = "nobody listens on 1; the program must listen on PALLAS_BIND"
 
 
@@ -86,15 +100,20 @@ async def test_waiting_ends_when_the_last_one_is_up(serve, answer, mcp) -> None:
     assert len(server.asked) == 2
 
 
-async def test_a_check_costs_no_more_than_it_must() -> None:
+@pytest.mark.parametrize("up", [False, True])
+async def test_a_check_costs_no_more_than_it_must(serve, mcp, up: bool) -> None:
     """Each container runs one every two seconds while it starts: asyncio alone would make it three times as dear."""
-    code = "import sys; from pallas_contract.__main__ import main; main(); print(*sorted(sys.modules))"
-    command = (sys.executable, "-P", "-c", code, DOWN)
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    loaded = set((await process.communicate())[0].decode().split())
-    assert loaded.isdisjoint(
-        {"argparse", "asyncio", "dataclasses", "json", "pathlib", "pydantic", "re", "ssl", "typing"}
+    url = (await serve(mcp({"server/discover": DISCOVERED}))).url if up else DOWN
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-S", "-c", LOADED, str(CONTRACT), url, stdout=asyncio.subprocess.PIPE
     )
+    said, modules = (await process.communicate())[0].decode().splitlines()
+    loaded = set(modules.split())
+    assert said == ("ok" if up else NOBODY)
+    assert loaded.isdisjoint(
+        {"argparse", "asyncio", "collections", "dataclasses", "enum", "functools", "json", "typing"}
+    )
+    assert loaded.isdisjoint({"pathlib", "pydantic", "re", "socket", "ssl"})
     assert {name for name in loaded if name.startswith("pallas")} == {
         "pallas_contract",
         "pallas_contract.__main__",

@@ -152,3 +152,14 @@ def test_each_python_of_the_environment_has_the_hook(site_packages: Path) -> Non
     command = [sys.executable, "-I", "-S", "-B", "-c", code, str(site_packages)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "as written')  # a remark" in ran.stderr
+
+
+def test_finding_them_imports_next_to_nothing() -> None:
+    """Each Python of an image does it, each health check: typing and collections would be a third of its start."""
+    head = (
+        "import sys; sys.path.append(sys.argv[1]); from pallas_service import packed_sources; packed_sources.install()"
+    )
+    command = [sys.executable, "-S", "-c", f"{head}; print(*sys.modules)", Path(packed_sources.__file__).parents[1]]
+    loaded = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.split()
+    assert "pallas_service.packed_sources" in loaded
+    assert {"collections", "functools", "re", "types", "typing"}.isdisjoint(loaded)

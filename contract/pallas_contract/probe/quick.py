@@ -1,4 +1,4 @@
-"""The health check of a container: one question to the own machine, with little more than a socket imported.
+"""The health check of a container: one question to the own machine, with next to nothing imported.
 
 A check is a process of its own. What `probe` imports (asyncio, TLS, a parser of HTTP, dataclasses) takes four times the
 processor time of all the rest; so this asks first, and leaves to `probe` whatever is not plainly well or plainly not
@@ -7,10 +7,14 @@ there. What it answers is what `probe` would.
 
 from __future__ import annotations
 
-import socket
+import _socket  # what `socket` is made of: its enums and selectors would be a quarter of a check
 import time
 
 from pallas_contract import __version__, names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 REFUSED = "connection refused"
 
@@ -79,8 +83,8 @@ def _exchange(port: int, start: str, fields: dict[str, str], *, timeout: float, 
     lines = [f"{start} HTTP/1.1", *(f"{name}: {value}" for name, value in (base | fields).items()), "", body]
     deadline = time.monotonic() + timeout
     received = b""
-    # create_connection would import the tables of IDNA for four numbers
-    with socket.socket() as connection:
+    connection = _socket.socket()
+    try:
         connection.settimeout(timeout)
         connection.connect(("127.0.0.1", port))
         connection.sendall("\r\n".join(lines).encode())
@@ -92,6 +96,8 @@ def _exchange(port: int, start: str, fields: dict[str, str], *, timeout: float, 
             if not piece:
                 break
             received += piece
+    finally:
+        connection.close()
     return received
 
 
@@ -134,14 +140,21 @@ def _is_well(answer: bytes, port: int, path: str, *, mcp: bool) -> bool:
     return start.startswith("HTTP/1.1 200 ") and (not mcp or _is_discovered(fields, body))
 
 
-def _is_discovered(fields: dict[str, str], body: bytes) -> bool:
-    import json  # noqa: PLC0415 - while a container starts there is nothing to read
+class _Plain:
+    """How JSON becomes objects: as `json.loads` has it."""
 
+    strict, object_hook, object_pairs_hook, parse_float, parse_int, parse_constant = True, None, None, float, int, float
+
+
+def _is_discovered(fields: dict[str, str], body: bytes) -> bool:
+    import _json  # noqa: PLC0415 - while a container starts there is nothing to read; json would import `re`
+
+    reading: Any = _Plain
     if fields.get("content-length") != str(len(body)) or fields.get("content-type") != "application/json":
         return False
     try:
-        message = json.loads(body)
+        message, end = _json.make_scanner(reading)(text := body.decode().strip(" \t\r\n"), 0)
         versions = message["result"]["supportedVersions"]
-        return message["id"] == 1 and isinstance(versions, list) and _MODERN in versions
-    except (ValueError, RecursionError, LookupError, TypeError):
+        return end == len(text) and message["id"] == 1 and isinstance(versions, list) and _MODERN in versions
+    except (ValueError, RecursionError, LookupError, TypeError, StopIteration):  # StopIteration: nothing to begin with
         return False

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from importlib import machinery
-from types import ModuleType
-from typing import Any
+
+# Every Python of an image imports this module, each health check, too: these three would be a quarter of its start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+    from typing import Any
 
 SUFFIX = ".py.gz"
 _PACKING = ".gz"

@@ -34,6 +34,10 @@ async def ask(url: str, timeout: float = 30) -> str | None:
         ("/readyz", b"HTTP/1.1 200 OK\r\n\r\n"),
         ("/v1/models?all=1", http(200, b"{}")),
         ("/mcp", http(200, discovered(DISCOVERED), **JSON)),
+        (
+            "/mcp",
+            http(200, b"\n " + discovered({**DISCOVERED, "more": [None, True, -1.5e3, "\u00e4"]}) + b"\r\n", **JSON),
+        ),
         ("/mcp", http(401)),
     ],
 )
@@ -70,6 +74,10 @@ async def test_what_is_plainly_well(serve, path: str, wire: bytes) -> None:
         ("/mcp", http(200, discovered([]), **JSON)),
         ("/mcp", http(200, b"[]", **JSON)),
         ("/mcp", http(200, b"{", **JSON)),
+        ("/mcp", http(200, b"", **JSON)),
+        ("/mcp", http(200, b"well", **JSON)),
+        ("/mcp", http(200, b"\xff", **JSON)),
+        ("/mcp", http(200, discovered(DISCOVERED) * 2, **JSON)),
         ("/mcp", http(200, b"[" * 60_000, **JSON)),
         ("/mcp", http(200, b" " * 70_000, **JSON)),
         ("/mcp", http(200, discovered(DISCOVERED), **JSON).replace(b"content-length", b"x-length")),
@@ -112,7 +120,7 @@ def test_only_the_own_machine_is_asked(monkeypatch: pytest.MonkeyPatch, url: str
     def connect() -> None:
         raise AssertionError(url)
 
-    monkeypatch.setattr(quick.socket, "socket", connect)
+    monkeypatch.setattr(quick._socket, "socket", connect)
     assert quick.ask(url) is None
 
 
