@@ -5,6 +5,9 @@ The packages of an agent define some 780 models, of which about 60 are built whe
 are imported. A model defined meanwhile is the same class with the same fields; its validator and serializer are made by
 whoever asks for them first, under pydantic's own lock.
 
+pydantic itself is imported by the first of these calls: what it compiles is looked up where that has begun before
+(`compiled_texts`).
+
 Before a process is forked, what its forks use is to be built: each would build for itself what all could share.
 """
 
@@ -12,24 +15,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
+
+
+def _all() -> ConfigDict:
+    from pydantic import BaseModel  # noqa: PLC0415 - see above
+
+    return BaseModel.model_config
 
 
 def defer() -> None:
     """Have every model that is defined from now on built at its first use."""
-    BaseModel.model_config["defer_build"] = True
+    _all()["defer_build"] = True
 
 
 def as_usual() -> None:
     """Have every model that is defined from now on built with its class; those that wait go on waiting."""
-    BaseModel.model_config.pop("defer_build", None)
+    _all().pop("defer_build", None)
 
 
 @contextmanager
 def suspended() -> Iterator[None]:
     """Define models as usual for a time: a mistake in one is an error of its definition."""
-    deferring = BaseModel.model_config.get("defer_build", False)
+    deferring = _all().get("defer_build", False)
     as_usual()
     try:
         yield
