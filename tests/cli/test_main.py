@@ -91,7 +91,7 @@ def test_a_verb_that_imports_packages_looks_up_what_they_compile(
     verb: str, looks_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(command, "_imported", lambda verb: calls.append(verb))
+    monkeypatch.setattr(command, "_imported", calls.append)
     monkeypatch.setattr(command, "_run", lambda verb, options: 7)
     monkeypatch.setattr(compiled_texts, "begin", lambda: calls.append("begin"))
     monkeypatch.setattr(compiled_texts, "end", lambda: calls.append("end"))
