@@ -31,6 +31,15 @@ handed_on = {
     if type(value).__name__ == "_StandIn" and (hasattr(module, "__path__") or thing in vars(module).get("__all__", ()))
 }
 assert handed_on == {"secrets.compare_digest", "uvicorn.main", "uvicorn.run"}, handed_on
+assert "openai" not in sys.modules
+pallas_agent_runtime.engine.preload("openai")
+assert len([name for name in sys.modules if name.startswith("openai.types.")]) < 100
+of_openai = [one for one in late if one.module.startswith("openai.")]
+waiting += [one.module for one in of_openai if type(sys.modules[one.module]).__name__ == "_LateModule"]
+from fast_agent.mcp.provider_management import get_openai_connector_ids
+assert "connector_gmail" in get_openai_connector_ids()
+import openai.types.responses.tool
+assert openai.types.responses.tool.Tool is openai.types.responses.response.Tool
 from mcp.client import client
 from mcp.server.mcpserver.server import MCPServer
 assert isinstance(MCPServer("as a project makes one"), client.MCPServer)

@@ -155,6 +155,48 @@ def test_modules_of_a_late_package_are_imported_without_it(arrange: Callable[...
     assert log == ["late_package.inner"]
 
 
+LOGGED = "import late_log\nlate_log.append(__name__)\n"
+CIRCLE = {
+    "__init__": f"{LOGGED}from late_package.circle.first import First\n",
+    "first": f"{LOGGED}class First:\n    pass\nfrom late_package.circle.second import Second\n",
+    "second": f"{LOGGED}from late_package.circle.first import First\nclass Second(First):\n    pass\n",
+    "later": f"{LOGGED}from late_package.circle.second import Second\n",
+    "lone": "NUMBER = 3\n",
+}
+
+
+@pytest.mark.parametrize("first", ["second", "first", "later"])
+def test_modules_that_import_each_other_are_imported_by_their_package(
+    arrange: Callable[..., None], tmp_path: Path, log: list[str], first: str
+) -> None:
+    """`second` has to be imported by `first`: if it comes before, `first` finds no `Second` in it."""
+    folder = tmp_path / "late_package" / "circle"
+    folder.mkdir()
+    for name, text in CIRCLE.items():
+        (folder / f"{name}.py").write_text(text)
+    arrange(Late("late_package.circle", alone=frozenset({"lone"})))
+    assert imported("circle.lone").NUMBER == 3
+    assert log == []
+    module = imported(f"circle.{first}")
+    once = ["late_package.circle", "late_package.circle.first", "late_package.circle.second"]
+    assert log[:3] == once
+    package = sys.modules["late_package.circle"]
+    assert getattr(package, first) is module is sys.modules[f"late_package.circle.{first}"]
+    assert module.__file__ == module.__spec__.origin == str(folder / f"{first}.py")
+    assert module.__spec__.loader is module.__loader__
+    assert imported("circle.second").Second.__base__ is package.First
+    assert log == [*once, *(["late_package.circle.later"] if first == "later" else [])]
+
+
+def test_who_writes_its_name_on_it_has_it_not_loaded(arrange: Callable[..., None], log: list[str]) -> None:
+    """As `openai` does with all that it hands on."""
+    arrange()
+    imported("heavy").__module__ = "late_package"
+    assert log == []
+    assert imported("heavy").double(2) == 4
+    assert imported("heavy").__module__ == "late_package"
+
+
 def test_an_instance_is_known_where_a_module_below_the_late_one_made_it(
     arrange: Callable[..., None], tmp_path: Path, log: list[str]
 ) -> None:

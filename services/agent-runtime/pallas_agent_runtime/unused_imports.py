@@ -2,8 +2,9 @@
 
 Found by how the importers named here use each name: as a function that is called, as a class that is instantiated or
 that `isinstance` asks for, one as a table that is looked into. None is caught, matched, or in an annotation that
-anybody evaluates. With another version look at the uses anew: tests/agent_runtime/test_unused_imports.py compares the
-versions with the lock.
+anybody evaluates. Two packages are late as a whole: openai's messages, 360 modules that `openai` imports to hand on,
+where a request imports those that it is made of. With another version look at the uses anew:
+tests/agent_runtime/test_unused_imports.py compares the versions with the lock.
 """
 
 from __future__ import annotations
@@ -89,6 +90,11 @@ DISTRIBUTIONS = (
             ),
             _late("mcp.server.mcpserver", "MCPServer", "mcp.client."),
         ),
+    ),
+    Distribution(
+        "openai",
+        "3.24.0",
+        (_late("openai.types"), Late("openai.types.responses", alone=frozenset({"function_tool_param"}))),
     ),
     Distribution("pillow", "13.0.0", (_late("PIL.Image"),)),
     Distribution(

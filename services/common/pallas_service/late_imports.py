@@ -51,6 +51,9 @@ class Late:
     """Modules, or packages with a dot at the end."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Names that it only takes over from another module -> that module, which is imported in its place."""
+    alone: frozenset[str] | None = None
+    """The modules below it that are imported without it, where not all are: some that import each other in a circle can
+    be begun with only where its own code does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +165,13 @@ class _LateModule(ModuleType):
         ModuleType.__delattr__(self, name)
 
     def _load_to_change(self, name: str, value: Any = None) -> None:
-        """Load it, as its code would overwrite what is changed before, but for what the import system does to it."""
+        """Load it, as its code would overwrite what is changed before, but for what the import system does to it.
+
+        Nor for `__module__`, which no module's code sets: a package may write its name on all that it hands on.
+        """
         loading: _Loading | None = _own(self).get(_LOADING)
         is_submodule = value is not None and sys.modules.get(f"{self.__name__}.{name}") is value
-        if loading is not None and not is_submodule:
+        if loading is not None and not is_submodule and name != "__module__":
             _load(self, loading)
 
     def __dir__(self) -> Iterable[str]:
@@ -247,6 +253,29 @@ class _Loader(importlib.abc.Loader):
         _own(module)[_LOADING] = _Loading(self._late)
 
 
+class _AfterItsPackage(importlib.abc.Loader):
+    """Has a package loaded before a module below it, which that may import: here, as finders hold the import lock."""
+
+    def __init__(self, package: ModuleType, usual: importlib.machinery.ModuleSpec) -> None:
+        self._package = package
+        self._usual = usual
+        self._present: ModuleType | None = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        vars(self._package)
+        self._present = sys.modules.get(spec.name)
+        if self._present is not None:
+            self._usual = self._present.__spec__ or self._usual
+        return self._present
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._usual
+        if self._present is None and self._usual.loader is not None:
+            module.__loader__ = self._usual.loader
+            module.__file__ = self._usual.origin
+            self._usual.loader.exec_module(module)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the modules that are imported late, and looks at the version of each distribution once."""
 
@@ -263,7 +292,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         """Return how to import one of them; None for every other one, and for a `target` that is imported anew."""
         if name not in self._modules:
-            return None
+            return self._after_its_package(name, path) if target is None else None
         if target is not None:  # importlib.reload
             vars(target)
             return None
@@ -279,6 +308,22 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fits:
             return None
         spec = importlib.machinery.ModuleSpec(name, _Loader(late, usual), origin=usual.origin)
+        spec.submodule_search_locations = usual.submodule_search_locations
+        spec.cached = usual.cached
+        return spec
+
+    def _after_its_package(self, name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+        """Return how to import a module below one that waits, and has to be loaded before; None for all others."""
+        package, _, own = name.rpartition(".")
+        late = self._modules[package][1] if package in self._modules else None
+        if late is None or late.alone is None or own in late.alone or package not in sys.modules:
+            return None
+        module = sys.modules[package]
+        loading: _Loading | None = _own(module).get(_LOADING)
+        usual = None if loading is None or loading.under_way else importlib.machinery.PathFinder.find_spec(name, path)
+        if usual is None:
+            return None
+        spec = importlib.machinery.ModuleSpec(name, _AfterItsPackage(module, usual), origin=usual.origin)
         spec.submodule_search_locations = usual.submodule_search_locations
         spec.cached = usual.cached
         return spec
