@@ -30,7 +30,7 @@ from pallas_gateway.confirmation.decisions import Decisions
 from pallas_gateway.confirmation.gatekeeper import Gatekeeper, nothing
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.checks import Checks
-from pallas_gateway.data_plane.plane import Bounds, DataPlane, Route
+from pallas_gateway.data_plane.plane import Bounds, DataPlane
 from pallas_gateway.data_plane.record import Call, Record, Watcher
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.health import Reachability
@@ -42,6 +42,7 @@ from pallas_gateway.own.peers.peer import Peer
 from pallas_gateway.own.server import OwnTools
 from pallas_gateway.own.subscriptions import Subscriptions
 from pallas_gateway.policy.policy import Policy
+from pallas_gateway.policy.route import Route
 from pallas_gateway.tenants import Tenants
 from pallas_gateway.watching.board import Board
 from pallas_gateway.watching.feed import Feed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -72,3 +73,11 @@ def test_models_of_packages_are_built_by_those_who_use_them(report: dict[str, An
 @pytest.mark.slow
 def test_what_packages_compile_is_looked_up(report: dict[str, Any]) -> None:
     assert report["texts"]
+
+
+def test_a_check_of_the_settings_imports_nothing_that_serves() -> None:
+    """`pallas --check`, and `--watch` with each edit, start a process for the gateway's."""
+    code = "import sys, pallas_gateway.settings; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    packages = {module.partition(".")[0] for module in done.stdout.split()}
+    assert packages & {"aiohttp", "mcp", "mcp_types", "prometheus_client", "starlette", "structlog", "uvicorn"} == set()

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_contract.problems import Refused
 from pallas_gateway import serve, settings
-from pallas_gateway.data_plane.plane import Route
+from pallas_gateway.policy.route import Route
 from tests.gateway.door import OWN, PHONE, UI
 
 FLEET = """\

@@ -15,10 +15,11 @@ from pallas_contract.fleet.access_model import Gateway, Tenant
 from pallas_gateway.app import App, Pages
 from pallas_gateway.data_plane import upstream
 from pallas_gateway.data_plane.checks import Checks
-from pallas_gateway.data_plane.plane import Bounds, DataPlane, Route
+from pallas_gateway.data_plane.plane import Bounds, DataPlane
 from pallas_gateway.health import Reachability
 from pallas_gateway.metrics import Metrics
 from pallas_gateway.policy.policy import Policy
+from pallas_gateway.policy.route import Route
 from pallas_gateway.tenants import Tenants
 from pallas_gateway.watching.board import Board
 from pallas_service.access.gate import Gate

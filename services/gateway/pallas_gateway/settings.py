@@ -16,7 +16,7 @@ from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, credentials, program, secret_files
 from pallas_contract.problems import Problem, Refused, Where, refuse_errors
 from pallas_contract.validate import load
-from pallas_gateway.data_plane.plane import Route
+from pallas_gateway.policy.route import Route
 from pallas_gateway.state import store_urls
 from pallas_service import secret_text
 from pallas_service.access import token_files

@@ -23,7 +23,6 @@ from structlog.testing import capture_logs
 from pallas_contract import names
 from pallas_contract.fleet.access_model import Tenant
 from pallas_gateway.data_plane import message
-from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import Caller
 from pallas_service.http.bodies import AT_ONCE
@@ -74,13 +73,6 @@ async def test_a_service_is_there_for_those_who_may_call_it_and_for_nobody_else(
     assert answers["services", PHONE]["error"]["data"] == {"reason": "unknown_agent"}
     assert answers["services", PHONE]["error"]["message"] == "there is no service `memory` behind this gateway"
     assert answers["agents", UI]["error"]["message"] == "there is no agent `memory` behind this gateway"
-
-
-def test_an_issuer_makes_nobody_an_agent() -> None:
-    route = Route("http://memory/mcp", callers=frozenset({"scout"}))
-    assert route.admits(Caller("scout", "id", "token"))
-    assert not route.admits(Caller("scout", "id", "token", issuer="https://id.example.com"))
-    assert not route.admits(None)
 
 
 async def test_progress_passes_while_the_call_goes_on(era: str, scout: Agent) -> None:

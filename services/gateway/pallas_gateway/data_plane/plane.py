@@ -9,9 +9,8 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import aiohttp
 import structlog
@@ -27,6 +26,7 @@ from pallas_gateway.data_plane.checks import Checks, Stopped
 from pallas_gateway.data_plane.errors import Reason
 from pallas_gateway.data_plane.record import END, LISTEN, Call, Outcome, Record, Watcher
 from pallas_gateway.policy.policy import Decision, principal_name
+from pallas_gateway.policy.route import Kind, Route
 from pallas_gateway.telemetry import spans
 from pallas_gateway.tenants import Exceeded, Tenants, is_counted
 from pallas_service.access.caller import Caller, caller
@@ -38,7 +38,6 @@ AGENT = "agent"
 the caller's route says it."""
 KIND = "kind"
 """Key beside it with the kind of member that the path is for."""
-Kind = Literal["agent", "service"]
 _METHODS = {"POST": "", "GET": LISTEN, "DELETE": END}
 _ALLOW = ((b"allow", b"DELETE, GET, POST"),)
 _AGAIN = ((b"retry-after", b"1"),)
@@ -53,24 +52,6 @@ _SHOWN = 80
 _RECORDED = 200
 """Characters of the name of a tool or resource that are kept while the call is open, and recorded."""
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A member behind the gateway: its MCP URL, and the token that the gateway presents there."""
-
-    url: str
-    token: str = field(default="", repr=False)
-    kind: Kind = "agent"
-    callers: frozenset[str] | None = None
-    """Agents that alone may call it, by the names of their static tokens; None: everybody who passes the gate."""
-
-    def admits(self, verified: Caller | None) -> bool:
-        """Return whether the caller may know of it at all."""
-        if self.callers is None:
-            return True
-        # an issuer may call anybody by the name of an agent
-        return verified is not None and verified.issuer is None and verified.name in self.callers
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from pallas_contract import names
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_gateway.confirmation.decisions import Decisions
-from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.data_plane.shares import Streams
 from pallas_gateway.own import prompts, resources
 from pallas_gateway.own.admission import Admission, Asked, Context
@@ -32,6 +31,7 @@ from pallas_gateway.own.tools.batch import Batches, BatchParams
 from pallas_gateway.own.tools.calls import Calls
 from pallas_gateway.own.tools.decide import Decide
 from pallas_gateway.own.tracing import NewId, Tracing, new_id
+from pallas_gateway.policy.route import Route
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import caller
 from pallas_service.http.bodies import BodyBudget

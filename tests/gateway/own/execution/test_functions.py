@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.own.execution import functions
 from pallas_gateway.own.execution.functions import FRESH, Functions
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers.peer import Peer, ToolCall
+from pallas_gateway.policy.route import Route
 
 SCOUT = Peer("agent", "scout", Route("http://scout/mcp"))
 

@@ -17,8 +17,8 @@ from mcp.shared.inbound import encode_header_value
 from pallas_contract import __version__, names
 from pallas_contract.probe.session import META, MODERN
 from pallas_gateway.data_plane import headers, message, upstream
-from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.own.failures import Failed
+from pallas_gateway.policy.route import Route
 from pallas_gateway.telemetry import spans
 
 _CLIENT = {"name": "pallas-gateway", "version": __version__}

@@ -23,9 +23,9 @@ from yarl import URL
 
 from pallas_contract.documents.server_json import REGISTRATION_META
 from pallas_gateway.data_plane import upstream
-from pallas_gateway.data_plane.plane import Route
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.own.peers.peer import Peer
+from pallas_gateway.policy.route import Route
 from pallas_service.http.reach import Reach
 
 FRESH = 5.0
