@@ -43,7 +43,7 @@ def _installed(package: str) -> bool:
     from importlib import metadata  # noqa: PLC0415 - see above
 
     try:
-        metadata.version(package)
+        metadata.distribution(package)  # which reads nothing of it, as `version` would
     except metadata.PackageNotFoundError:
         return False
     return True
