@@ -110,5 +110,8 @@ async def test_of_a_turn_that_was_cancelled_no_connection_stays(scout: Scout) ->
         await asked
     assert await asyncio.to_thread(scout.argos.told.acquire, timeout=BOUND)
     assert await asyncio.to_thread(scout.argos.left.acquire, timeout=BOUND)
+    async with asyncio.timeout(BOUND):
+        while not scout.lines("session_not_ended"):  # it is said once the connection has gone
+            await asyncio.sleep(0.05)
     assert [line["server"] for line in scout.lines("session_not_ended")] == ["argos"]
     assert await scout.ask("use argos__search x") == "got found x"
