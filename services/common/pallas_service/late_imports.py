@@ -276,6 +276,14 @@ class _AfterItsPackage(importlib.abc.Loader):
             self._usual.loader.exec_module(module)
 
 
+def _with_loader(usual: importlib.machinery.ModuleSpec, loader: importlib.abc.Loader) -> importlib.machinery.ModuleSpec:
+    """Return where a module is as usual, to be loaded by another loader."""
+    spec = importlib.machinery.ModuleSpec(usual.name, loader, origin=usual.origin)
+    spec.submodule_search_locations = usual.submodule_search_locations
+    spec.cached = usual.cached
+    return spec
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the modules that are imported late, and looks at the version of each distribution once."""
 
@@ -307,10 +315,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             fits = self._fitting[distribution.name, place] = distribution.is_beside(place)
         if not fits:
             return None
-        spec = importlib.machinery.ModuleSpec(name, _Loader(late, usual), origin=usual.origin)
-        spec.submodule_search_locations = usual.submodule_search_locations
-        spec.cached = usual.cached
-        return spec
+        return _with_loader(usual, _Loader(late, usual))
 
     def _after_its_package(self, name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
         """Return how to import a module below one that waits, and has to be loaded before; None for all others."""
@@ -323,10 +328,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         usual = None if loading is None or loading.under_way else importlib.machinery.PathFinder.find_spec(name, path)
         if usual is None:
             return None
-        spec = importlib.machinery.ModuleSpec(name, _AfterItsPackage(module, usual), origin=usual.origin)
-        spec.submodule_search_locations = usual.submodule_search_locations
-        spec.cached = usual.cached
-        return spec
+        return _with_loader(usual, _AfterItsPackage(module, usual))
 
 
 def install(distributions: Iterable[Distribution]) -> None:
