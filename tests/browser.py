@@ -6,8 +6,11 @@ beside this one starts: net::ERR_NETWORK_CHANGED. That is no doing of the page t
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""The engine without windows takes half the processor time. Playwright itself starts it where none are wanted."""
 CHANGED = "net::ERR_NETWORK_CHANGED"
 
 

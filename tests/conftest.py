@@ -6,7 +6,6 @@ import atexit
 import gc
 import itertools
 import os
-import shutil
 import signal
 import sys
 from collections import defaultdict
@@ -194,8 +193,10 @@ async def browser() -> AsyncIterator[Any]:
     """
     from playwright.async_api import async_playwright  # noqa: PLC0415 - seven of ten workers open no browser
 
+    from tests.browser import CHROMIUM  # noqa: PLC0415
+
     async with async_playwright() as driver:
-        started = await driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        started = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         await started.close()
 

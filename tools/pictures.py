@@ -17,6 +17,7 @@ from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
 OUTPUT = ROOT / "docs" / "pictures" / "status-page.png"
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 WIDTH = 1280
 """Pixels: wide enough for the descriptions of the agents. The height ends below the graph."""
 SCALE = 0.85
@@ -28,7 +29,7 @@ async def shoot(url: str, path: Path) -> None:
     from playwright.async_api import async_playwright, expect  # noqa: PLC0415 - for development only
 
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await browser.new_page(viewport={"width": WIDTH, "height": 800}, device_scale_factor=SCALE)
         await page.goto(url)
         await expect(page.locator("#live")).to_have_text("live")
@@ -59,7 +60,7 @@ def main() -> int:
     parser.add_argument("--url", help="a registry that runs already")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     arguments = parser.parse_args()
-    if shutil.which("chromium") is None:
+    if CHROMIUM is None:
         print("there is no chromium: tools/chromium", file=sys.stderr)
         return 1
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
-from tests.browser import load
+from tests.browser import CHROMIUM, load
 from tests.gateway.confirmation.test_calls import ABOUT, META_MODEL
 from tests.gateway.door import Agent
 from tests.installed import ROOT
@@ -40,7 +39,6 @@ from tests.served import served
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
-CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),

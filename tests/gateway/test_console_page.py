@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
@@ -23,13 +22,12 @@ from pallas_contract.probe.session import META
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import Database
-from tests.browser import Lost, load
+from tests.browser import CHROMIUM, Lost, load
 from tests.gateway.door import MODERN, PHONE, UI, Agent, opened
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
 playwright.expect.set_options(timeout=60_000)  # milliseconds: for a machine that does other work
-CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -34,11 +33,10 @@ from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
 from pallas_service.console import reload
-from tests.browser import Lost, is_fault, load
+from tests.browser import CHROMIUM, Lost, is_fault, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
-CHROMIUM = shutil.which("chromium")
 playwright.expect.set_options(timeout=60_000)  # milliseconds: for a machine that does other work
 pytestmark = [
     pytest.mark.browser,
