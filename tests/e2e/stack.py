@@ -145,14 +145,15 @@ class Stack:
 
 
 @contextmanager
-def running(config: Path, expected: Mapping[str, str] | None = None) -> Iterator[Running]:
+def running(config: Path, expected: Mapping[str, str] | None = None, *, runtime: str = "") -> Iterator[Running]:
     """Yield the fleet of an agents.yaml in containers, up; nothing of it is left afterwards.
 
-    `expected` has the states other than `ok` that agents come up in.
+    `expected` has the states other than `ok` that agents come up in; `runtime` runs containers, by default Docker's.
     """
     entries = yaml.safe_load(config.read_text())
     members = {**entries["agents"], **entries.get("services", {}), "registry": {}}
-    services = {names.slug(name): RARE for name, entry in members.items() if "image" not in entry}  # may have no check
+    keys = {**RARE, "runtime": runtime} if runtime else RARE
+    services = {names.slug(name): keys for name, entry in members.items() if "image" not in entry}  # may have no check
     config.with_name("compose.override.yaml").write_text(yaml.safe_dump({"services": services}))
     folder = config.parent.with_name(f"{config.parent.name}.running")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""A fleet brought up and taken down by compose 5; the other tests here use the one of this machine, which is older."""
+"""A fleet by compose 5 and runc; other tests use what this machine has: an older compose, and crun where it can be."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def newest(root, monkeypatch) -> None:
     assert subprocess.run(version, check=True, capture_output=True, text=True).stdout.lstrip("v").startswith("5.7.")
 
 
-def test_compose_5_starts_a_fleet_for_the_tests_of_its_example_leaves_it_alone_and_ends_it(
+def test_compose_5_and_runc_start_a_fleet_for_the_tests_of_its_example_leave_it_alone_and_end_it(
     root, tmp_path, newest
 ) -> None:
-    with running(edited(root / "examples" / "01-hello", tmp_path)) as fleet:
+    with running(edited(root / "examples" / "01-hello", tmp_path), runtime="runc") as fleet:
         stack = Stack(fleet)
+        runtimes = {container.attrs["HostConfig"]["Runtime"] for container in stack.containers().values()}
+        assert runtimes == {"runc"}
         for test in copied_from("01-hello").values():
             test(Fleet(fleet))
         before = {name: container.id for name, container in stack.containers().items()}
