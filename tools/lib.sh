@@ -12,7 +12,7 @@ version() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' contract/pallas_contract/__
 # otherwise: examples/04-percolate cannot run on it.
 loads_extensions() { "$1" -c 'import sqlite3; sqlite3.Connection.enable_load_extension' 2> /dev/null; }
 
-root_on_debian() { [ "$(id -u)" = 0 ] && have apt-get && [ "$(. /etc/os-release && printf %s "$ID")" = debian ]; }
+root_on_debian() { [ "$(id -u)" = 0 ] && have apt-get && [ "$(. "${OS_RELEASE:-/etc/os-release}" && printf %s "$ID")" = debian ]; }
 
 # Debian's mirror as this machine has it, from deb822 (*.sources) or one-line (*.list) files.
 debian_mirror() {
