@@ -20,7 +20,7 @@ from pallas_testing.project.claims import Claims
 
 _LANE = int(os.environ.get("PALLAS_TEST_LANE", "0"))
 """Which of the runs of pytest this is that go on side by side (tools/test), each with workers of the same names."""
-_LANES = 3
+_LANES = 4
 _BELOW_EPHEMERAL = (*range(20_000, 24_000), *range(25_000, 30_000))
 """Not the ports that the system gives to outgoing connections: one of those could take a port of ours meanwhile. Nor
 those of the examples, which a person may have running, nor a cluster's NodePorts, from 30,000 on."""

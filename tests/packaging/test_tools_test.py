@@ -215,6 +215,13 @@ def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy
     assert len(copy.rounds) == 5
 
 
+def test_what_measures_the_machine_has_it_to_itself_where_it_may_not_come_first(copy: Copy) -> None:
+    copy.script("bin/nice", "#!/bin/sh\necho 0\n")
+    done = copy.run("tools/test", PATH=f"{copy.folder}/bin:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "5 passed, 0 failed")
+    assert "/alone.xml " in copy.rounds[-1]
+
+
 @pytest.mark.parametrize("free", [100, 1_000_000])
 def test_files_are_in_memory_where_it_is_plentiful_and_gone_with_the_round(copy: Copy, free: int) -> None:
     copy.script("bin/df", f"#!/bin/sh\necho Avail\necho {free}\n")
