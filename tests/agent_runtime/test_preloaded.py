@@ -13,29 +13,36 @@ import pytest
 pytestmark = pytest.mark.slow
 
 READY = """
-import os, sys
-from pydantic import BaseModel
+import gc, os, sys
+from pydantic import BaseModel, TypeAdapter
 from pallas_service import deferred_models
 deferred_models.defer()
 from pallas_agent_runtime import unused_imports
 unused_imports.defer()
 from pallas_agent_runtime import preloaded
 from pallas_agent_runtime.importing import gc_tuning
+from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 def waiting(base=BaseModel):
     own = set() if base.__pydantic_complete__ else {base}
     return own.union(*map(waiting, base.__subclasses__()))
 
+def adapters():
+    return {id(item) for item in gc.get_objects() if isinstance(item, TypeAdapter) and not item.pydantic_complete}
+
 preloaded.warm()
 before = set(sys.modules)
-waited = waiting()
+waited, late = waiting(), adapters()
 assert len(waited) > 400, "only what is used is built"
+assert len(late) > 5
+assert jsonrpc_message_adapter.pydantic_complete, "each call uses it"
 print(len(os.listdir("/proc/self/task")), len([fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2]) - 1)
 
 sys.addaudithook(lambda event, arguments: event == "subprocess.Popen" and print("starts", arguments[1]))
 
 def ready():
-    print(*sorted(set(sys.modules) - before), *sorted(model.__name__ for model in waited - waiting()), flush=True)
+    built = [*sorted(model.__name__ for model in waited - waiting()), *(late - adapters())]
+    print(*sorted(set(sys.modules) - before), *built, flush=True)
     os._exit(0)
 
 gc_tuning.as_usual = ready

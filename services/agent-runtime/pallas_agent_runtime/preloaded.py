@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 import uvicorn.lifespan.off  # noqa: F401 - by name, when the server starts
+from mcp_types import jsonrpc
 from pydantic import BaseModel
 
 from pallas_agent_runtime import cli, engine, log_levels, prepare, serve  # noqa: F401 - `cli` has them imported late
@@ -65,6 +66,7 @@ def _build(base: type[BaseModel], messages: Container[str]) -> None:
 engine.preload("")
 platform.platform()  # kept by its module: fast-agent tells each agent, and it takes a process to find out
 _build(BaseModel, frozenset(_MESSAGES.split()))
+jsonrpc.jsonrpc_message_adapter.rebuild()  # with each message
 
 
 def warm() -> None:
