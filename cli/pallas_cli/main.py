@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pallas_cli import runtime  # noqa: PLC0415 - who runs no fleet needs none of its modules
 
         return runtime.fleet(words, command_line.summary())
+    gc.set_threshold(200_000)  # looks for cycles are a twentieth of a short command, which leaves none
     atexit.register(gc.freeze)  # a last look at all objects for cycles is a sixth of a short command
     options = command_line.parse(words)
     if options.verb in _LIGHT:

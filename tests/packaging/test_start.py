@@ -43,6 +43,7 @@ DECLARATIONS = frozenset(
         "pallas_contract.names",
         "pallas_contract.problems",
         "pallas_gen",
+        "pallas_gen.__main__",
         "pallas_gen.cli",
         "pallas_gen.arguments",
         "pallas_gen.commands",
@@ -121,14 +122,38 @@ def ours(modules: frozenset[str]) -> set[str]:
     ("arguments", "code"), [("--help", 0), ("--version", 0), ("compose --help", 0), ("nonsense", 2)]
 )
 def test_the_generator_imports_declarations_until_a_command_runs(arguments: str, code: int, tmp_path: Path) -> None:
-    modules = imported("pallas_gen.cli:main", *arguments.split(), folder=tmp_path, code=code)
+    modules = imported("pallas_gen.__main__:main", *arguments.split(), folder=tmp_path, code=code)
     assert ours(modules) == DECLARATIONS
     assert packages(modules) == TYPER
     assert modules & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("pallas_gen.__main__:main", "--help"),
+        ("pallas_gen.__main__:main", "validate"),
+        ("pallas_cli.main:main", "status"),
+        ("pallas_agent_runtime.cli:main", "--agent hello --check"),
+    ],
+)
+def test_a_short_command_looks_for_garbage_hardly_ever(program: str, arguments: str) -> None:
+    module, function = program.split(":")
+    code = f"""
+import atexit, gc, sys
+from {module} import {function} as program
+before = sum(generation["collections"] for generation in gc.get_stats())
+atexit.register(lambda: print("\\0", sum(generation["collections"] for generation in gc.get_stats()) - before))
+sys.exit(program())
+"""
+    command = [sys.executable, "-c", code, *arguments.split()]
+    folder = ROOT / "examples" / "01-hello"
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=60)
+    assert int(done.stdout.partition("\0")[2]) < 8, done.stderr  # an agent's options are read before
+
+
 def test_to_validate_a_fleet_no_target_is_imported() -> None:
-    modules = imported("pallas_gen.cli:main", "validate", folder=ROOT / "examples" / "01-hello")
+    modules = imported("pallas_gen.__main__:main", "validate", folder=ROOT / "examples" / "01-hello")
     assert "pallas_contract.validate.load" in modules
     assert packages(modules) == TYPER | READING
     assert {name for name in ours(modules) if name.startswith(WRITING)} <= DECLARATIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,22 @@ def raising(error: Exception) -> int:
 
 def test_the_exit_code_is_that_of_what_was_served() -> None:
     assert [program.run("p", lambda code=code: code) for code in (0, 1)] == [0, 1]  # type: ignore[misc]
+
+
+def test_garbage_is_looked_for_when_all_is_imported() -> None:
+    usual, seen = gc.get_threshold(), []
+
+    def serve() -> int:
+        seen.append(gc.get_threshold()[0])
+        program.collect_as_usual()
+        seen.append(gc.get_threshold()[0])
+        return 0
+
+    assert program.run("p", serve) == 0
+    assert seen == [1_000_000, usual[0]]
+    with pytest.raises(ZeroDivisionError):
+        program.run("p", lambda: raising(ZeroDivisionError()))
+    assert gc.get_threshold() == usual
 
 
 def test_what_the_user_wrote_is_2_with_every_problem(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,12 +66,15 @@ def main(
 
 
 def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside | None) -> int:
-    from pallas_service import compiled_texts  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_agent_runtime.importing import gc_tuning  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_service import compiled_texts  # noqa: PLC0415
 
+    gc_tuning.seldom()
     compiled_texts.begin()
     from pallas_agent_runtime.local import supervisor  # noqa: PLC0415 - not for an agent process
 
     compiled_texts.end()
+    gc_tuning.as_usual()
     atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     if not watch:
         return int(supervisor.main(path, allow_plain_secrets=allow_plain_secrets, beside=beside))
@@ -112,8 +115,10 @@ def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) 
 
 def _defer() -> None:
     """Have what is imported from here on wait with what an agent may never need (docs/decisions/0057)."""
-    from pallas_service import compiled_texts, deferred_models  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_agent_runtime.importing import gc_tuning  # noqa: PLC0415 - `pallas --help` needs none of it
+    from pallas_service import compiled_texts, deferred_models  # noqa: PLC0415
 
+    gc_tuning.seldom()
     compiled_texts.begin()
     deferred_models.defer()
     from pallas_agent_runtime import unused_imports  # noqa: PLC0415 - `pallas --help` needs none of it

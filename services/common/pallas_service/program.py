@@ -19,6 +19,8 @@ from pallas_contract import __version__, names
 from pallas_contract.problems import Problem, Refused
 from pallas_service.argument_parser import ArgumentParser
 
+_USUAL, _SELDOM = gc.get_threshold(), 1_000_000
+
 type Form = Literal["text", "json", "sarif"]
 
 
@@ -98,8 +100,10 @@ def tell(problems: Iterable[Problem], folder: str, *, form: Form, verbose: bool)
 def run(name: str, serve: Callable[[], int]) -> int:
     """Run `serve` and return its exit code, or that of why it cannot run, which goes to stderr without a traceback.
 
-    `serve` raises `Refused` for what the user wrote, `Failure` for the world.
+    `serve` raises `Refused` for what the user wrote, `Failure` for the world. It says when it has imported all
+    (`collect_as_usual`).
     """
+    gc.set_threshold(_SELDOM)
     atexit.register(gc.freeze)  # a last look at all objects for cycles takes longer than all else at the end
     # a stop that comes before it listens ends the process as quietly as one that comes after
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,3 +117,10 @@ def run(name: str, serve: Callable[[], int]) -> int:
     except Failure as failure:
         sys.stderr.write(f"{name}: {failure}\n")
         return 1
+    finally:
+        collect_as_usual()
+
+
+def collect_as_usual() -> None:
+    """Look for garbage as usual from now on: while modules are imported they leave hardly any."""
+    gc.set_threshold(*_USUAL)

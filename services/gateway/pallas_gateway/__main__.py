@@ -54,6 +54,7 @@ def _serve(environ: Mapping[str, str]) -> int:
         structlog.get_logger(__name__).warning("fleet file", problem=str(warning))
     deferred_models.as_usual()
     compiled_texts.end()
+    program.collect_as_usual()
     try:
         serve.run(read)
     except CannotStore as error:

@@ -108,6 +108,7 @@ def _serve(
 
     deferred_models.as_usual()
     compiled_texts.end()
+    program.collect_as_usual()
 
     logging.configure(settings.log_format, fleet=reading.fleet.name, service="registry")
     log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""The pace of Python's garbage collector: seldom while modules are imported, as usual afterwards."""
+"""The pace of Python's garbage collector: at rest while modules are imported, as usual afterwards."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ _USUAL = gc.get_threshold()
 
 
 def seldom() -> None:
-    """Collect seldom, while modules are imported.
+    """Collect next to never, while modules are imported.
 
-    They make a million objects and hardly any garbage, and a look for it every 2,000 objects is a seventh of the start.
+    They leave 230,000 objects, and 0.4 MB of garbage. A look for it every 2,000 objects is a seventh of the start, and
+    every 50,000 still a twentieth. The bound is for a start that goes wrong.
     """
-    gc.set_threshold(50_000)
+    gc.set_threshold(1_000_000)
 
 
 def as_usual() -> None:
