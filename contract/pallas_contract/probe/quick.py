@@ -23,6 +23,10 @@ _LIMIT = 64 * 1024
 """Most bytes of an answer that are read, as in `http_connection`."""
 _ASIDE = 1.0
 """Seconds for a goodbye, as in `session`."""
+_DOWN = b"HTTP/1.1 503 "
+"""How a page of health says that its program is not ready yet."""
+_PAUSE = 0.1
+"""Seconds between two questions while waiting: one that is refused takes 20 µs of processor time."""
 _MODERN = "2026-07-28"
 _LEGACY = "2025-11-25"
 """The eras of `session`."""
@@ -45,13 +49,10 @@ def ask(url: str, *, timeout: float = names.PROBE_TIMEOUT) -> str | None:
 
     `timeout` in seconds, for all of it. Only a URL of IPv4's loopback is asked, in plain HTTP.
     """
-    digits, slash, path = url.removeprefix(_HERE).partition("/")
-    if not url.startswith(_HERE) or not slash or not url.isascii() or not digits.isdecimal():
-        return None
-    if not url.isprintable() or " " in url or "#" in url or not 0 < int(digits) < 1 << 16:
+    port, path = _parts(url)
+    if not port:
         return None
     mcp = url.endswith(names.MCP_PATH)
-    port = int(digits)
     try:
         if mcp:
             answer = _exchange(port, f"POST /{path}", _DISCOVER, body=_BODY, timeout=timeout)
@@ -63,7 +64,29 @@ def ask(url: str, *, timeout: float = names.PROBE_TIMEOUT) -> str | None:
         return f"no answer in {timeout:g} s"
     except OSError:
         return None
+    if not mcp and answer.startswith(_DOWN) and _parsed(answer)[1] is not None:
+        return "HTTP 503"
     return "" if _is_well(answer, port, path, mcp=mcp) else None
+
+
+def _parts(url: str) -> tuple[int, str]:
+    """Return port and path of a URL of this machine, 0 for any other URL."""
+    digits, slash, path = url.removeprefix(_HERE).partition("/")
+    plain = url.startswith(_HERE) and slash and url.isascii() and digits.isdecimal()
+    if not plain or not url.isprintable() or " " in url or "#" in url or not 0 < int(digits) < 1 << 16:
+        return 0, ""
+    return int(digits), path
+
+
+def wait(url: str, seconds: float) -> str | None:
+    """Return what `ask` does, asked again until it is something else than a reason or `seconds` have passed.
+
+    So one process waits for a program that starts, in the place of one for each question.
+    """
+    deadline = time.monotonic() + seconds
+    while (reason := ask(url)) and time.monotonic() + _PAUSE < deadline:
+        time.sleep(_PAUSE)
+    return reason
 
 
 def explained(host: str | None, port: int, reason: str) -> str:

@@ -58,7 +58,8 @@ async def test_what_is_plainly_well(serve, path: str, wire: bytes) -> None:
     [
         ("/readyz", http(204)),
         ("/readyz", http(302)),
-        ("/readyz", http(503)),
+        ("/mcp", http(503)),
+        ("/readyz", http(503)[:-2]),
         ("/readyz", http(200, content_encoding="gzip")),
         ("/readyz", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
         ("/readyz", b"HTTP/1.0 200 OK\r\n\r\n"),
@@ -122,6 +123,51 @@ def test_only_the_own_machine_is_asked(monkeypatch: pytest.MonkeyPatch, url: str
 
     monkeypatch.setattr(quick._socket, "socket", connect)
     assert quick.ask(url) is None
+
+
+async def test_a_page_that_says_not_ready(serve) -> None:
+    async def handler(_: Any, writer: asyncio.StreamWriter) -> None:
+        writer.write(http(503))
+
+    server = await serve(handler)
+    url = server.url.replace("/mcp", "/readyz")
+    assert await ask(url) == "HTTP 503" == await command.check(url)
+
+
+class Time:
+    """A clock that only pauses move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses += 1
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("answers", "seconds", "pauses", "result"),
+    [
+        (["refused"], 0.0, 0, "refused"),
+        (["refused"] * 99, 5.0, 9, "refused"),
+        (["refused", "no answer", ""], 5.0, 2, ""),
+        (["refused", None], 5.0, 1, None),
+        ([None], 5.0, 0, None),
+    ],
+)
+def test_a_reason_is_no_reason_to_end_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch, answers: list[str | None], seconds: float, pauses: int, result: str | None
+) -> None:
+    time, remaining = Time(), iter(answers)
+    monkeypatch.setattr(quick, "time", time)
+    monkeypatch.setattr(quick, "_PAUSE", 0.5)
+    monkeypatch.setattr(quick, "ask", lambda _: next(remaining))
+    assert quick.wait("http://127.0.0.1:8080/mcp", seconds) == result
+    assert time.pauses == pauses
 
 
 async def test_nobody_there() -> None:
