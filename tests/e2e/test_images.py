@@ -122,5 +122,5 @@ def test_sources_that_are_packed_are_shown_and_listed() -> None:
 
 def in_container(image: str, code: str) -> list[str]:
     """Return the lines that it prints, run by the Python of an image without a network."""
-    container = ("docker", "run", "--rm", "--network", "none", "--entrypoint", "python", f"{image}:{__version__}")
-    return run(*container, "-P", "-c", code).splitlines()
+    container = ("docker", "run", "--rm", "--no-healthcheck", "--network", "none", "--entrypoint", "python")
+    return run(*container, f"{image}:{__version__}", "-P", "-c", code).splitlines()

@@ -151,6 +151,7 @@ class Edges:
             ["-c", Path(relay.__file__).read_text("utf-8"), *arguments],
             entrypoint=["python"],
             labels=labels,
+            healthcheck={"test": ["NONE"]},  # that of the image asks for an agent, once a second
             host_config=host,
             networking_config=config,
         )
