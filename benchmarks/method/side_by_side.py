@@ -79,13 +79,17 @@ class _Round:
 def compare(ours: Callable[[], Sample], theirs: Callable[[], Sample], effort: Effort) -> Comparison:
     """Measure both, turn about, until `effort.rounds` rounds count; at most twice as many are tried.
 
-    Each is measured once before, for nothing: what a first time costs (imports, caches) is no part of the figure.
+    Each is measured once before, for nothing: what a first time costs (imports, caches) is no part of the figure. Where
+    the figures mean nothing, neither is done again.
     """
     rounds: list[_Round] = []
-    ours()
-    theirs()
+    most = effort.rounds
+    if not effort.quick:
+        most *= 2
+        ours()
+        theirs()
     best = min(fixed_loop() for _ in range(3))
-    while len(_counting(rounds, best)) < effort.rounds and len(rounds) < 2 * effort.rounds:
+    while len(_counting(rounds, best)) < effort.rounds and len(rounds) < most:
         before = fixed_loop()
         if len(rounds) % 2:
             second = theirs()
