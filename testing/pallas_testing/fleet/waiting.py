@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 _POLL = 0.1
+_PATIENCE = 0.02
+"""Share of the time waited so far until the next look: what takes a minute is asked for once a second."""
 _SHOWN = 12
 """Last observations that an error shows."""
 
@@ -45,6 +47,6 @@ def until[T](
             observations.append((now, text))
         if now > within:
             break
-        time.sleep(_POLL)
+        time.sleep(max(_POLL, min(1.0, now * _PATIENCE)))
     lines = [f"{at:7.1f} s  {text}" for at, text in observations[-_SHOWN:]]
     raise NotYet("\n".join([f"waited {within:g} s in vain for {what}; seen:", *lines]))
