@@ -311,9 +311,6 @@ async def test_edited_code_is_run_by_who_gets_it_and_disturbs_no_other(up):
     after = {service: container.id for service, container in up.containers().items()}
     assert {service for service in ids if ids[service] != after[service]} == {"harper"}
     assert b"edited code is run" in up.container("harper").logs()
-    module.write_text(text)
-    await asyncio.to_thread(up.generate)
-    await asyncio.to_thread(up.up)
     await scenario.until_states(up.url("registry"), scenario.ALL_OK, within=60)
 
 
