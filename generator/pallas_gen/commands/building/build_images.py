@@ -109,12 +109,13 @@ def printed(wanted: Wanted, context: str, *, push: bool, cluster: Cluster | None
 def run(wanted: Wanted, scratch: Path, *, push: bool, cluster: Cluster | None) -> None:
     """Build what is not here, then push and load all of it."""
     context = scratch / "context"
-    wanted.write(context)
     builds = wanted.builds(str(context))
     # a user's code changes under one name
     python = wanted.image.python
     missing = [item for item in builds if wanted.again or item.folder != str(context) or not _is_here(item, python)]
     images = [item.image for item in builds]
+    if missing:
+        wanted.write(context)  # 400 files
     options = build_settings.options(scratch) if missing else ()
     for line in wanted.advice(missing):
         typer.echo(line)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pallas_contract import __version__
+from pallas_gen.images import sources
 
 ONE = "name: x\nimage: {names: 'r.example/{name}'}\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
 AGENT = f"r.example/pallas-agent:{__version__}"
@@ -47,6 +48,19 @@ def test_what_is_not_here_is_built_and_all_is_pushed(make, run, docker: Path) ->
         f"{REGISTRY} is here",
     ]
     assert (docker / "log").read_text().splitlines()[0] == f"buildx build tag {AGENT}"
+
+
+def test_what_images_are_built_from_is_written_for_those_alone(make, run, docker: Path, monkeypatch) -> None:
+    written: list[Path] = []
+    write = sources.write
+    monkeypatch.setattr(sources, "write", lambda folder: (written.append(folder), write(folder)))
+    for image in (AGENT, REGISTRY):
+        (docker / image.rpartition("/")[2]).touch()
+    assert run("build", "-f", str(make(ONE)))[0] == 0
+    assert written == []
+    (docker / AGENT.rpartition("/")[2]).unlink()
+    assert run("build", "-f", str(make(ONE)))[0] == 0
+    assert len(written) == 1
 
 
 def test_base_builds_both_again_and_needs_no_fleet(run, docker: Path, tmp_path: Path, monkeypatch) -> None:
