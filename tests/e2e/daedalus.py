@@ -23,7 +23,7 @@ from tests.ports import free_port
 
 from . import scenario
 
-INTERVAL = 0.5
+INTERVAL = 1.0
 WITHIN = 120.0
 """Seconds for what Daedalus has to notice: a frozen agent costs a check its whole timeout."""
 
@@ -94,7 +94,7 @@ class Daedalus:
 
 @asynccontextmanager
 async def running(registry: str, fleet: scenario.Fleet) -> AsyncIterator[Daedalus]:
-    """Daedalus as a program of its own, polling every half second."""
+    """Daedalus as a program of its own, polling every second."""
     port = free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable,
