@@ -248,7 +248,8 @@ def shared(factory: pytest.TempPathFactory) -> Path:
 def cluster(root: Path, session: Path) -> Iterator[None]:
     """Bring up the project's own cluster with the images of this checkout, ended by its last user if it was not up.
 
-    Or that of KUBECONFIG, which has them. `session` is a folder that all workers of this run share.
+    Or that of KUBECONFIG, which has them. `session` is a folder that all workers of this run share. The `kubectl` of
+    our cluster is the first on PATH: it takes half the processor time of others.
     """
     if os.environ.get("KUBECONFIG"):
         yield
@@ -258,6 +259,8 @@ def cluster(root: Path, session: Path) -> Iterator[None]:
         if count == 1 and call(tool, "status", check=False).returncode != 0:
             (session / "cluster.ours").touch()
         os.environ["KUBECONFIG"] = call(tool, "up", timeout=1800).stdout.strip()
+        path, binaries = os.environ["PATH"], Path(os.environ["KUBECONFIG"]).parents[1] / "bin"
+        os.environ["PATH"] = f"{binaries}{os.pathsep}{path}"
         os.environ[ENV_LOAD] = shlex.join([str(tool), "load"])
         if count == 1:
             load(f"pallas-agent:{__version__}", f"pallas-registry:{__version__}")
@@ -265,6 +268,7 @@ def cluster(root: Path, session: Path) -> Iterator[None]:
         yield
     finally:
         del os.environ["KUBECONFIG"], os.environ[ENV_LOAD]
+        os.environ["PATH"] = path
         with users(session, -1) as count:
             if count == 0 and (session / "cluster.ours").exists():
                 call(tool, "down")
