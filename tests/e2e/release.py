@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from pallas_contract import __version__, names
 from pallas_contract.fleet import fastagent_files
+from pallas_gen import cli
 from pallas_testing.fleet import start
 from pallas_testing.fleet.start import Running
 from pallas_testing.targets.base import Order
@@ -70,15 +71,17 @@ class Release:
         return done
 
     def upgrade(
-        self, *options: str, check: bool = True, pallas_gen: Sequence[str] = (sys.executable, "-m", "pallas_gen")
+        self, *options: str, check: bool = True, pallas_gen: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
         """`pallas-gen helm`, where a file has changed, then install or upgrade with what it wrote.
+
+        It is called in this process, but for another one that `pallas_gen` names.
 
         Helm compares the first manifest with the API's description, for a fifth of a second and as much of the API's;
         whatever it applies is judged by the API itself.
         """
         if (chart := (tuple(pallas_gen), self._files())) != self._generated:
-            call(*pallas_gen, "helm", "-f", self.config, "-o", self.chart)
+            self._generate(pallas_gen)
             self._generated = chart
         secrets = self.config.parent / fastagent_files.SECRETS[0]
         secret = ("--set-file", f"secrets.fastagent-secrets-yaml.content={secrets}") if secrets.exists() else ()
@@ -88,6 +91,14 @@ class Release:
         self.options = options if done.returncode == 0 else None
         self._validated = self._validated or done.returncode == 0
         return done
+
+    def _generate(self, pallas_gen: Sequence[str]) -> None:
+        arguments = ("helm", "-f", str(self.config), "-o", str(self.chart))
+        if pallas_gen:
+            call(*pallas_gen, *arguments)
+        else:
+            done = CliRunner().invoke(cli.app, arguments)
+            assert done.exit_code == 0, done.output
 
     def _files(self) -> frozenset[tuple[Path, int]]:
         """Return the files of the project, each with when it was written."""

@@ -56,7 +56,7 @@ class Forwards:
     def _start(self, member: str) -> Leash:
         """Start a forward to a pod by its name: by that of a Service it may lead to one that is on its way out."""
         try:
-            pods = self._kubectl.pods(member)
+            pods = self._kubectl.pods_at_last(member)
         except CannotDisturb as error:
             raise ConnectionError(f"no way to {member} now: {error}") from None
         if not pods:

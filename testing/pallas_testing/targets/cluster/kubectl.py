@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pallas_testing.project.fleet_file import FleetFile, slug
@@ -14,6 +15,10 @@ from pallas_testing.targets.base import CannotDisturb, Order, Undo, undone
 Change = Callable[[dict[str, Any]], None]
 """What is made of the spec of a pod (Kubernetes API, PodSpec)."""
 _PODS = "/spec/template/spec"
+_STARTED = "{.status.containerStatuses[0].started}"
+"""Whether the startup probe of a pod was answered."""
+_WATCHED = "--timeout=5s"
+"""How long pods that start are waited for at a time."""
 
 
 class Kubectl:
@@ -45,8 +50,19 @@ class Kubectl:
 
     def pods(self, member: str) -> list[str]:
         """Return the names of a member's pods that run and are not on their way out, those that are ready first."""
-        running = [pod for pod in self._pods(member) if pod["status"].get("phase") == "Running" and not _leaving(pod)]
-        return [pod["metadata"]["name"] for pod in sorted(running, key=_ready, reverse=True)]
+        return _running(self._pods(member))
+
+    def pods_at_last(self, member: str) -> list[str]:
+        """Return the same; where pods are about to start, when they have or some seconds have passed.
+
+        Until then nobody listens there. A watch is one command, where to try again and again takes several each time.
+        """
+        pods = self._pods(member)
+        if pods and not any(map(_started, pods)):
+            with suppress(CannotDisturb):  # they take longer
+                self("wait", f"--for=jsonpath={_STARTED}=true", "pod", selector(member), _WATCHED)
+            pods = self._pods(member)
+        return _running(pods)
 
     def execute(self, pod: str, code: str) -> str:
         """Return what Python prints that runs in the first container of a pod."""
@@ -86,8 +102,17 @@ def selector(member: str) -> str:
     return f"--selector=app.kubernetes.io/name={slug(member)}"
 
 
+def _running(pods: Iterable[Mapping[str, Any]]) -> list[str]:
+    running = [pod for pod in pods if pod["status"].get("phase") == "Running" and not _leaving(pod)]
+    return [pod["metadata"]["name"] for pod in sorted(running, key=_ready, reverse=True)]
+
+
 def _leaving(pod: Mapping[str, Any]) -> bool:
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _started(pod: Mapping[str, Any]) -> bool:
+    return any(status.get("started") for status in pod["status"].get("containerStatuses", [])[:1])
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:

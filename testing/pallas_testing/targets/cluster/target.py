@@ -29,6 +29,8 @@ ENV_LOAD = "PALLAS_LOAD_IMAGES"
 _NODES = ("kind", "minikube", "k3d")
 """Clusters that `pallas-gen build --load` knows, by the beginning of their context's name."""
 _INSTALL = ("helm", "upgrade", "--install")
+_KNOWN = "--disable-openapi-validation"
+"""For a manifest that was installed before: to read the API's description again takes half of what Helm does."""
 _SHOWN = "deployments,replicasets,pods,services,configmaps,networkpolicies,events"
 """What may be shown to somebody who knows no secret."""
 _SMALL = "4Mi"
@@ -187,7 +189,7 @@ class Cluster(Target):
 
     def _rotate(self, file: Path, content: str) -> None:
         file.write_text(content, "utf-8")
-        commands.run([*self._install, "--wait"], self.file, self.order, failure=CannotDisturb)
+        commands.run([*self._install, "--wait", _KNOWN], self.file, self.order, failure=CannotDisturb)
         for member in self.file.members:
             if member != REGISTRY:
                 self.restore(member)

@@ -36,7 +36,11 @@ services: {argos: {image: x, port: 8000}}
 
 def pod(name: str, **status: Any) -> dict[str, Any]:
     """Return a pod that runs and is ready."""
-    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    ready = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"started": True}],
+    }
     return {"metadata": {"name": name}, "status": {**ready, **status}}
 
 

@@ -12,6 +12,9 @@ from pallas_testing.targets.cluster.target import Cluster
 
 from .conftest import Runner, pod
 
+SELECTED = "--selector=app.kubernetes.io/name=registry"
+ASKED = ["kubectl get pods --output=json"]
+
 
 def test_a_forward_that_has_ended_is_made_anew_to_a_pod_that_stays(
     started: Cluster, runner: Runner, monkeypatch: pytest.MonkeyPatch
@@ -38,6 +41,23 @@ def test_a_member_that_is_not_there_is_not_reached(started: Cluster, runner: Run
     runner.failure = "get pods"
     with pytest.raises(ConnectionError, match="no way to registry now: kubectl get pods"):
         started.url("registry")
+
+
+def test_pods_that_start_are_waited_for_by_a_watch(started: Cluster, runner: Runner) -> None:
+    watch = "kubectl wait --for=jsonpath={.status.containerStatuses[0].started}=true pod --timeout=5s"
+    waiting = [*ASKED, watch, *ASKED]
+    runner.pods([pod("registry-1", phase="Pending", containerStatuses=[{"started": False}])])
+    with pytest.raises(ConnectionError, match="it has no pod that runs"):
+        started.url("registry")
+    assert [line.replace(f"{SELECTED} ", "") for line in runner.lines] == waiting
+    runner.failure = "kubectl wait"
+    with pytest.raises(ConnectionError, match="it has no pod that runs"):
+        started.url("registry")
+    runner.lines.clear()
+    runner.pods([])
+    with pytest.raises(ConnectionError, match="it has no pod that runs"):
+        started.url("registry")
+    assert [line.replace(f"{SELECTED} ", "") for line in runner.lines] == ASKED
 
 
 def test_a_forward_is_there_when_somebody_listens_and_says_why_it_has_ended(started: Cluster) -> None:
