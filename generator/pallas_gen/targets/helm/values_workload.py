@@ -11,11 +11,12 @@ from pallas_contract import __version__
 
 Object = dict[str, Any]
 """A piece of a Kubernetes object, handed through as it is."""
-Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$")]
-Label = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
+# With `type` the schema has each pattern once: Helm compiles every one that it finds, whenever it reads the chart.
+type Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$")]
+type Label = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
 Count = Annotated[int, Field(ge=1, le=1000)]
 Seconds = Annotated[int, Field(ge=1, le=3600)]
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$")]
+type Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9_-]{0,38}[a-z0-9])?$")]
 
 
 class Block(BaseModel):
