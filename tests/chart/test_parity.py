@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pallas_contract.fleet.source import Loader
 from pallas_gen import verify
 from pallas_gen.plan import Plan
 from pallas_gen.project.contents import Contents
@@ -51,7 +52,7 @@ SECRET = ("--set", "secrets.fastagent-secrets-yaml.content=x")
 
 
 def read_compose(plan: Plan) -> dict[str, Any]:
-    return yaml.safe_load(compose.render(plan, PurePosixPath(), Contents())[compose.FILE])
+    return yaml.load(compose.render(plan, PurePosixPath(), Contents())[compose.FILE], Loader)
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,20 @@ def test_committed_schema_is_the_models(expected) -> None:
     expected(ROOT / "schema" / "agents.schema.json", schema.agents_schema())
 
 
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    made = json.loads(schema.agents_schema())
+    assert made["$schema"] == jsonschema.Draft202012Validator.META_SCHEMA["$schema"]
+    jsonschema.Draft202012Validator.check_schema(made)
+    return jsonschema.Draft202012Validator(made)
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/agents.yaml")), ids=lambda path: path.parent.name)
-def test_examples_satisfy_the_schema(path: Path) -> None:
-    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schema.agents_schema()))
+def test_examples_satisfy_the_schema(path: Path, validator: jsonschema.Draft202012Validator) -> None:
+    validator.validate(yaml.safe_load(path.read_text()))
 
 
-def test_the_schema_refuses_what_the_model_refuses() -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schema.agents_schema()))
+def test_the_schema_refuses_what_the_model_refuses(validator: jsonschema.Draft202012Validator) -> None:
     good = {"name": "x", "agents": {"a": {"module": "m", "port": 1}}}
     assert validator.is_valid(good)
     assert not validator.is_valid(good | {"registry_prot": 1})

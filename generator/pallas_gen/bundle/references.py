@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from pallas_contract.codes import Code
+from pallas_contract.fleet.source import Loader
 from pallas_contract.problems import Problem, Where
 
 CHART = PurePosixPath("Chart.yaml")
@@ -16,6 +17,10 @@ VALUES = PurePosixPath("values.yaml")
 
 
 _LIBRARY = ("docker.io/library/", "index.docker.io/library/", "docker.io/", "index.docker.io/")
+
+
+def _read(text: str) -> Any:
+    return yaml.load(text, Loader) or {}  # noqa: S506 - a safe one
 
 
 def tagged(image: str) -> str:
@@ -26,14 +31,14 @@ def tagged(image: str) -> str:
 
 def of_compose(text: str) -> set[str]:
     """Return the images of a compose file."""
-    services = (yaml.safe_load(text) or {}).get("services") or {}
+    services = _read(text).get("services") or {}
     # compose doubles what it would else interpolate
     return {str(service["image"]).replace("$$", "$") for service in services.values() if "image" in service}
 
 
 def of_chart(files: Mapping[PurePosixPath, str]) -> set[str]:
     """Return the images that the values of a chart name, as its template `pallas.image` puts them together."""
-    values = yaml.safe_load(files[VALUES]) or {}
+    values = _read(files[VALUES])
     images = values.get("images") or {}
     references = {_reference(images[kind]) for kind in ("agent", "registry") if images.get(kind)}
     members = [values.get("registry"), values.get("gateway"), *_all(values, "agents"), *_all(values, "services")]
@@ -60,7 +65,7 @@ def problems(compose: str, chart: Mapping[PurePosixPath, str], images: Mapping[s
     for place, references in (("compose.yaml", of_compose(compose)), ("chart", of_chart(chart))):
         for image in sorted(set(map(tagged, references)) - images.keys()):
             yield Problem(Where(place), f"{image} is not in the bundle", code=Code.NOT_IN_BUNDLE)
-    for dependency in (yaml.safe_load(chart[CHART]) or {}).get("dependencies") or ():
+    for dependency in _read(chart[CHART]).get("dependencies") or ():
         repository = str(dependency.get("repository") or "")
         if repository and not repository.startswith("file://"):
             where = Where(str(CHART), field="dependencies")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pallas_contract.fleet.source import Loader
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import Plan
 from pallas_gen.project.contents import Contents
@@ -29,7 +30,7 @@ HARD = ["$HOME ${X} $$", "{{ .Values }}", "yes", "0123", "1e3", "0o17", "a: b # 
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    return yaml.safe_load(compose.render(plan, HERE, Contents())[compose.FILE])
+    return yaml.load(compose.render(plan, HERE, Contents())[compose.FILE], Loader)
 
 
 def test_who_shares_a_network_with_whom(plan) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pallas_contract.fleet.source import Loader
 from pallas_contract.problems import Refused
 from pallas_gen.output import drift, write
 from pallas_gen.plan import Plan, build_plan
@@ -28,7 +29,7 @@ HARD = ["$HOME ${X}", "{{ .Values }}", "yes", "0123", "1e3", "a: b # c", "ünï 
 
 def document(plan: Plan, delivered: Delivery | None = None, *, complete: bool = False) -> dict[str, Any]:
     files = helm.render_values(plan, delivered or Delivery(), complete=complete)
-    return yaml.safe_load(files[helm.FILE])
+    return yaml.load(files[helm.FILE], Loader)
 
 
 @pytest.mark.parametrize(
