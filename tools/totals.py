@@ -16,7 +16,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -27,17 +26,17 @@ _CRASHED = re.compile(r"worker '\w+' crashed while running")
 """pytest-xdist's words for a test whose process is gone: it crashed, or hung until pytest-timeout ended it."""
 
 
-@dataclass
-class Runs:
+class Runs:  # no dataclass: to import that is a quarter of what this program takes
     """What the tests of some runs did."""
 
-    outcomes: dict[str, str] = field(default_factory=dict)
-    """Test -> `passed`, `skipped` or `failed`; a test of a file that is here by pytest's name for it."""
-    seconds: list[tuple[float, str]] = field(default_factory=list)
-    lost: int = 0
-    """Runs without a report."""
-    crashed: bool = False
-    """Whether a test took its process with it, which is no chance either."""
+    def __init__(self) -> None:
+        self.outcomes: dict[str, str] = {}
+        """Test -> `passed`, `skipped` or `failed`; a test of a file that is here by pytest's name for it."""
+        self.seconds: list[tuple[float, str]] = []
+        self.lost = 0
+        """Runs without a report."""
+        self.crashed = False
+        """Whether a test took its process with it, which is no chance either."""
 
     @property
     def failed(self) -> list[str]:
