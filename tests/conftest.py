@@ -25,6 +25,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # As `make` does, for who starts `.venv/bin/pytest`: tests call `pallas`, `pallas-gen` and `uv` by their names.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
+# There are none, and to find that out each process that has a model reads the metadata of all packages: 10 ms.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 # A session holds a million objects that are no garbage: to look through them again and again, and once more at the end,
 # is a third of what it takes to read all tests.
 gc.set_threshold(100_000, 50, 50)
@@ -142,6 +145,8 @@ def pytest_collection_finish() -> None:
 
     Garbage that tests make is found as before.
     """
+    if log := sys.modules.get("structlog"):  # by its own default tracebacks are pictures, of 0.1 s of processor time
+        log.dev.ConsoleRenderer.get_active().exception_formatter = log.dev.plain_traceback
     gc.freeze()
 
 
