@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def encrypted() -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def bomb() -> bytes:
     """Return a PDF of some hundred bytes that unpacks to 256 MiB."""
     packer = zlib.compressobj(1)

@@ -33,7 +33,7 @@ from tests.gateway.state.stores import Server, postgres
 from tests.installed import ROOT
 from tests.ports import free_port
 
-from .conftest import NewDatabase, address, as_superuser
+from .conftest import TABLES, NewDatabase, address, as_superuser
 
 pytestmark = pytest.mark.sqlite
 
@@ -43,8 +43,12 @@ LIMIT = 120.0
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return acme(tmp_path)
+
+
+def acme(path: Path) -> Path:
     """The folder of a tenant with a document and an entity."""
-    folder = tmp_path / "documents" / "acme"
+    folder = path / "documents" / "acme"
     (folder / "general").mkdir(parents=True)
     (folder / "general" / "secret.md").write_text("Otters hold hands while they sleep.")
     (folder / "entities.yaml").write_text(
@@ -55,18 +59,28 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def url(new_database: NewDatabase) -> str:
-    return new_database("postgresql")
+    """The address of a memory with nothing in it."""
+    return new_database("postgresql", TABLES)
 
 
-@pytest.fixture
-def store(url: str, folder: Path) -> Iterator[Store]:
-    """A memory in which `acme` has something in every table, and `other` a document."""
+@pytest.fixture(scope="module")
+def filled(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database in which `acme` has something in every table, and `other` a document."""
+    url, folder = new_database("postgresql", TABLES), acme(tmp_path_factory.mktemp("filled"))
     store = open_store(url)
     assert ingest(store, StandIn(), folder, "acme").problems == []
     made(store, "acme")
     (folder / "entities.yaml").unlink()
     (folder / "general" / "secret.md").write_text("Badgers dig.")
     assert ingest(store, StandIn(), folder, "other").problems == []
+    store.close()
+    return url.rpartition("/")[2]
+
+
+@pytest.fixture
+def store(new_database: NewDatabase, filled: str) -> Iterator[Store]:
+    """A memory of the test's own, with what is in `filled`."""
+    store = open_store(new_database("postgresql", filled))
     yield store
     store.close()
 
@@ -141,7 +155,8 @@ def test_a_transaction_is_one_tenants(store: Store) -> None:
         store.rows("other", "SELECT 1")
 
 
-def test_a_database_that_tenants_cannot_share_is_refused(postgresql: Server, url: str) -> None:
+def test_a_database_that_tenants_cannot_share_is_refused(postgresql: Server, new_database: NewDatabase) -> None:
+    url = new_database("postgresql")
     database = url.rpartition("/")[2]
     with pytest.raises(Problem, match="the role `postgres` sees the rows of every tenant: name one that is neither"):
         open_store(address(postgresql, database, "postgres"))
