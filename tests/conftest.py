@@ -18,6 +18,8 @@ import pytest
 import pytest_asyncio
 from xdist.scheduler import LoadFileScheduling
 
+from pallas_service import deferred_models
+
 # The commands that tests start by the hundred are compiled once, also where the environment forbids to keep it: a
 # `pallas-gen validate` takes a third of the processor time then. Workers and commands inherit it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -27,6 +29,10 @@ os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.envir
 
 # There are none, and to find that out each process that has a model reads the metadata of all packages: 10 ms.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+# Of a thousand models in what is imported to read the tests a worker uses some, and builds them then, as an agent does:
+# an eighth of what it takes to read them. What a test defines is built at once.
+deferred_models.defer()
 
 # A session holds a million objects that are no garbage: to look through them again and again, and once more at the end,
 # is a third of what it takes to read all tests.
@@ -143,10 +149,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """Take what was read to be no garbage: pytest looks through all objects five times when it ends.
 
-    Garbage that tests make is found as before.
+    Garbage that tests make is found as before, and models that they define are built as usual.
     """
     if log := sys.modules.get("structlog"):  # by its own default tracebacks are pictures, of 0.1 s of processor time
         log.dev.ConsoleRenderer.get_active().exception_formatter = log.dev.plain_traceback
+    deferred_models.as_usual()
     gc.freeze()
 
 
