@@ -68,7 +68,7 @@ def problems(command: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with a command of the kit; other programs only have to be known."""
     name, arguments = program(command), list(command[1:])
     if name == "pallas-gen":
-        yield from _typer(get_command(generator.app), arguments, name)
+        yield from _typer(pallas_gen(), arguments, name)
     elif name == "pallas":
         plain = not arguments or arguments[0].startswith("-")
         yield from _argparse(runtime.parser() if plain else pallas_verbs.parser(), arguments)
@@ -85,6 +85,12 @@ def problems(command: Sequence[str]) -> Iterator[str]:
 
 OTHERS = frozenset({"docker", "gh", "gunzip", "gzip", "helm", "kubectl", "npx", "openssl", "pip", "pipx", "psql"})
 """Programs that need not be on a machine with the quick tests."""
+
+
+@cache
+def pallas_gen() -> Any:
+    """Return the command with all its verbs; typer makes each of its function, for 10 ms."""
+    return get_command(generator.app)
 
 
 def _typer(command: Any, arguments: list[str], path: str) -> Iterator[str]:
