@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import yaml
 
@@ -13,6 +15,11 @@ from pallas_gen.targets.compose import render
 from pallas_gen.targets.observed import ObservedWorkload, Tree, Unreadable, mebibytes, shared_env
 
 
+@lru_cache(maxsize=1)
+def _parsed(content: bytes) -> Any:  # `verify` asks for the same file twice, and nobody changes what it gets
+    return yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+
+
 def read(path: Path) -> Tree:
     """Parse a compose file.
 
@@ -20,7 +27,7 @@ def read(path: Path) -> Tree:
         Unreadable: it is no YAML, or no mapping.
     """
     try:
-        document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        document = _parsed(path.read_bytes())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
