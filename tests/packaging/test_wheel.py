@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 import zipfile
@@ -57,14 +59,18 @@ def test_every_tracked_file_of_every_room_is_in_it(wheel: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an empty environment with the wheel as pip installs it, which compiles every module."""
+    """The `bin` of an empty environment with the wheel as pip installs it, which compiles every module.
+
+    It is the pip that Python brings along, of this environment: to install another copy of it takes two seconds.
+    """
     folder = tmp_path_factory.mktemp("installed") / "venv"
     uv = Path(sys.executable).parent / "uv"
     python = folder / "bin" / "python"
-    run(sys.executable, "-m", "venv", folder)  # with the pip that Python brings along
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
     lock = ROOT / "requirements" / "generator.lock"
     run(uv, "pip", "install", "-q", "--python", python, "--require-hashes", "-r", lock)
-    run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", "-q", "--no-index", "--no-deps", wheel)
     assert list(folder.rglob("pallas_gen/chart/files/__pycache__/place.*.pyc")), "pip compiled the chart's program too"
     return folder / "bin"
 
@@ -87,13 +93,36 @@ VERBS = {
 }
 
 
+EACH_FORKED = """
+import json, os, sys
+from pallas_contract.validate import load  # three quarters of what a verb does is to import this
+from pallas_gen import cli
+for words in json.load(sys.stdin):
+    if not os.fork():
+        sys.argv[1:] = words
+        cli.main()
+    assert os.wait()[1] == 0, words
+    os.write(1, b"\\0")
+"""
+"""Each verb with its own imports from the package that is tested, in a process that ends with it."""
+
+
 def test_every_verb_runs_from_what_pip_installed(installed: Path, tmp_path: Path) -> None:
     example = shutil.copytree(ROOT / "examples" / "02-pallas", tmp_path / "fleet") / "agents.yaml"
-    for verb, output in VERBS.items():
-        command, *options = verb.split()
-        more = ["network"] if command == "explain" else options
-        text = run(installed / "pallas-gen", command, *more, "-f", example, cwd=tmp_path)
+    lines = [[*("explain network" if "explain" in verb else verb).split(), "-f", str(example)] for verb in VERBS]
+    done = subprocess.run(
+        [installed / "python", "-P", "-c", EACH_FORKED],
+        check=False,
+        cwd=tmp_path,
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    for (verb, output), text in zip(VERBS.items(), done.stdout.split("\0")[:-1], strict=True):
         assert output in text, verb
+    assert VERBS["validate"] in run(installed / "pallas-gen", "validate", "-f", example, cwd=tmp_path)
     assert run(installed / "pallas-gen", "schema", cwd=tmp_path).startswith('{\n  "$defs"')
     (tmp_path / "audit-000000000001.jsonl").touch()
     audit = run(installed / "pallas-gen", "audit", "verify", tmp_path, "--key-file", example, cwd=tmp_path)
