@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
@@ -36,8 +35,6 @@ ERAS = ("2026-07-28", "legacy")
 
 READY = 90.0
 """Seconds to wait for a process; generous, for a machine that is busy with other things."""
-
-BYTECODE = Path(tempfile.gettempdir(), "pallas-test-bytecode")
 
 HIDDEN = ("PALLAS_", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
 """How the variables of this process begin that no agent is to see."""
@@ -175,7 +172,7 @@ def environment() -> dict[str, str]:
     """Return what every agent is given of this process's environment."""
     known = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN)}
     patient = {"PALLAS_CONNECT_TIMEOUT": "30"}  # a busy machine takes long to connect, and no server here hangs
-    return known | patient | {"PYTHONPYCACHEPREFIX": str(BYTECODE)}  # compiling anew triples the time to start
+    return known | patient
 
 
 @dataclass

@@ -59,6 +59,7 @@ class Copy:
             shutil.copy(root / name, folder / name)
         for tool in TOOLS:
             self.script(f"tools/{tool}", "#!/bin/sh\n")
+        self.script("tools/bytecode.py", "")
         self.script(".venv/bin/python", PYTEST.replace("{python}", sys.executable))
         (folder / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@tools/test $(ARGS)\n")
 
