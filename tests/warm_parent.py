@@ -33,9 +33,14 @@ class WarmParent:
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
-    def start(self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> Forked:
-        """Fork a program that calls `main` of the first module; what it prints is added to the file `log`."""
-        order = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env), "log": str(log)}
+    def start(
+        self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, script: str = ""
+    ) -> Forked:
+        """Fork a program that calls `main` of the first module, or runs the Python of `script` in place of that.
+
+        What it prints is added to the file `log`.
+        """
+        order = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env), "log": str(log), "script": script}
         return Forked(self, self.order(order))
 
     def order(self, order: dict[str, Any]) -> int:
@@ -127,6 +132,9 @@ def serve(modules: Sequence[str], orders: TextIO, answers: TextIO) -> int:
                 orders.close()
                 answers.close()
                 _become(order)
+                if order["script"]:
+                    exec(order["script"], {"__name__": "__main__"})
+                    return 0
                 return int(program.main(order["arguments"]))
             children.add(answer)
         answers.write(f"{answer}\n")

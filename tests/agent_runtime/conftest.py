@@ -188,14 +188,17 @@ class Agents:
     running: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
 
     def start(self, name: str, script: str = "") -> None:
-        """`script` is Python that does what `pallas` does, in its place."""
-        if self.parent is not None and not script:
+        """`script` is Python that does what `pallas` does, in its place; it wants a parent."""
+        if self.parent is not None:
             env = {**environment(), **self.env}
-            self.running[name] = self.parent.start(["--agent", name], cwd=self.folder, env=env, log=self.log(name))
+            self.running[name] = self.parent.start(
+                ["--agent", name], cwd=self.folder, env=env, log=self.log(name), script=script
+            )
             return
+        assert not script
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, *(("-c", script) if script else ("-m", "pallas_agent_runtime")), "--agent", name],
+                [sys.executable, "-m", "pallas_agent_runtime", "--agent", name],
                 cwd=self.folder,
                 env={**environment(), **self.env},
                 stdout=log,

@@ -168,7 +168,11 @@ def agent(toolkit: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
             ".env": f"OPENAI_API_KEY={SECRET}\n",
         },
     )
-    with toolkit.running_commands(folder, "scout", "guarded", PALLAS_MAX_BODY=str(MAX_BODY)) as started:
+    with (
+        toolkit.running_commands(folder, "scout", PALLAS_MAX_BODY=str(MAX_BODY)) as started,
+        toolkit.running(folder, "guarded", PALLAS_MAX_BODY=str(MAX_BODY)) as forked,
+    ):
+        started.running |= forked.running  # of memory only the first is asked
         yield started
 
 

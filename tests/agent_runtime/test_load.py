@@ -29,7 +29,7 @@ def model(toolkit: Any) -> Iterator[Any]:
 
 
 def one(toolkit: Any, folder: Path, model: Any, scope: str) -> Any:
-    """The agent `scout` as a process of its own."""
+    """The agent `scout` in a folder of its own."""
     agent = {"card": "scout.yaml", "port": toolkit.free_port(), "instance_scope": scope}
     if scope == "request":
         agent["replicas"] = 3
@@ -40,7 +40,7 @@ def one(toolkit: Any, folder: Path, model: Any, scope: str) -> Any:
         ".env": f"OPENAI_API_KEY=sk-x\nOPENAI_BASE_URL={model.url}\n",
     }
     folder.mkdir()
-    started = toolkit.Agents(toolkit.write_files(folder, files))
+    started = toolkit.Agents(toolkit.write_files(folder, files), parent=toolkit.warm_parent)
     started.start("scout")
     return started
 

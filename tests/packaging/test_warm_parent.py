@@ -54,6 +54,14 @@ def test_a_program_has_arguments_a_folder_an_environment_and_an_exit_code_of_its
     process.kill()  # nothing is left to be killed
 
 
+def test_a_script_has_all_of_it_and_what_the_parent_has_imported(parent: WarmParent, tmp_path: Path) -> None:
+    script = "import program, sys; print(__name__, sys.argv[1:]); sys.exit(program.main(['script']))"
+    process = parent.start(["one"], cwd=tmp_path, env={"OF_THE_CHILD": "y"}, log=tmp_path / "log", script=script)
+    assert process.wait(60) == 3
+    first, second = lines(tmp_path)
+    assert (first, json.loads(second)[0]) == ("__main__ ['one']", ["script"])
+
+
 def test_a_crash_is_a_traceback_and_code_1_and_takes_nobody_along(parent: WarmParent, tmp_path: Path) -> None:
     assert start(parent, tmp_path, "crash").wait(60) == 1
     assert lines(tmp_path)[-1] == "ValueError: crashed"
