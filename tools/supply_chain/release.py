@@ -6,7 +6,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
@@ -84,23 +84,28 @@ def _make(out: Path, *, twice: Sequence[str], level: int) -> Iterator[str]:
         _chart(folder, epoch)
         built = [wheel]
         base = builds.base()
+        known: dict[str, oci.Blob] = {}  # layers of the base, which all are built from
         for name in IMAGES:
-            with tempfile.TemporaryDirectory(dir=beside) as scratch:
-                image = _image(name, Path(scratch), base.layers, epoch, again=name in twice)
-                file = folder / f"{name}-{__version__}.oci.tar.gz"
-                oci.write(image, file, epoch, level)
-                built.append(_Built(file, _container(image), inventory.components(image)))
+            image = _image(name, Path(beside), base.layers, epoch, known=known, again=name in twice)
+            file = folder / f"{name}-{__version__}.oci.tar.gz"
+            oci.write(image, file, epoch, level)
+            built.append(_Built(file, _container(image), inventory.components(image)))
             times = "built twice with one digest, " if name in twice else ""
             yield f"{image.name} is {times}{image.manifest.digest}, {image.own_size / 1e6:.1f} MB over its base"
         listed = _licences(folder, built, policy)
         yield f"{listed} components have allowed licences"
-        for item in built:
-            sbom.write(item.file.with_name(f"{item.file.name}.cdx.json"), item.subject, item.components, epoch)
+        sbom.write(
+            {
+                item.file.with_name(f"{item.file.name}.cdx.json"): sbom.request(item.subject, item.components, epoch)
+                for item in built
+            }
+        )
         notes = changelog.notes((ROOT / "CHANGELOG.md").read_text("utf-8"), __version__)
         (folder / "NOTES.md").write_text(notes, "utf-8")
         digests = {item.subject.name: f"sha256:{item.subject.sha256}" for item in built if item is not wheel}
-        _provenance(folder, base, digests, twice=twice)
-        _sums(folder)
+        files = {path.name: provenance.sha256(path) for path in folder.iterdir()}
+        files["provenance.json"] = _provenance(folder, base, files, digests, twice=twice)
+        _sums(folder, files)
         _replace(folder, out, Path(beside) / "old")
     yield f"{out.name}/ has {len(list(out.iterdir()))} files; {SUMS} lists them"
 
@@ -123,18 +128,24 @@ def _chart(folder: Path, epoch: int) -> None:
     archive.repack(folder / f"pallas-{__version__}.tgz", epoch)
 
 
-def _image(name: str, scratch: Path, base: Sequence[str], epoch: int, *, again: bool) -> oci.Image:
-    """Return an image as it is built, compared with a second build of it where `again` says so."""
+def _image(
+    name: str, beside: Path, base: Sequence[str], epoch: int, *, known: dict[str, oci.Blob], again: bool
+) -> oci.Image:
+    """Return an image as it is built, compared with a second build of it where `again` says so.
+
+    Its layers are written below `beside`; those of the base that are not `known` by their digests are from then on.
+    """
     names = image_names.resolve(Images(), builds.pattern())
     reference = image_names.image_name(names.names, name)
 
     def read(number: int) -> oci.Image:
-        folder = scratch / str(number)
+        folder = beside / f"{name}-{number}"
         folder.mkdir()
         saved = builds.build(name, folder, cached=number == 1)
         with _refused(ValueError, tarfile.TarError):
-            image = oci.read(saved, folder, name=reference, base=base, epoch=epoch)
+            image = oci.read(saved, folder, name=reference, base=base, epoch=epoch, known=known)
         saved.unlink()
+        known.update((layer.digest, layer) for layer in image.layers[: image.base])
         return image
 
     first = read(1)
@@ -176,20 +187,23 @@ def _licences(folder: Path, built: Sequence[_Built], policy: Policy) -> int:
     return len(unique)
 
 
-def _provenance(folder: Path, base: builds.Base, digests: dict[str, str], *, twice: Sequence[str]) -> None:
+def _provenance(
+    folder: Path, base: builds.Base, files: Mapping[str, str], images: Mapping[str, str], *, twice: Sequence[str]
+) -> str:
+    """Write the provenance of `files`, sha256 by name, and `images`; return its own."""
     epoch = checkout.epoch(ROOT)
     locks = {path: provenance.sha256(ROOT / path) for path in checkout.locks(ROOT)}
     source = provenance.Source(
         __version__, checkout.commit(ROOT), epoch, locks, builds.BASE, base.layers, base_digests=base.digests
     )
     run = provenance.Run(checkout.builder(), builds.tools(), tuple(twice))
-    files = [path for path in folder.iterdir() if path.is_file()]
-    (folder / "provenance.json").write_text(provenance.statement(source, run, files, digests), "utf-8")
+    file = folder / "provenance.json"
+    file.write_text(provenance.statement(source, run, files, images), "utf-8")
+    return provenance.sha256(file)
 
 
-def _sums(folder: Path) -> None:
-    lines = [f"{provenance.sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
-    (folder / SUMS).write_text("".join(lines), "utf-8")
+def _sums(folder: Path, files: Mapping[str, str]) -> None:
+    (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(files.items())), "utf-8")
 
 
 def _not_ours(out: Path) -> list[str]:

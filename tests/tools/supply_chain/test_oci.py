@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ def test_the_base_stays_byte_for_byte_and_the_rest_has_one_time_and_its_owners(t
         *["2023-11-14T22:13:20Z"] * 2,
     ]
     assert image.config["rootfs"]["diff_ids"] == [layer.digest for layer in image.layers]
+
+
+def test_a_layer_of_the_base_that_is_known_is_not_read_again(tmp_path: Path) -> None:
+    first = read(tmp_path / "1", b"one", 1_750_000_001)
+    layers = [saved.layer({"bin/python": b"damaged"}, 1), saved.layer({"opt/app.py": b"one", "opt/data": b"d"}, 1)]
+    saved.image(tmp_path / "saved.tar", layers, time="2026-01-01T00:00:01Z")
+    known = {saved.digest(layers[0]): first.layers[0]}
+    again = oci.read(
+        tmp_path / "saved.tar", tmp_path, name="a:1", base=[saved.digest(layers[0])], epoch=EPOCH, known=known
+    )
+    assert again.layers[0] is first.layers[0]
+    assert again.layers[1] == replace(first.layers[1], content=again.layers[1].content)
 
 
 def test_layers_may_be_compressed(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ RUN = Run("urn:pallas-kit:builder:local", {"docker": "26"}, ("pallas-agent",))
 def test_it_names_every_file_image_lock_and_the_commit(tmp_path: Path) -> None:
     (tmp_path / "b.whl").write_bytes(b"wheel")
     (tmp_path / "a.tgz").write_bytes(b"chart")
-    text = provenance.statement(SOURCE, RUN, tmp_path.iterdir(), {"pallas-agent:1.0": "sha256:m1"})
+    files = {path.name: provenance.sha256(path) for path in tmp_path.iterdir()}
+    text = provenance.statement(SOURCE, RUN, files, {"pallas-agent:1.0": "sha256:m1"})
     document = json.loads(text)
     assert (document["_type"], document["predicateType"]) == (
         "https://in-toto.io/Statement/v1",
@@ -38,7 +39,7 @@ def test_it_names_every_file_image_lock_and_the_commit(tmp_path: Path) -> None:
 
 def test_a_base_of_a_registry_has_its_digest() -> None:
     source = replace(SOURCE, base_digests=("python@sha256:abc",))
-    *_, base = json.loads(provenance.statement(source, RUN, [], {}))["predicate"]["buildDefinition"][
+    *_, base = json.loads(provenance.statement(source, RUN, {}, {}))["predicate"]["buildDefinition"][
         "resolvedDependencies"
     ]
     assert (base["uri"], base["digest"]) == ("oci:python@sha256:abc", {"sha256": "abc"})

@@ -106,7 +106,7 @@ def test_an_image_that_cannot_be_read_is_a_line(tmp_path: Path, monkeypatch: Any
     monkeypatch.setattr(release.builds, "build", lambda *_, **__: tmp_path)
     monkeypatch.setattr(release.oci, "read", read)
     with pytest.raises(release.NotReleasable, match=f"{error}; nothing was released"):
-        release._image("pallas-agent", tmp_path, (), 0, again=False)
+        release._image("pallas-agent", tmp_path, (), 0, known={}, again=False)
 
 
 def test_a_list_of_licences_that_cannot_be_read_is_refused_before_anything_is_built(

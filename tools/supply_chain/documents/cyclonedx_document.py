@@ -1,4 +1,4 @@
-"""Components as JSON on stdin -> an SBOM in CycloneDX 1.6 on stdout, held to its schema.
+"""Requests on stdin, a list of texts in JSON -> as many SBOMs in CycloneDX 1.6 on stdout, held to its schema.
 
 Run by the Python of the release's own environment, which has the library, and none of the kit: `sbom.py` calls it.
 """
@@ -22,6 +22,7 @@ from packageurl import PackageURL
 
 NAMESPACE = uuid.UUID("8a3a5c6e-3f0a-5d7e-9a55-5f4d6b0c2f10")
 """Of serial numbers: equal content has an equal one."""
+VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 
 
 def component(entry: dict[str, Any]) -> Component:
@@ -50,11 +51,11 @@ def document(text: str) -> str:
         bom.components.add(part)
     bom.register_dependency(subject, parts)
     result = JsonV1Dot6(bom).output_as_string(indent=2)
-    flaw = JsonStrictValidator(SchemaVersion.V1_6).validate_str(result)
+    flaw = VALIDATOR.validate_str(result)
     if flaw is not None:
         sys.exit(f"the SBOM of {request['subject']['name']} is not CycloneDX 1.6: {flaw}")
     return f"{result}\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(document(sys.stdin.read()))
+    json.dump([document(text) for text in json.load(sys.stdin)], sys.stdout)

@@ -56,9 +56,9 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def statement(source: Source, run: Run, files: Iterable[Path], images: Mapping[str, str]) -> str:
-    """Return the statement over `files` and over the manifests of `images`, digest by name with tag."""
-    subjects = [{"name": path.name, "digest": {"sha256": sha256(path)}} for path in sorted(files)]
+def statement(source: Source, run: Run, files: Mapping[str, str], images: Mapping[str, str]) -> str:
+    """Return the statement over `files`, sha256 by name, and the manifests of `images`, digest by name with tag."""
+    subjects = [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(files.items())]
     subjects += [{"name": name, "digest": _digest(digest)} for name, digest in sorted(images.items())]
     document = {
         "_type": STATEMENT,

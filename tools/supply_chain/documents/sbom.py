@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,19 +47,22 @@ def request(subject: Subject, components: Iterable[Component], epoch: int) -> st
     return json.dumps({"subject": top, "components": entries, "epoch": epoch}, sort_keys=True)
 
 
-def write(target: Path, subject: Subject, components: Iterable[Component], epoch: int) -> None:
-    """Write an SBOM that has been held to the schema of CycloneDX.
+def write(requests: Mapping[Path, str]) -> None:
+    """Write an SBOM for each request, by the file that it goes to, held to the schema of CycloneDX.
+
+    One process makes them all: to import the library and to read the schema takes it far longer.
 
     Raises:
-        subprocess.CalledProcessError: it does not fit the schema, or the library cannot be had here.
+        subprocess.CalledProcessError: one does not fit the schema, or the library cannot be had here.
     """
     program = Path(__file__).with_name("cyclonedx_document.py")
     python = environment.ready() / "bin" / "python"
     done = subprocess.run(
         [python, "-I", program],
         check=True,
-        input=request(subject, components, epoch),
+        input=json.dumps(list(requests.values())),
         stdout=subprocess.PIPE,
         text=True,
     )
-    target.write_text(done.stdout, "utf-8")
+    for target, text in zip(requests, json.loads(done.stdout), strict=True):
+        target.write_text(text, "utf-8")

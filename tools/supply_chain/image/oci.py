@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -88,10 +89,13 @@ class Image:
         return sum(layer.size for layer in self.layers[self.base :])
 
 
-def read(saved: Path, scratch: Path, *, name: str, base: Sequence[str], epoch: int) -> Image:
+def read(
+    saved: Path, scratch: Path, *, name: str, base: Sequence[str], epoch: int, known: Mapping[str, Blob] | None = None
+) -> Image:
     """Return the image in an archive of `docker save`, with all times over the base set to `epoch`.
 
-    Layers are written to the folder `scratch`, which outlives the image. `base` has the digests of the base's layers.
+    Layers are written to the folder `scratch`, which outlives the image. `base` has the digests of the base's layers;
+    those that are `known`, by digest, are taken as they are.
 
     Raises:
         ValueError: the archive has another number of images than one, or the image another base.
@@ -104,8 +108,8 @@ def read(saved: Path, scratch: Path, *, name: str, base: Sequence[str], epoch: i
         if config["rootfs"]["diff_ids"][: len(base)] != list(base):
             raise ValueError(f"{name} is not built from the base that is here: build it again")
         layers = tuple(
-            _layer(file, path, scratch, epoch if number >= len(base) else None)
-            for number, path in enumerate(entries[0]["Layers"])
+            (known or {}).get(digest) or _layer(file, path, scratch, None if digest else epoch)
+            for path, digest in zip(entries[0]["Layers"], chain(base, repeat("")), strict=False)
         )
     return Image(name, _timed(config, layers, len(base), epoch), layers, len(base))
 
