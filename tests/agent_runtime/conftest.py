@@ -290,8 +290,8 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def warm_parent() -> Iterator[WarmParent]:
-    """What agents are forked from; it imports the runtime for the first of them."""
-    parent = WarmParent(RUNTIME, environment())
+    """What agents are forked from; it imports the runtime for the first of them, in all rounds of `make test`."""
+    parent = WarmParent(RUNTIME, environment(), shared=os.environ.get("PALLAS_TEST_PARENT", ""))
     yield parent
     parent.close()
 

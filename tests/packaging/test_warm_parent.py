@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,3 +87,45 @@ def test_what_still_runs_ends_with_the_parent(parent: WarmParent, tmp_path: Path
     parent.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+def test_one_that_is_shared_forks_for_all_and_ends_with_its_socket(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    path, env = tmp_path / "socket", {**os.environ, "PYTHONPATH": str(tmp_path)}
+    first, second = (WarmParent(["program"], env, shared=str(path)) for _ in range(2))
+    one, other = (start(parent, tmp_path, "wait").pid for parent in (first, second))
+    server = parent_of(one)
+    assert parent_of(other) == server
+    first.close()
+    until_gone(one)
+    assert parent_of(other) == server, "of somebody else"
+    path.unlink()
+    until_gone(other)
+    until_gone(server)
+    second.close()
+
+
+def test_one_that_has_ended_is_followed_by_another(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    path, env = tmp_path / "socket", {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for _ in range(2):
+        parent = WarmParent(["program"], env, shared=str(path))
+        child = start(parent, tmp_path, "wait").pid
+        server = parent_of(child)
+        os.kill(server, signal.SIGKILL)
+        until_gone(server)
+        os.kill(child, signal.SIGKILL)
+        parent.close()
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def until_gone(pid: int) -> None:
+    """Wait for the end of a process that is no child of this one; its parent may not have asked for its code yet."""
+    deadline = time.monotonic() + 60
+    with contextlib.suppress(OSError):
+        while " Z " not in Path(f"/proc/{pid}/stat").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
