@@ -50,8 +50,11 @@ class Project:
         assert old in text
         (self.folder / name).write_text(text.replace(old, new))
 
-    def until(self, line: str, condition: Callable[[], bool]) -> None:
-        """Wait for a condition that commands look at: not before the process has printed `line`, which costs little."""
+    def until[T](self, line: str, condition: Callable[[], T]) -> T:
+        """Wait for a condition that commands look at: not before the process has printed `line`, which costs little.
+
+        Returns what it was.
+        """
         deadline = time.monotonic() + PATIENCE
 
         def wait(seconds: float) -> None:
@@ -62,8 +65,9 @@ class Project:
         while (place := self.output.read_text().find(line, self.seen)) < 0:
             wait(0.1)
         self.seen = place + len(line)
-        while not condition():
+        while not (met := condition()):
             wait(1.0)
+        return met
 
     def state(self, agent: str) -> str | None:
         """Return the state of an agent as the registry has it; None while it is not listed, or nobody answers."""
@@ -86,6 +90,11 @@ class Project:
             text=True,
             timeout=PATIENCE,
         )
+
+    def logs(self, text: str) -> str:
+        """Return what the process has logged if that holds `text`, else nothing."""
+        logged = self.pallas("logs", "pallas").stdout
+        return logged if text in logged else ""
 
     def answer(self, text: str) -> str:
         return self.pallas("call", "desk", text).stdout
@@ -152,8 +161,8 @@ def test_a_first_day(project: Project) -> None:
     talk = project.pallas("chat", "clerk", stdin="one\ntwo\n")
     assert talk.stdout == 'Noted: "one"\nNoted: "two"\n', talk.stderr
 
-    project.until("talk to it", lambda: "talk to it at http" in project.pallas("logs", "pallas").stdout)
-    page = project.pallas("logs", "pallas").stdout.partition("talk to it at ")[2].split()[0]
+    logged = project.until("talk to it", lambda: project.logs("talk to it at http"))
+    page = logged.partition("talk to it at ")[2].split()[0]
     listed = json.loads(httpx.get(f"{page}/agents.json", timeout=PATIENCE).text)
     assert (listed["fleet"], [agent["name"] for agent in listed["agents"]]) == ("desk", ["desk", "clerk"])
 
@@ -170,10 +179,7 @@ def test_a_first_day(project: Project) -> None:
     project.until("drift: version", lambda: "drift: version" in project.pallas("status").stdout)
 
     project.edit("agents/desk.py", "from fast_agent", "import nosuchlib\nfrom fast_agent")
-    project.until(
-        "the edit is not taken over", lambda: "the edit is not taken over" in project.pallas("logs", "pallas").stdout
-    )
-    assert "agents/desk.py:3" in project.pallas("logs", "pallas").stdout
+    assert "the edit is not taken over" in project.until("not taken over", lambda: project.logs("agents/desk.py:3"))
     assert "counted 1 word\n" in project.answer("one")
     assert {line.partition(" ")[0] for line in project.pallas("logs", "scout").stdout.splitlines()} == {"scout"}
 
