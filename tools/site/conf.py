@@ -1,6 +1,9 @@
 """How Sphinx builds the site: Markdown by MyST, the theme furo, each dead link a failure, nothing from elsewhere."""
 
+import gc
 import os
+
+gc.set_threshold(100_000, 50, 50)  # pages are trees of nodes, no garbage: to look through them takes a sixth
 
 project = "pallas-kit"
 author = "the pallas-kit authors"
