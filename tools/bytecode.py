@@ -54,6 +54,11 @@ def valid(pyc: Path, source: Path) -> bool:
     return False
 
 
+def later(pyc: Path, source: Path) -> bool:
+    """Whether a file was written after its source: an edit within the second shows in nothing else."""
+    return pyc.stat().st_mtime_ns > source.stat().st_mtime_ns
+
+
 def link(source: Path, target: Path) -> None:
     """Make `target` the same file, or a copy where it is on another disk; whoever writes bytecode replaces the file."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +127,7 @@ def keep() -> None:
     for source, folder in own_sources():
         for pyc in (source.parent / "__pycache__").glob(f"{source.stem}.*.pyc"):
             target = folder / pyc.name.removeprefix(f"{source.stem}.")
-            if not target.exists() and valid(pyc, source):
+            if not target.exists() and valid(pyc, source) and later(pyc, source):
                 folder.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(pyc, target)
     for folder in (CACHE / "own").glob("*"):
