@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pallas_contract.fleet.source import Loader
 from pallas_gen.plan import Plan, build_plan
 from pallas_gen.project import configmaps, load
 from pallas_gen.targets.helm import render as helm
@@ -83,8 +84,7 @@ def helm_says(verb: str, values: Iterable[Path], *options: str) -> subprocess.Co
 
 
 def parse(text: str) -> Manifests:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return Manifests([item for item in yaml.load_all(text, Loader=loader) if item])
+    return Manifests([item for item in yaml.load_all(text, Loader=Loader) if item])
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from pallas_contract import names
+from pallas_contract.fleet.source import Loader
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.targets.helm import FILE, chart, render, template
 from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, shared_env
@@ -17,7 +18,7 @@ from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, share
 def recorded(path: Path) -> dict[str, str]:
     """Return the texts of the project that the values at `path` deliver, by path; empty where they cannot be read."""
     try:
-        values = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        values = yaml.load(path.read_bytes(), Loader)  # noqa: S506 - a safe one
         project = values["project"]
         return {**project["config"], **project["code"], **project.get("lock", {})}
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, KeyError, TypeError):

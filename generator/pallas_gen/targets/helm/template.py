@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from pallas_contract.fleet.source import Loader
 from pallas_gen.targets.observed import Unreadable
 
 TIMEOUT = 300
@@ -39,5 +40,4 @@ def render(folder: Path, secrets: Iterable[str], *, values: Path | None = None) 
         raise Unreadable(f"helm has not rendered this chart within {TIMEOUT} s") from None
     if done.returncode:
         raise Unreadable(f"helm refuses this chart: {done.stderr.strip()}")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [document for document in yaml.load_all(done.stdout, Loader=loader) if document]
+    return [document for document in yaml.load_all(done.stdout, Loader=Loader) if document]
