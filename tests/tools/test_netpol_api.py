@@ -114,9 +114,13 @@ def test_each_change_is_enforced_and_nothing_is_left(api: Path, started: subproc
 
 
 def test_rules_that_the_kernel_refuses_end_it(api: Path, started: subprocess.Popen[str]) -> None:
+    assert started.stdout is not None
     assert started.stderr is not None
-    (api / "refuses").touch()
     with ExitStack() as stack:
-        watches(stack, api)
+        watched = watches(stack, api)
+        assert started.stdout.readline() == "applied 0 chains\n"
+        (api / "refuses").touch()  # not before: it would end with a watch that nobody opens, and this test never
+        watched["networkpolicies"].write(event("ADDED", DENY))
+        watched["networkpolicies"].flush()
         assert started.wait(60) == 1
     assert started.stderr.readline() == "nft: syntax error\n"
