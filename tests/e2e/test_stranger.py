@@ -27,7 +27,7 @@ from tests.ports import free_ports, pool
 from . import release
 from .canaries import Canaries
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.beside]
 
 IMAGES = "pallas-stranger/{name}:test"
 BUILT = [IMAGES.format(name=name) for name in ("pallas-agent", "pallas-registry")]
