@@ -70,7 +70,7 @@ async def _serve(application: ASGIApp, listeners: list[Any], seconds: float) -> 
     server = HttpServer(application)
     serving = asyncio.create_task(server.serve(listeners))
     await _pause(seconds)
-    server.should_exit = True
+    server.end()
     await serving
 
 

@@ -141,7 +141,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 forwarding=forwarding,
             )
             urls = {target.url: name for name, target in prepared.endpoints.items()}
-            with fast.hurried(urls):
+            with fast.hurried(urls), fast.resting():
                 async with engine.running():
                     await _answer(
                         prepared=prepared,
@@ -262,7 +262,7 @@ async def _answer(
                 pages.ready = False
                 engine.stop_accepting()
                 await drain(metrics.idle, stop.insisted, partial(_end, engine))
-                server.should_exit = True
+                server.end()
                 await asyncio.wait([serving], timeout=LAST_WORDS)
             await serving  # the event streams of sessions ended with the manager
 

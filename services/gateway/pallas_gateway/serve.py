@@ -151,7 +151,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket], policy: Pol
         if feed:
             feed.close()
         await drain(metrics.idle, stop.insisted, _leave)
-        server.should_exit = True
+        server.end()
         await serving
 
 

@@ -90,7 +90,7 @@ async def serve(
     await stop.asked.wait()
     if not (background.done() or serving.done()):  # else the exit code is that of a failure
         leave_in_time()
-    server.should_exit = True
+    server.end()
     background.cancel()
     service.monitor.history.close()  # ends the event streams, which would otherwise outlast `LINGER`
     await serving

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import uvicorn
 
 _SOON = 0.2
 """Seconds after which answers that go on are left to uvicorn, which gives them its own time."""
 _AGAIN = 0.002
+_TICK = 1.0
+"""Seconds between two dates of answers."""
 
 
 class PromptServer(uvicorn.Server):
@@ -26,16 +29,12 @@ class PromptServer(uvicorn.Server):
     async def main_loop(self) -> None:
         self._asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        if self.should_exit:  # asked for before there was anybody to wake
-            return
-        waits = [asyncio.create_task(super().main_loop()), asyncio.create_task(self._asked.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            while not await self.on_tick(0):  # which sets the date, too
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._asked.wait(), _TICK)
         finally:
             self._loop = None
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for listener in (*self.servers, *(sockets or ())):

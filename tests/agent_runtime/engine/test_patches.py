@@ -6,12 +6,16 @@ import asyncio
 import inspect
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fast_agent import FastAgent
+from fast_agent.core.logging.events import Event
+from fast_agent.core.logging.listeners import EventListener
+from fast_agent.core.logging.transport import AsyncEventBus
 from mcp.client import stdio
 from mcp.client.streamable_http import StreamableHTTPTransport
 from structlog.testing import capture_logs
@@ -19,7 +23,7 @@ from structlog.testing import capture_logs
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.engine import patches
-from pallas_agent_runtime.engine.patches import hurried, kit_configured, overheard
+from pallas_agent_runtime.engine.patches import hurried, kit_configured, overheard, resting
 from pallas_agent_runtime.health.last_words import LastWords
 
 
@@ -116,3 +120,41 @@ async def test_a_server_that_says_nothing_to_the_end_of_its_session_is_named(mon
             await transport.terminate_session(None)
     assert [(line["event"], line["server"]) for line in lines] == [("session_not_ended", "notes")]
     assert vars(StreamableHTTPTransport)["terminate_session"] is hang
+
+
+@pytest.fixture
+async def bus() -> AsyncIterator[AsyncEventBus]:
+    """A bus of the running loop, which is no other test's."""
+    AsyncEventBus.reset()
+    yield AsyncEventBus.get()
+    AsyncEventBus.reset()
+
+
+class Heard(EventListener):
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+
+    async def handle_event(self, event: Event) -> None:
+        await self.events.put(event)
+
+
+async def test_a_bus_that_has_nothing_to_tell_sets_no_timer(
+    bus: AsyncEventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[float] = []
+    heard, event = Heard(), Event(type="info", namespace="x", message="hello")
+    bus.add_listener("heard", heard)
+    with resting():
+        await bus.start()
+        monkeypatch.setattr(asyncio.get_running_loop(), "call_at", lambda when, *_, **__: timers.append(when))
+        for _ in range(2):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            await bus.emit(event)
+            assert await heard.events.get() is event
+        assert timers == []
+        monkeypatch.undo()
+        async with asyncio.timeout(20):
+            await bus.stop()
+    assert bus._task is None
+    assert AsyncEventBus._next_event.__module__ == AsyncEventBus.__module__

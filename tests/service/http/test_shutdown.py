@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ async def test_a_head_without_end_is_refused(head: tuple[bytes, bytes]) -> None:
                 sent += len(head[1])
         assert sent < 32 << 20  # a few MiB in the buffers of the sockets
         assert (await loop.sock_recv(caller, 100)).startswith(b"HTTP/1.1 431 ")
-        server.should_exit = True
+        server.end()
         await serving
 
 
@@ -129,7 +130,7 @@ async def test_space_around_a_header_is_not_part_of_it() -> None:
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nMcp-Name: \t get_health \t\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(b"\r\n\r\nget_health")
         writer.close()
-        server.should_exit = True
+        server.end()
         await serving
 
 
@@ -154,10 +155,43 @@ async def test_the_end_waits_for_no_idle_connection() -> None:
         for _ in range(2):
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200 ")
-        server.should_exit = True
+        server.end()
         await asyncio.wait_for(serving, 20)
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_an_idle_server_wakes_up_for_the_date_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, delays = asyncio.get_running_loop(), []
+    call_at = loop.call_at
+
+    def note(when: float, *arguments: Any, **options: Any) -> asyncio.TimerHandle:
+        delays.append(when - loop.time())
+        return call_at(when, *arguments, **options)
+
+    monkeypatch.setattr(shutdown, "TICK", 1000.0)
+    monkeypatch.setattr(loop, "call_at", note)
+    server = shutdown.HttpServer(answer)
+    waiting = asyncio.create_task(server.main_loop())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert min(delays) > 900
+    assert b"date" in dict(server.server_state.default_headers)
+    server.end()
+    await asyncio.wait_for(waiting, 20)
+
+
+async def test_the_date_is_never_older_than_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter((0.0, 1.0, 2.0))
+    monkeypatch.setattr(shutdown, "TICK", 0.0)
+    monkeypatch.setattr("uvicorn.server.time", SimpleNamespace(time=lambda: next(times, 3.0)))
+    server = shutdown.HttpServer(answer)
+    waiting = asyncio.create_task(server.main_loop())
+    async with asyncio.timeout(20):
+        while dict(server.server_state.default_headers).get(b"date") != b"Thu, 01 Jan 1970 00:00:03 GMT":
+            await asyncio.sleep(0)
+    server.end()
+    await asyncio.wait_for(waiting, 20)
 
 
 TOLD = """

@@ -36,7 +36,7 @@ from pallas_agent_runtime.engine.definition import (
     resolve_model,
 )
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.patches import hurried
+from pallas_agent_runtime.engine.patches import hurried, resting
 from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
 
@@ -55,6 +55,7 @@ __all__ = [
     "preload",
     "register_model",
     "resolve_model",
+    "resting",
     "silence",
     "to_json",
     "weigh",

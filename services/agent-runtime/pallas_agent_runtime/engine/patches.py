@@ -1,6 +1,7 @@
 """Parts of fast-agent that are replaced for a time, since it has no setting for it.
 
-Its constructor, its look-up of keys, and how the MCP SDK under it starts a program and ends a session.
+Its constructor, its look-up of keys, how it waits for events, and how the MCP SDK under it starts a program and ends a
+session.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import structlog
 from fast_agent import FastAgent
 from fast_agent.core import validation
 from fast_agent.core.exceptions import ProviderKeyError
+from fast_agent.core.logging.transport import AsyncEventBus
 from fast_agent.llm.provider_key_manager import ProviderKeyManager
 from mcp.client import stdio
 from mcp.client.streamable_http import StreamableHTTPTransport
@@ -129,6 +131,22 @@ def hurried(servers: Mapping[str, str]) -> Iterator[None]:
             log.warning("session_not_ended", server=servers.get(transport.url, ""), reason=f"no answer in {CLOSE:g} s")
 
     with replaced(StreamableHTTPTransport, "terminate_session", terminate):
+        yield
+
+
+@contextmanager
+def resting() -> Iterator[None]:
+    """Have fast-agent's bus wait for its events meanwhile, which it would look for ten times a second.
+
+    Its end cancels that wait: it looks so often for nothing, and an agent without a call would do nothing else.
+    """
+    original: Any = getattr(AsyncEventBus, "_next_event", None)
+
+    async def wait(bus: AsyncEventBus) -> Any:
+        queue = bus._queue
+        return await (queue.get() if queue else original(bus))
+
+    with replaced(AsyncEventBus, "_next_event", wait):
         yield
 
 
