@@ -1,41 +1,10 @@
-"""Pages in Chromium, on a machine whose networks change while they are loaded.
-
-Chromium gives up what waits for a connection when an address comes or goes, be it that of a container which a test
-beside this one starts: net::ERR_NETWORK_CHANGED. That is no doing of the page that is tested.
-"""
+"""What the tests of pages share."""
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-"""The engine without windows takes half the processor time. Playwright itself starts it where none are wanted."""
-CHANGED = "net::ERR_NETWORK_CHANGED"
-
-
-async def load(page: Any, url: str) -> None:
-    """Open `url` with all that it loads, again where the machine's networks changed meanwhile."""
-    lost: list[str] = []
-
-    def note(request: Any) -> None:
-        if request.failure == CHANGED:
-            lost.append(request.url)
-
-    page.on("requestfailed", note)
-    try:
-        while True:
-            lost.clear()
-            try:
-                await page.goto(url)
-            except Exception as failure:
-                if CHANGED not in str(failure):
-                    raise
-            else:
-                if not lost:
-                    return
-    finally:
-        page.remove_listener("requestfailed", note)
+from tools.browser import CHANGED
 
 
 def is_fault(message: Any) -> bool:

@@ -205,7 +205,7 @@ async def browser() -> AsyncIterator[Any]:
     """
     from playwright.async_api import async_playwright  # noqa: PLC0415 - seven of ten workers open no browser
 
-    from tests.browser import CHROMIUM  # noqa: PLC0415
+    from tools.browser import CHROMIUM  # noqa: PLC0415
 
     async with async_playwright() as driver:
         started = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 from pathlib import Path
 
 import demo
+from browser import CHROMIUM, load
 from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
 OUTPUT = ROOT / "docs" / "pictures" / "status-page.png"
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 WIDTH = 1280
 """Pixels: wide enough for the descriptions of the agents. The height ends below the graph."""
 SCALE = 0.85
@@ -31,7 +30,7 @@ async def shoot(url: str, path: Path) -> None:
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await browser.new_page(viewport={"width": WIDTH, "height": 800}, device_scale_factor=SCALE)
-        await page.goto(url)
+        await load(page, url)
         await expect(page.locator("#live")).to_have_text("live")
         path.parent.mkdir(parents=True, exist_ok=True)
         graph = await page.locator("#graph").bounding_box()

@@ -31,11 +31,11 @@ from pallas_gateway.state.database import Database
 from pallas_service.access.gate import Gate
 from pallas_service.access.static_tokens import StaticTokens
 from pallas_service.access.verifier import Verifier
-from tests.browser import CHROMIUM, load
 from tests.gateway.confirmation.test_calls import ABOUT, META_MODEL
 from tests.gateway.door import Agent
 from tests.installed import ROOT
 from tests.served import served
+from tools.browser import CHROMIUM, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")

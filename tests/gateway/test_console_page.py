@@ -22,8 +22,9 @@ from pallas_contract.probe.session import META
 from pallas_gateway.confirmation.confirmations import Confirmations
 from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import Database
-from tests.browser import CHROMIUM, Lost, load
+from tests.browser import Lost
 from tests.gateway.door import MODERN, PHONE, UI, Agent, opened
+from tools.browser import CHROMIUM, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")

@@ -33,7 +33,8 @@ from pallas_registry.fleet_file import FleetWatcher
 from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
 from pallas_service.console import reload
-from tests.browser import CHROMIUM, Lost, is_fault, load
+from tests.browser import Lost, is_fault
+from tools.browser import CHROMIUM, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")

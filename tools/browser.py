@@ -1,0 +1,40 @@
+"""Chromium of this machine, whose networks change while it loads pages.
+
+It gives up what waits for a connection when an address comes or goes, be it that of a container which a test starts:
+net::ERR_NETWORK_CHANGED. It shows a page of its own then, which it loads again when it likes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""The engine without windows takes half the processor time. Playwright itself starts it where none are wanted."""
+CHANGED = "net::ERR_NETWORK_CHANGED"
+_INSTEAD = "chrome-error://"
+"""The page of its own, which takes the place of one that was asked for meanwhile."""
+
+
+async def load(page: Any, url: str) -> None:
+    """Open `url` with all that it loads, again where the machine's networks changed meanwhile."""
+    lost: list[str] = []
+
+    def note(request: Any) -> None:
+        if request.failure == CHANGED:
+            lost.append(request.url)
+
+    page.on("requestfailed", note)
+    try:
+        while True:
+            lost.clear()
+            try:
+                await page.goto(url)
+            except Exception as failure:
+                if CHANGED not in str(failure) and _INSTEAD not in str(failure):
+                    raise
+            else:
+                if not lost:
+                    return
+    finally:
+        page.remove_listener("requestfailed", note)
