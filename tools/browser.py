@@ -12,7 +12,7 @@ from typing import Any
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 """The engine without windows takes half the processor time. Playwright itself starts it where none are wanted."""
 CHANGED = "net::ERR_NETWORK_CHANGED"
-_INSTEAD = "chrome-error://"
+INSTEAD = "chrome-error://"
 """The page of its own, which takes the place of one that was asked for meanwhile."""
 
 
@@ -31,7 +31,7 @@ async def load(page: Any, url: str) -> None:
             try:
                 await page.goto(url)
             except Exception as failure:
-                if CHANGED not in str(failure) and _INSTEAD not in str(failure):
+                if CHANGED not in str(failure) and INSTEAD not in str(failure):
                     raise
             else:
                 if not lost:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.documentation import blocks
-from tests.ports import free_ports
+from tests.ports import free_port, free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.beside]
 
@@ -169,7 +169,7 @@ def test_a_first_day(project: Project) -> None:
     project.edit("agents/desk.py", "{count} word", "counted {count} word")
     project.until("desk     : ready", lambda: "- count_words: counted 3 words\n" in project.answer("one two three"))
 
-    assert project.pallas("add", "agent", "scout").returncode == 0
+    assert project.pallas("add", "agent", "scout", "--port", str(free_port())).returncode == 0
     project.until("agent=scout code=Ok", lambda: project.state("scout") == "ok")
 
     registry = f"http://127.0.0.1:{project.ports['24200']}"

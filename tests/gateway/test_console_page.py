@@ -24,7 +24,7 @@ from pallas_gateway.policy.policy import Policy
 from pallas_gateway.state.database import Database
 from tests.browser import Lost
 from tests.gateway.door import MODERN, PHONE, UI, Agent, opened
-from tools.browser import CHROMIUM, load
+from tools.browser import CHROMIUM, INSTEAD, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
@@ -119,9 +119,18 @@ async def shoot(page: Any, name: str) -> None:
 
 
 async def test_it_is_loaded_anew_where_a_part_of_its_script_did_not_come(desk: Desk, browser: Any) -> None:
-    lost = Lost()
-    async with shown(desk, browser, lost=lost) as page:
-        await playwright.expect(page.get_by_role("button", name="The Desk")).to_be_visible()
+    instead = True
+    while instead:  # by the browser's own page, where the machine's networks change at that moment
+        lost = Lost()
+        async with shown(desk, browser, lost=lost) as page:
+            try:
+                await playwright.expect(page.get_by_role("button", name="The Desk")).to_be_visible()
+            except AssertionError:
+                instead = page.url.startswith(INSTEAD)
+                if not instead:
+                    raise
+            else:
+                instead = False
     assert lost.asked >= 2
 
 
