@@ -238,7 +238,7 @@ async def test_a_page_is_loaded_anew_where_a_file_of_it_did_not_come(browser, ur
         page = await context.new_page()
         lost = Lost()
         await page.route(f"**/static/{name}", lost)
-        await page.goto(url)
+        await load(page, url)
         async with asyncio.timeout(60):
             while lost.asked < 2:
                 await asyncio.sleep(0.02)
@@ -296,7 +296,7 @@ async def test_events_that_were_refused_are_asked_for_again(browser, url: str, f
         page = await context.new_page()
         lost = Lost(status=502)
         await page.route("**/events", lost)
-        await page.goto(url)
+        await load(page, url)
         await playwright.expect(page.locator("#live")).to_have_text("live")
         break_research(fleet)
         await playwright.expect(page.locator("#agent-harper")).to_contain_text("because research")
