@@ -112,6 +112,15 @@ def test_a_program_that_asks_in_the_container_runs_half_as_often_as_a_get(plain)
     assert intervals == {"top": [2, 5, 10], "tools": [2, 10, 20]}
 
 
+def test_a_program_that_asks_in_the_container_waits_for_one_that_starts(plain) -> None:
+    """As long in all as the others are asked."""
+    startup = plain.main("tools")["startupProbe"]
+    assert startup["exec"]["command"][-3:-1] == ["--wait", "8"]
+    assert (startup["timeoutSeconds"], startup["failureThreshold"]) == (13, 23)
+    assert plain.main("top")["startupProbe"]["failureThreshold"] == 90
+    assert "--wait" not in plain.main("tools")["readinessProbe"]["exec"]["command"]
+
+
 def test_a_pod_may_finish_its_calls(plain) -> None:
     assert plain.main("top")["lifecycle"] == {"preStop": {"sleep": {"seconds": 5}}}
     assert plain.pod("top")["terminationGracePeriodSeconds"] == 45

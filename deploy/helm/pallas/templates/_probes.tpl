@@ -1,17 +1,18 @@
 {{/*
 A question that is a program in the container takes a tenth of a second of a core, a GET next to nothing: such a one is asked
-less often once it is up. How long the start takes is the same: a kubelet asks for readiness as soon as the startup probe is
-answered.
+less often once it is up, and where it is ours it waits for a program that starts. How long the start takes is the same: a
+kubelet asks for readiness as soon as the startup probe is answered.
 */}}
 {{- define "pallas.probes" }}
 {{- $live := include "pallas.ask" (dict "it" .it "path" "live") }}
 {{- $ready := include "pallas.ask" (dict "it" .it "path" "ready") }}
 {{- $program := hasPrefix "exec:" $ready }}
+{{- $waits := and $program (not .it.healthCommand) }}
 startupProbe:
-  {{- $live | nindent 2 }}
+  {{- include "pallas.ask" (dict "it" .it "path" "live" "wait" "8") | nindent 2 }}
   periodSeconds: 2
-  timeoutSeconds: 5
-  failureThreshold: {{ div (add .it.startupSeconds 1) 2 }}
+  timeoutSeconds: {{ ternary 13 5 $waits }}
+  failureThreshold: {{ ternary (div (add .it.startupSeconds 7) 8) (div (add .it.startupSeconds 1) 2) $waits }}
 livenessProbe:
   {{- $live | nindent 2 }}
   periodSeconds: {{ ternary 20 10 $program }}
@@ -38,7 +39,7 @@ exec:
 {{- else if .it.foreign -}}
 tcpSocket: {port: {{ include "pallas.listensOn" . }}}
 {{- else -}}
-exec: {command: [python, -P, -m, pallas_contract, "http://127.0.0.1:8080/mcp"]}
+exec: {command: [python, -P, -m, pallas_contract, {{ with .wait }}"--wait", {{ . | quote }}, {{ end }}"http://127.0.0.1:8080/mcp"]}
 {{- end }}
 {{- end }}
 {{- end }}
