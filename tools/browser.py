@@ -6,6 +6,7 @@ net::ERR_NETWORK_CHANGED. It shows a page of its own then, which it loads again 
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any
 
@@ -14,6 +15,8 @@ CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 CHANGED = "net::ERR_NETWORK_CHANGED"
 INSTEAD = "chrome-error://"
 """The page of its own, which takes the place of one that was asked for meanwhile."""
+_TAKEN = re.compile(rf'Navigation to "(.*)" is interrupted by another navigation to "(\1"|{re.escape(INSTEAD)})')
+"""What playwright says where that page came, or was loaded again by the browser before it was by us."""
 
 
 async def load(page: Any, url: str) -> None:
@@ -31,7 +34,7 @@ async def load(page: Any, url: str) -> None:
             try:
                 await page.goto(url)
             except Exception as failure:
-                if CHANGED not in str(failure) and INSTEAD not in str(failure):
+                if CHANGED not in str(failure) and not _TAKEN.search(str(failure)):
                     raise
             else:
                 if not lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,10 @@ import pytest
 from tools.browser import CHANGED, load
 
 URL = "http://127.0.0.1:1/"
-INSTEAD = f'Page.goto: Navigation to "{URL}" is interrupted by another navigation to "chrome-error://chromewebdata/"'
+
+
+def taken(by: str) -> RuntimeError:
+    return RuntimeError(f'Page.goto: Navigation to "{URL}" is interrupted by another navigation to "{by}"\nCall log:\n')
 
 
 class Page:
@@ -40,13 +44,17 @@ class Page:
 
 
 async def test_a_page_is_loaded_until_no_network_changes_meanwhile() -> None:
-    page = Page(RuntimeError(f"Page.goto: {CHANGED} at {URL}"), RuntimeError(INSTEAD), CHANGED, "net::ERR_ABORTED")
+    by_browser = (taken("chrome-error://chromewebdata/"), taken(URL))
+    page = Page(RuntimeError(f"Page.goto: {CHANGED} at {URL}"), *by_browser, CHANGED, "net::ERR_ABORTED")
     await load(page, URL)
-    assert (page.asked, page.heard) == (4, [])
+    assert (page.asked, page.heard) == (5, [])
 
 
-async def test_any_other_failure_is_told() -> None:
-    page = Page(RuntimeError("net::ERR_CONNECTION_REFUSED"))
-    with pytest.raises(RuntimeError, match="REFUSED"):
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("net::ERR_CONNECTION_REFUSED"), taken(f"{URL}login")], ids=["refused", "elsewhere"]
+)
+async def test_any_other_failure_is_told(failure: RuntimeError) -> None:
+    page = Page(failure)
+    with pytest.raises(RuntimeError, match=re.escape(str(failure))):
         await load(page, URL)
     assert (page.asked, page.heard) == (1, [])
