@@ -179,6 +179,13 @@ def caldav(folder: Path, host: str = HERE, *, tls: Path | None = None) -> Iterat
 _AMQTT = "amqtt.plugins"
 
 
+class _Topics(dict[str, Any]):
+    """The broker's subscriptions: it goes through them, waiting in between, while other clients come and leave."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self.keys()))
+
+
 @dataclass
 class Mqtt:
     """A broker at `port`."""
@@ -202,6 +209,7 @@ async def mqtt(host: str = HERE, *, tls: Path | None = None) -> AsyncIterator[Mq
     if tls:
         listener |= {"ssl": True, "certfile": str(tls), "keyfile": str(tls)}
     broker = Broker({"listeners": {"default": listener}, "plugins": plugins})
+    broker._subscriptions = _Topics()
     logging.getLogger("transitions").setLevel(logging.WARNING)
     await broker.start()
     try:
