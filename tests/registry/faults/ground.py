@@ -150,7 +150,7 @@ async def watched(folder: Path, port: int, *, before: Sequence[str] = (), **env:
 
 
 class Program:
-    """A healthy agent in a process of its own, to be frozen and killed."""
+    """A healthy agent in a process of its own, to be frozen, killed or late; it ends with the tests."""
 
     def __init__(self, name: str) -> None:
         self.name, self.port = name, free_port()
@@ -162,7 +162,7 @@ class Program:
 
     async def start(self) -> None:
         command = (sys.executable, str(Path(__file__).with_name("misbehaving.py")), self.name, str(self.port))
-        self.process = await asyncio.create_subprocess_exec(*command)
+        self.process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
         async with asyncio.timeout(DEADLINE):
             while True:
                 with suppress(ConnectionError):
@@ -174,6 +174,12 @@ class Program:
     def signal(self, number: int) -> None:
         assert self.process
         self.process.send_signal(number)
+
+    def late(self, seconds: float) -> None:
+        """Answer the first request of each probe that late from now on."""
+        assert self.process
+        assert self.process.stdin
+        self.process.stdin.write(f"{seconds}\n".encode())
 
     async def stop(self) -> None:
         assert self.process

@@ -1,7 +1,8 @@
 """An agent that can be told to go wrong: `Agent` serves, and each function below is one way of doing it badly.
 
 Every function gets what was asked and the open connection, and writes whatever it wants. Run as a program
-(`python misbehaving.py NAME PORT`) it is a healthy agent in a process of its own, to be frozen or killed.
+(`python misbehaving.py NAME PORT`) it is an agent in a process of its own, to be frozen or killed, or to be late by as
+much as it is told, whatever the others do: by lines of its standard input, in seconds.
 """
 
 from __future__ import annotations
@@ -303,7 +304,10 @@ class Agent:
 async def _main(name: str, port: int) -> None:
     agent = Agent(name, port=port)
     await agent.start()
-    await asyncio.Event().wait()
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    while line := await lines.readline():
+        agent.how = late(float(line))
 
 
 if __name__ == "__main__":
