@@ -50,7 +50,8 @@ PHONE = (360, 740)
 SIZES = """async () => {
   const sizes = {};
   for (const { name } of ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type)))
-    sizes[name] = (await (await fetch(name)).arrayBuffer()).byteLength;
+    if (!name.endsWith("/events"))  // of a stream that has broken, which has no end
+      sizes[name] = (await (await fetch(name)).arrayBuffer()).byteLength;
   return sizes;
 }"""
 """Gives the bytes of each document of a page: the browser notes 0 of one that is as it was loaded before."""
@@ -449,7 +450,7 @@ async def test_the_first_view_of_200_agents_fits_a_screen(opened, big: str, view
         )
         assert smallest >= 24, "WCAG 2.2, 2.5.8: large enough for a finger"
         loaded = await page.evaluate(SIZES)
-    assert {url.removeprefix(big) for url in loaded} >= {"", "static/page.css", "static/page.js"}
+    assert {url.removeprefix(big) for url in loaded if loaded[url]} >= {"", "static/page.css", "static/page.js"}
     assert sum(loaded.values()) < 150_000, "uncompressed, each document once"
 
 

@@ -10,9 +10,10 @@ kubelet asks for readiness as soon as the startup probe is answered.
 {{- $waits := and $program (not .it.healthCommand) }}
 startupProbe:
   {{- include "pallas.ask" (dict "it" .it "path" "live" "wait" "8") | nindent 2 }}
-  periodSeconds: 2
+  {{- $period := ternary 8 2 $waits }}
+  periodSeconds: {{ $period }}
   timeoutSeconds: {{ ternary 13 5 $waits }}
-  failureThreshold: {{ ternary (div (add .it.startupSeconds 7) 8) (div (add .it.startupSeconds 1) 2) $waits }}
+  failureThreshold: {{ div (add .it.startupSeconds $period -1) $period }}
 livenessProbe:
   {{- $live | nindent 2 }}
   periodSeconds: {{ ternary 20 10 $program }}
