@@ -185,9 +185,6 @@ class _Topics(dict[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(list(self.keys()))
 
-    def items(self) -> Any:
-        return list(super().items())
-
 
 @dataclass
 class Mqtt:

@@ -7,12 +7,14 @@ kubelet asks for readiness as soon as the startup probe is answered.
 {{- $live := include "pallas.ask" (dict "it" .it "path" "live") }}
 {{- $ready := include "pallas.ask" (dict "it" .it "path" "ready") }}
 {{- $program := hasPrefix "exec:" $ready }}
-{{- $waits := and $program (not .it.healthCommand) }}
+{{- $wait := 8 }}
+{{- $start := include "pallas.ask" (dict "it" .it "path" "live" "wait" $wait) }}
+{{- $waits := ne $start $live }}
+{{- $period := ternary $wait 2 $waits }}
 startupProbe:
-  {{- include "pallas.ask" (dict "it" .it "path" "live" "wait" "8") | nindent 2 }}
-  {{- $period := ternary 8 2 $waits }}
+  {{- $start | nindent 2 }}
   periodSeconds: {{ $period }}
-  timeoutSeconds: {{ ternary 13 5 $waits }}
+  timeoutSeconds: {{ ternary (add $wait 5) 5 $waits }}
   failureThreshold: {{ div (add .it.startupSeconds $period -1) $period }}
 livenessProbe:
   {{- $live | nindent 2 }}
