@@ -22,7 +22,6 @@ PACKAGES = {
 ELSEWHERE = {
     "only starts the program, which is run as a process": {
         "agent_runtime/__main__": "tests/agent_runtime/test_bad_input.py",
-        "agent_runtime/local/guardian": "tests/agent_runtime/local/test_child.py",
         "agent_runtime/local/warm/forker": "tests/agent_runtime/local/warm/test_parent.py",
         "agent_runtime/importing/image_texts": "tests/e2e/test_images.py",
         "agent_runtime/serve": "tests/agent_runtime/test_starting.py",

@@ -31,8 +31,9 @@ class Listener:
     def __str__(self) -> str:
         if not self.pid:
             return "a program of another user"
-        member = f": `{self.member.rpartition('/')[2]}` of {self.fleet}" if self.member else ""
-        return f"{self.name} (pid {self.pid}{member})"
+        member = f": `{self.member.rpartition('/')[2]}`" if self.member else ""
+        fleet = f" of {self.fleet}" if self.member and self.fleet else ""
+        return f"{self.name} (pid {self.pid}{member}{fleet})"
 
 
 def listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:

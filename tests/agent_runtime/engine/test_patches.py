@@ -25,6 +25,7 @@ from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.engine import patches
 from pallas_agent_runtime.engine.patches import hurried, kit_configured, overheard, resting
 from pallas_agent_runtime.health.last_words import LastWords
+from pallas_contract import names
 
 
 @pytest.fixture
@@ -95,6 +96,21 @@ async def test_a_server_on_stdio_that_still_runs_at_the_end_is_killed_and_named(
             assert await process.wait() == -signal.SIGKILL
     assert [(line["event"], line["server"]) for line in lines] == [("server_killed", "notes")]
     await process.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process tells its environment in /proc")
+@pytest.mark.parametrize("run", ["", "test/it"])
+async def test_a_server_on_stdio_is_found_by_the_run_of_its_agent(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    """The SDK hands it some variables of the agent's, and that of the run is none of them."""
+    monkeypatch.setenv(names.ENV_RUN, run)
+    show = f"import os; print(os.environ.get({names.ENV_RUN!r}, '')); raise SystemExit(os.environ['OWN'] != 'own')"
+    parameters = stdio.StdioServerParameters(command=sys.executable, args=["-c", show], env={"OWN": "own"})
+    log: Any = SimpleNamespace(server_name="notes")
+    with overheard(programs := {}):
+        async with stdio.stdio_client(parameters, errlog=log) as (reading, _):
+            [message] = [message async for message in reading]
+    assert f"input_value='{run}'" in str(message)
+    assert programs["notes"].ending == "exit code 0"
 
 
 async def test_a_server_on_stdio_that_has_ended_is_not_killed() -> None:

@@ -26,6 +26,7 @@ from mcp.client.streamable_http import StreamableHTTPTransport
 
 from pallas_agent_runtime.config.fastagent_yaml import NO_KEY
 from pallas_agent_runtime.health.last_words import LastWords
+from pallas_contract import names
 
 log = structlog.get_logger(__name__)
 
@@ -83,16 +84,20 @@ def overheard(programs: dict[str, LastWords]) -> Iterator[None]:
     """Have `programs` take the last words of every server on stdio that is started meanwhile, by its name.
 
     fast-agent sends their stderr to /dev/null, and the MCP SDK keeps their exit codes to itself. What still runs at the
-    end is killed: it would outlive this process.
+    end is killed: it would outlive this process. The SDK hands them a few variables of this process's only: the one by
+    which they are found when it was killed itself (local/guardian) is none of them.
     """
     original = stdio._create_platform_compatible_process
     started: dict[Any, str] = {}
 
     @functools.wraps(original)
-    async def create(*, errlog: Any, **arguments: Any) -> Any:
+    async def create(*, errlog: Any, env: dict[str, str] | None = None, **arguments: Any) -> Any:
         words = programs[getattr(errlog, "server_name", "")] = LastWords()
+        run = os.environ.get(names.ENV_RUN)
+        marked = {**env, names.ENV_RUN: run} if run and env is not None else env
         with words.pipe() as fd:
-            process: Any = await original(errlog=fd, **arguments)  # type: ignore[arg-type]  # anyio takes a number too
+            log: Any = fd  # anyio takes a number too
+            process: Any = await original(errlog=log, env=marked, **arguments)
         for other in [other for other in started if other.returncode is not None]:
             del started[other]
         started[process] = getattr(errlog, "server_name", "")

@@ -1,15 +1,15 @@
-"""Ends what a fleet of processes has left behind, also when `pallas` itself was killed; Linux only.
+"""Ends what a fleet of processes or an agent has left behind, also when `pallas` itself was killed; Linux only.
 
 The kernel ends the members with their supervisor (child.dies_with), but not what these have started: an MCP server on
-stdio has a session of its own. All of them inherit a variable, and that is how they are found, whoever their parent is
-by then. This file is a program too, which waits for the end of its standard input: it imports nothing of ours.
+stdio has a session of its own. All of them have a variable, and that is how they are found, whoever their parent is by
+then: it is inherited, but by servers on stdio, which get it from engine/patches. This file is a program too, which
+waits for the end of its standard input: it imports nothing of ours.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -26,7 +26,7 @@ _PAUSE = 0.02
 @contextlib.contextmanager
 def watching() -> Iterator[str]:
     """Yield the name of a run; when this process ends, in whatever way, so does all that has it in its environment."""
-    run = secrets.token_hex(8)
+    run = os.urandom(8).hex()
     if sys.platform != "linux":
         yield run
         return
@@ -34,6 +34,24 @@ def watching() -> Iterator[str]:
     environ = {key: value for key, value in os.environ.items() if key != RUN}
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ, start_new_session=True):  # noqa: S603 - ours
         yield run
+
+
+@contextlib.contextmanager
+def watching_agent(name: str) -> Iterator[None]:
+    """Watch over this process, an agent by itself, where nobody else does: a fleet's supervisor, or an init process.
+
+    A container ends with its first process, which is the agent or its parent, and systemd ends all that a service has
+    started.
+    """
+    if RUN in os.environ or 1 in (os.getpid(), os.getppid()):
+        yield
+        return
+    with watching() as run:
+        os.environ[RUN] = f"{run}/{name}"
+        try:
+            yield
+        finally:
+            del os.environ[RUN]
 
 
 def end(mark: str) -> None:
