@@ -160,6 +160,7 @@ def pytest_collection_finish() -> None:
 def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
     """Write for each mark the files of the tests that carry it, a line each, so that a later run reads no others.
 
+    `TESTS` has all tests, so that it can be told at the end whether each has run.
     A test of a run of its own counts for that mark alone: the others have nothing to run in a file of such tests.
     `folder` is there only when all of them are: another run waits for it.
     """
@@ -170,6 +171,7 @@ def list_files(items: Iterable[pytest.Item], folder: Path) -> None:
             files[name].add(item.path.relative_to(ROOT).as_posix())
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     unfinished.mkdir(parents=True)
+    (unfinished / "TESTS").write_text("".join(f"{item.nodeid}\n" for item in items), "utf-8")
     for name, paths in files.items():
         (unfinished / name).write_text("".join(f"{path}\n" for path in sorted(paths)), "utf-8")
     unfinished.rename(folder)

@@ -1,8 +1,9 @@
-"""tools/totals.py [--again REPORT] REPORT...: the ten slowest tests of several pytest runs, and how all went.
+"""tools/totals.py [--again REPORT] [--listed FILE] REPORT...: the ten slowest tests of pytest runs, and how all went.
 
 REPORT is JUnit XML of pytest. A test that failed and passes in the one after --again is unsteady: it is named at the
-end, and fails nothing (docs/decisions/0051). A run that ended without its report has failed. Exit code 0 when at
-least one test passed and none failed, else 1.
+end, and fails nothing (docs/decisions/0051). A run that ended without its report has failed. FILE has the tests there
+are, one a line: where every run has its report, each that is in none of them is named, and so is what was skipped
+where CI is set. Exit code 0 when at least one test passed, none failed and none is named so, else 1.
 
 `--failed REPORT...` prints instead, a line each, the tests that may have such a second look: all that failed, or none
 where they are more than three, or where something failed that is no test.
@@ -20,6 +21,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SLOWEST = 10
+NAMED = 20
+"""How many of the tests that have not run are named."""
 LOOKS = 3
 """How many failures of one run may be chance: what breaks more is broken."""
 _CRASHED = re.compile(r"worker '\w+' crashed while running")
@@ -79,8 +82,18 @@ def to_look_at(runs: Runs) -> list[str]:
     return tests if known and not runs.lost and not runs.crashed and len(tests) <= LOOKS else []
 
 
-def totals(runs: Runs, again: Runs) -> int:
-    """Print the slowest, the counts and last the unsteady; return the exit code."""
+def not_run(runs: Runs, listed: Path | None) -> list[str]:
+    """Return what was to run and has not: of the tests in the file `listed`, and where CI is set the skipped."""
+    absent = []
+    if listed and not runs.lost:
+        tests = listed.read_text("utf-8").splitlines() if listed.exists() else []
+        absent = [test for test in tests or [f"any: {listed} names none"] if test not in runs.outcomes]
+    return absent + [test for test, outcome in runs.outcomes.items() if outcome == "skipped" and os.environ.get("CI")]
+
+
+def totals(runs: Runs, again: Runs, listed: Path | None = None) -> int:
+    """Print the slowest, the counts, and last what has not run and the unsteady; return the exit code."""
+    absent = not_run(runs, listed)
     unsteady = [test for test in runs.failed if again.outcomes.get(test) == "passed"]
     counts = Counter(passed=0, failed=runs.lost)
     counts.update((runs.outcomes | dict.fromkeys(unsteady, "unsteady")).values())
@@ -88,24 +101,29 @@ def totals(runs: Runs, again: Runs) -> int:
     for duration, name in sorted(runs.seconds, reverse=True)[:SLOWEST]:
         print(f"{duration:8.1f} s  {name}")
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    for test in absent[:NAMED]:
+        print(f"NOT RUN {test}")
+    if more := absent[NAMED:]:
+        print(f"NOT RUN {len(more)} more")
     for test in unsteady:
         print(f"UNSTEADY {test} (failed, as shown above; passed alone)")
         if "GITHUB_ACTIONS" in os.environ:
             print(f"::warning title=Unsteady test::{test} failed, and passed alone")
-    return 0 if counts["passed"] and not counts["failed"] else 1
+    return 0 if counts["passed"] and not counts["failed"] and not absent else 1
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--again", type=Path)
+    parser.add_argument("--listed", type=Path)
     parser.add_argument("reports", type=Path, nargs="+")
     options = parser.parse_args(arguments)
     runs = read(options.reports)
     if options.failed:
         print("".join(f"{test}\n" for test in to_look_at(runs)), end="")
         return 0
-    return totals(runs, read([options.again] if options.again else []))
+    return totals(runs, read([options.again] if options.again else []), options.listed)
 
 
 if __name__ == "__main__":

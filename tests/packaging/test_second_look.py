@@ -7,10 +7,9 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from tests.packaging.test_tools_test import Copy
+from tests.packaging.test_tools_test import ROUNDS, Copy
 from tools import totals
 
-ROUNDS = ["quick", "together", "waiting", "pods", "alone"]
 SUITE = """\
 from pathlib import Path
 import pytest
@@ -38,6 +37,7 @@ def copy(root: Path, tmp_path: Path) -> Copy:
     copy = Copy(root, tmp_path)
     for name in ROUNDS:
         copy.script(f"tests/{name}.py", "")
+    copy.lists(f"tests/{name}.py::test_it" for name in ROUNDS)
     return copy
 
 
@@ -46,6 +46,8 @@ def suite(copy: Copy) -> Copy:
     """With real tests in the first round and in the second look."""
     copy.script("suite", "")
     copy.script("tests/test_luck.py", SUITE)
+    others = [f"tests/test_luck.py::{name}" for name in ("test_well", "test_broken")]
+    copy.lists([LUCKY, *others, *(f"tests/{name}.py::test_it" for name in ROUNDS[1:])])
     copy.script("pytest.ini", "[pytest]\naddopts = -p xdist -p pytest_timeout -p no:cacheprovider\n")
     return copy
 
@@ -152,3 +154,21 @@ def test_what_was_skipped_at_second_sight_has_not_passed(files: Path, capsys: py
     again.write_text("<testsuites><testcase classname='tests.a' name='test_0'><skipped/></testcase></testsuites>")
     assert totals.main(["--again", str(again), str(report(files, "tests.a test_0"))]) == 1
     assert "1 passed, 1 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ci", ["", "1"])
+def test_what_was_skipped_has_not_run_where_ci_is_set(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ci: str
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    skipped = report(files, "tests.a test_0")
+    skipped.write_text(skipped.read_text().replace("<error/>", "<skipped/>"))
+    assert totals.main([str(skipped)]) == (1 if ci else 0)
+    assert ("NOT RUN tests/a.py::test_0" in capsys.readouterr().out) is bool(ci)
+
+
+def test_only_the_first_of_many_that_have_not_run_are_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("TESTS").write_text("".join(f"tests/a.py::test_{number}\n" for number in range(30)))
+    assert totals.main(["--listed", "TESTS", str(report(files))]) == 1
+    named = [line for line in capsys.readouterr().out.splitlines() if line.startswith("NOT RUN")]
+    assert (len(named), named[0], named[-1]) == (21, "NOT RUN tests/a.py::test_0", "NOT RUN 10 more")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +27,7 @@ TOOLS = (
     "valkey",
     "versions",
 )
+ROUNDS = ("quick", "together", "waiting", "pods", "alone")
 PYTEST = """\
 #!/bin/sh
 # Stands in for .venv/bin/python: a round of pytest writes its report, SQLite is as it should be, anything else is run.
@@ -38,9 +40,10 @@ for argument; do
   before=$argument
 done
 name=$(basename "$report" .xml)
+[ -z "${PALLAS_TEST_FILES:-}" ] || { cp -r files new && mv new "$PALLAS_TEST_FILES"; }
 case $name in quick | again) [ ! -e suite ] || exec {python} "$@" -n 0 --dist no ;; esac
-if [ -n "${PALLAS_TEST_FILES:-}" ] && [ -e files ]; then cp -r files new && mv new "$PALLAS_TEST_FILES"; fi
 [ ! -e "crash-$name" ] || exit 3
+[ ! -e "empty-$name" ] || { echo "<testsuites/>" > "$report"; exit 5; }
 if [ -e "fail-$name" ]; then fault='<failure message="no"/>' code=1; else fault="" code=0; fi
 [ "$name" = again ] || round=$name
 echo "<testsuites><testcase classname='tests.${round:-$FAILED}' name='test_it' time='1.5'>" > "$report"
@@ -61,6 +64,7 @@ class Copy:
             self.script(f"tools/{tool}", "#!/bin/sh\n")
         self.script("tools/bytecode.py", "")
         self.script(".venv/bin/python", PYTEST.replace("{python}", sys.executable))
+        self.lists(f"tests.{name}::test_it" for name in ROUNDS)
         (folder / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@tools/test $(ARGS)\n")
 
     def script(self, name: str, text: str) -> None:
@@ -68,6 +72,10 @@ class Copy:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
+
+    def lists(self, tests: Iterable[str]) -> None:
+        """Have the first round find these."""
+        self.script("files/TESTS", "".join(f"{test}\n" for test in tests))
 
     def missing(self, tool: str) -> None:
         self.script(f"tools/{tool}", "#!/bin/sh\nexit 3\n")
@@ -164,6 +172,7 @@ def test_the_files_of_each_mark_are_listed(root: Path, request: pytest.FixtureRe
     items = [item for item in request.session.items if item.path == request.path]
     conftest.list_files(items, tmp_path / "files")
     assert (tmp_path / "files/parametrize").read_text() == "tests/packaging/test_tools_test.py\n"
+    assert (tmp_path / "files/TESTS").read_text().splitlines() == [item.nodeid for item in items]
 
 
 @pytest.mark.parametrize("own", ["alone", "beside", "waits"])
@@ -173,11 +182,13 @@ def test_a_file_of_tests_of_a_round_of_their_own_is_read_by_no_other(
     conftest: Any = request.config.pluginmanager.get_plugin(str(root / "tests/conftest.py"))
     marks = {"a.py": ["slow"], "b.py": ["slow", own], "c.py": ["docker"]}
     items = [
-        SimpleNamespace(path=root / name, iter_markers=lambda names=names: [SimpleNamespace(name=n) for n in names])
+        SimpleNamespace(
+            path=root / name, nodeid=name, iter_markers=lambda names=names: [SimpleNamespace(name=n) for n in names]
+        )
         for name, names in marks.items()
     ]
     conftest.list_files(items, tmp_path / "files")
-    listed = {path.name: path.read_text() for path in (tmp_path / "files").iterdir()}
+    listed = {path.name: path.read_text() for path in (tmp_path / "files").iterdir() if path.name != "TESTS"}
     assert listed == {"slow": "a.py\n", own: "b.py\n", "docker": "c.py\n"}
 
 
@@ -208,13 +219,29 @@ def test_the_last_line_counts_all_rounds(copy: Copy) -> None:
     assert "     1.5 s  tests.alone::test_it" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["quick", "together", "waiting", "pods", "alone"])
+@pytest.mark.parametrize("name", ROUNDS)
 @pytest.mark.parametrize("how", ["fail", "crash"])
 def test_a_round_that_fails_fails_all_and_keeps_no_other_from_running(copy: Copy, name: str, how: str) -> None:
     (copy.folder / f"{how}-{name}").touch()
     done = copy.run("tools/test")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1 if how == "fail" else 3, "4 passed, 1 failed")
     assert len(copy.rounds) == 5
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_test_that_no_round_has_run_fails_all(copy: Copy, name: str) -> None:
+    (copy.folder / f"empty-{name}").touch()
+    done = copy.run("tools/test", CI="1")
+    lines = ["4 passed, 0 failed", f"NOT RUN tests.{name}::test_it"]
+    assert (done.returncode, done.stdout.splitlines()[-2:]) == (1, lines)
+    assert copy.run("tools/test", "tests/some").returncode == 0, "who says what to run has chosen"
+
+
+def test_a_list_of_no_tests_fails_all(copy: Copy) -> None:
+    copy.lists([])
+    done = copy.run("tools/test", CI="1")
+    assert done.returncode == 1
+    assert re.fullmatch("NOT RUN any: .* names none", done.stdout.splitlines()[-1])
 
 
 def test_what_measures_the_machine_has_it_to_itself_where_it_may_not_come_first(copy: Copy) -> None:
