@@ -209,7 +209,11 @@ async def _answer(
         def provider_problem() -> str:
             return checks.active_failure or preflight.keyless(engine.keyless, prepared.config.data, os.environ)
 
-        engine.provider_problem = provider_problem
+        async def asked_anew() -> str:
+            await checks.doubt()
+            return provider_problem()
+
+        engine.provider_problem = asked_anew
 
         def current() -> Health:
             return combine(

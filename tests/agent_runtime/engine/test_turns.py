@@ -100,8 +100,11 @@ async def test_a_turn_that_the_model_fails_says_what_the_health_has_against_its_
     async def session(*_: Any, **__: Any) -> Session:
         return Failing(0)
 
+    async def provider_problem() -> str:
+        return problem
+
     engine = engine_of(session)
-    engine.provider_problem = lambda: problem
+    engine.provider_problem = provider_problem
     with pytest.raises(turns.EngineFailed) as failure:
         await engine.ask(Question("hello"), None, None, None, elicit=None)  # type: ignore[arg-type]
     assert str(failure.value) == words

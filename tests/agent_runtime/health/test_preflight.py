@@ -12,7 +12,7 @@ import structlog
 
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.health import providers
-from pallas_agent_runtime.health.preflight import Outcome, Preflight, ProviderTarget, keyless, targets
+from pallas_agent_runtime.health.preflight import SOON, Outcome, Preflight, ProviderTarget, keyless, targets
 from pallas_contract.fleet.providers import split
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -204,6 +204,28 @@ async def test_a_check_that_raises_is_a_reason_and_ends_nothing() -> None:
     checks = Preflight([ProviderTarget("openai", "openai", "https://api.example", "sk-x", active=True)], check)
     assert (await checks.refresh(checks._providers[0])).reason == "the check failed by itself: ZeroDivisionError"
     assert checks.active_failure == "openai: the check failed by itself: ZeroDivisionError"
+
+
+async def test_a_turn_that_failed_has_the_provider_checked_at_once_and_then_as_one_that_is_not_well() -> None:
+    asked: asyncio.Queue[str] = asyncio.Queue()
+    reasons = iter([""])
+    now = [0.0]
+
+    async def check(provider: ProviderTarget) -> str:
+        asked.put_nowait(reason := next(reasons, "HTTP 500"))
+        return reason
+
+    checks = Preflight([active("anthropic", active=False), active()], check, clock=lambda: now[0])
+    checks.outcomes["anthropic"] = Outcome("", 0.0)
+    watching = asyncio.create_task(checks._watch(checks._providers[1]))
+    assert await asyncio.wait_for(asked.get(), 60) == ""
+    await checks.doubt()
+    assert asked.empty(), "asked a moment ago"
+    now[0] = SOON
+    await asyncio.gather(checks.doubt(), checks.doubt())
+    assert checks.active_failure == "openai: HTTP 500"
+    assert [await asyncio.wait_for(asked.get(), 60) for _ in range(2)] == ["HTTP 500", "HTTP 500"]
+    watching.cancel()
 
 
 async def test_the_active_provider_is_unchecked_until_there_is_an_outcome() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +106,7 @@ class Engine:
         """The model of the agent that is asked, without its provider; empty before it runs, and where it has none."""
         self.provider = ""
         """The provider of that model, as fast-agent calls it; empty where there is no model."""
-        self.provider_problem: Callable[[], str] = str
+        self.provider_problem: Callable[[], Awaitable[str]] = _nothing
         """Returns what the health has against the model's provider; it is told with a turn that the model failed."""
 
     @property
@@ -249,7 +249,8 @@ class Engine:
             instance.unanswered = questions.unanswered
             text = _words(agent.message_history[before:], reply)
             if reply.stop_reason in _FAILED:
-                return _Answer(_explained(text or "the model gave no answer", self.provider_problem()), failed=True)
+                problem = await self.provider_problem()
+                return _Answer(_explained(text or "the model gave no answer", problem), failed=True)
             _remember(transcript, agents)
             return _Answer(text)
 
@@ -344,6 +345,10 @@ def _words(messages: Iterable[PromptMessageExtended], reply: PromptMessageExtend
     texts = [text for message in messages if message.role == "assistant" and (text := message.all_text())]
     final = reply.all_text()
     return "\n\n".join(texts if texts and texts[-1] == final else [*texts, final])
+
+
+async def _nothing() -> str:
+    return ""
 
 
 def _explained(text: str, problem: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -147,6 +147,8 @@ class Preflight:
         self._clock = clock
         self._secretive = secretive
         self.outcomes: dict[str, Outcome] = {}
+        self._doubting = asyncio.Lock()
+        self._doubted = asyncio.Event()
         self.checked = asyncio.Event()
         """Set once there is an outcome of the active provider, or none to wait for."""
 
@@ -176,8 +178,27 @@ class Preflight:
         wait = SOON
         while True:
             outcome = await self.refresh(provider)
-            await asyncio.sleep(INTERVAL if outcome.ok else wait)
+            await self._rest(provider, INTERVAL if outcome.ok else wait)
             wait = SOON if outcome.ok else min(2 * wait, LATE)
+
+    async def _rest(self, provider: ProviderTarget, seconds: float) -> None:
+        if not provider.active:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._doubted.wait()
+        self._doubted.clear()
+
+    async def doubt(self) -> None:
+        """Check the active provider now, as a turn has failed on it, where the last check was well and not just now."""
+        async with self._doubting:  # many turns may fail at once
+            for provider in self._providers:
+                outcome = self.outcomes.get(provider.name)
+                if provider.active and outcome and outcome.ok and self.age(outcome) >= SOON:
+                    outcome = await self.refresh(provider)
+                    if not outcome.ok:  # from now on it is checked as one that is not well
+                        self._doubted.set()
 
     async def refresh(self, provider: ProviderTarget) -> Outcome:
         """Check one provider now; a change of its state is logged once."""
