@@ -33,7 +33,7 @@ def read(path: Path) -> Tree:
         mark = error.problem_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         raise Unreadable(f"is no YAML: {error.problem}", line=line, column=column) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or a date that there is not
         raise Unreadable(f"is no YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(document, dict):
         raise Unreadable("is no compose file: it holds no mapping")

@@ -20,8 +20,9 @@ def recorded(path: Path) -> dict[str, str]:
     try:
         values = yaml.load(path.read_bytes(), Loader)  # noqa: S506 - a safe one
         project = values["project"]
-        return {**project["config"], **project["code"], **project.get("lock", {})}
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        texts = {**project["config"], **project["code"], **project.get("lock", {})}
+        return {str(file): str(text) for file, text in texts.items()}
+    except (yaml.YAMLError, ValueError, RecursionError, KeyError, TypeError):  # ValueError: a date that there is not
         return {}
 
 
