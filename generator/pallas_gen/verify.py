@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
 from pallas_contract.codes import Code
-from pallas_contract.problems import Problem, Where, refuse_errors
+from pallas_contract.problems import Problem, Where, printable, refuse_errors
 from pallas_gen.output.drift import Drift, drift
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.project.load import Loaded
@@ -21,6 +21,7 @@ Command = Callable[[Target, Iterable[str]], str]
 
 _DRIFT = {
     "missing": "is missing",
+    "irregular": "is no file: a folder, a pipe, or a link to what is none",
     "edited": "was edited after pallas-gen wrote it",
     "outdated": "is not what pallas-gen would write now",
     "unknown": "is not what pallas-gen would write now",
@@ -75,22 +76,27 @@ def verify(
 
 
 def _is_written(target: Target, folder: Path) -> bool:
-    return any((folder / path).is_file() for path in target.files)
+    """Return whether anything of it is there, its record too: what was lost or replaced since is to be named."""
+    sums = target.sums()
+    return any(os.path.lexists(folder / path) for path in (*target.files, *([sums] if sums else [])))
 
 
 def _compare(target: Target, context: RenderContext, command: Command) -> Iterator[Problem]:
     # what a target refuses is an error of the fleet file, so it ends the run like all of them
     refuse_errors(problem for problem in target.problems(context.plan) if problem.level == "error")
     rewrite = command(target, sorted(context.options))
-    stale = _stale(target, context)
-    for entry in drift(target.render(context), context.output, target.owned):
+    entries = list(drift(target.render(context), context.output, target.owned))
+    # what is lost is named, and nobody waits for a pipe
+    readable = (context.output / target.files[0]).is_file() and all(entry.kind != "irregular" for entry in entries)
+    stale = _stale(target, context) if readable else {}
+    for entry in entries:
         # what it was written from says more than the line that would be another one
         if not (stale and entry.kind == "outdated" and entry.path == target.files[0]):
             yield _drift_problem(entry, context.output, rewrite)
     for path, difference in stale.items():
         message = f"{difference} since {_display(context.output / target.files[0])} was written"
         yield Problem(Where(_display(context.loaded.folder / path)), message, f"run `{rewrite}`", code=Code.OUT_OF_DATE)
-    if target.read_back:
+    if target.read_back and readable:
         path = _display(context.output / target.files[0])
         try:
             yield from differences(context.plan, target.read_back(context), path)
@@ -104,7 +110,7 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
 def _stale(target: Target, context: RenderContext) -> Mapping[str, str]:
     try:
         return target.stale(context) if target.stale else {}
-    except (Unreadable, FileNotFoundError):  # named by who reads it back
+    except Unreadable:  # named by who reads it back
         return {}
 
 
@@ -112,6 +118,7 @@ def _drift_problem(entry: Drift, folder: Path, rewrite: str) -> Problem:
     path = _display(folder / entry.path)
     where = Where(path, entry.line, 1) if entry.line else Where(path)
     hints = {
+        "irregular": f"remove it, and run `{rewrite}`",
         "edited": f"`{rewrite} --diff` shows the change, `{rewrite} --force` takes it back",
         "unknown": f"`{rewrite} --diff` shows the difference, `{rewrite} --force` overwrites it",
         "leftover": "remove it",
@@ -121,7 +128,8 @@ def _drift_problem(entry: Drift, folder: Path, rewrite: str) -> Problem:
 
 
 def _display(path: Path) -> str:
-    return os.path.relpath(path)
+    """Return where it is from here, on one line that acts on no terminal and that every document can hold."""
+    return printable(os.path.relpath(path)).replace("\n", "\\n")
 
 
 def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str) -> Iterator[Problem]:

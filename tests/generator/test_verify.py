@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -276,13 +277,89 @@ def test_no_edit_ends_in_a_traceback(project: Path, change: Callable[[Any, Any],
         assert report.problems, place
 
 
-@pytest.mark.parametrize("text", ["", "[", "- 1\n", "a: *b\n", "\x00", "!!python/object:os.x {}\n", "[" * 3000, "é"])
+NO_YAML = ["", "[", "- 1\n", "a: *b\n", "\x00", "!!python/object:os.x {}\n", "[" * 3000, "é", "a: 2024-13-45\n"]
+
+
+@pytest.mark.parametrize("text", NO_YAML)
 def test_no_file_ends_in_a_traceback(project: Path, run, text: str) -> None:
     (project / "compose.yaml").write_bytes(text.encode("latin-1"))
     code, out, err = run("verify")
     assert (code, out) == (1, "")
     assert err.startswith("compose.yaml:1:1: is not what pallas-gen would write now")
     assert "Traceback" not in err
+
+
+def test_no_values_end_in_a_traceback(charted: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    for text in [*NO_YAML, "project: {config: {1: a}, code: {b: [], 2024-01-01: c}}\n"]:
+        (charted / "chart" / "values.yaml").write_bytes(text.encode("latin-1"))
+        code, out, err = run("verify", "--target", "helm")
+        assert (code, out) == (1, ""), text
+        assert "chart/values.yaml:1:1: is not what pallas-gen would write now\n" in err, text
+
+
+def test_no_name_acts_on_a_terminal_or_breaks_a_document(charted: Path, run, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    names = ["a\nb.yaml", "a\x1b[31m.yaml", "a\u202e.yaml", "a\udcff.yaml"]
+    for name in names:
+        (charted / "chart" / "templates" / name).write_text("a: 1\n")
+    shown = [f"chart/templates/{ascii(name)[1:-1]}" for name in names]
+    code, out, err = run("verify", "--target", "helm")
+    assert (code, out) == (1, "")
+    foreign = "was not written by pallas-gen, and counts as if it had been"
+    assert first_lines(err)[:-1] == [f"{name}: {foreign}" for name in shown]
+    code, out, err = run("verify", "--target", "helm", "--format", "json")
+    assert (code, err) == (1, "")
+    assert {problem["file"] for problem in json.loads(out)["problems"]} == {*shown, "chart/values.yaml"}
+    assert json.loads(run("verify", "--target", "helm", "--format", "sarif")[1])
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("name", ["monitoring.yaml", "own.yaml", "o\nwn.yaml"])
+def test_yaml_that_helm_alone_can_read_is_named_beside_its_file(charted: Path, run, name: str) -> None:
+    template = charted / "chart" / "templates" / name
+    before = template.read_text() if template.exists() else ""
+    template.write_text(f"{before}---\nkind: AlertmanagerConfig\nspec: {{matchers: [{{name: a, matchType: =}}]}}\n")
+    code, out, err = run("verify", "--target", "helm")
+    assert (code, out) == (1, "")
+    file, reading = first_lines(err)
+    assert file.startswith(f"chart/templates/{ascii(name)[1:-1]}:")
+    assert reading.startswith("chart/values.yaml: helm renders pallas/templates/")
+    assert len(json.loads(run("verify", "--target", "helm", "--format", "json")[1])["problems"]) == 2
+
+
+def test_what_stands_in_the_place_of_a_file_is_named_and_not_waited_for(charted: Path, run) -> None:
+    ways = {Path.mkdir: Path.rmdir, os.mkfifo: Path.unlink, lambda path: path.symlink_to("nowhere"): Path.unlink}
+    for name in ("compose.yaml", "chart/values.yaml", "chart/Chart.yaml", "chart/.helmignore"):
+        text = (charted / name).read_text()
+        (charted / name).unlink()
+        target = "helm" if "/" in name else "compose"
+        remedy = f"    remove it, and run `pallas-gen {target}`\n"
+        expected = f"{name}: is no file: a folder, a pipe, or a link to what is none\n{remedy}"
+        for put, remove in ways.items():
+            put(charted / name)
+            assert run("verify", "--target", target) == (1, "", expected)
+            remove(charted / name)
+        (charted / name).write_text(text)
+
+
+def test_a_chart_that_lost_what_it_begins_with_was_written_all_the_same(charted: Path, run) -> None:
+    (charted / "chart" / "values.yaml").unlink()
+    (charted / "chart" / "Chart.yaml").unlink()
+    code, out, err = run("verify")
+    assert (code, out) == (1, "")
+    assert first_lines(err) == ["chart/Chart.yaml: is missing", "chart/values.yaml: is missing"]
+    assert run("helm")[0] == 0
+    assert run("verify", "--target", "compose")[0] == 0
+
+
+def test_targets_of_which_the_record_alone_is_left_were_written(project: Path, run) -> None:
+    assert run("observability")[0] == 0
+    lost = sorted(path for path in (project / "observability").iterdir() if not path.name.startswith("."))
+    for path in lost:
+        path.unlink()
+    code, _, err = run("verify")
+    assert (code, first_lines(err)) == (1, [f"observability/{path.name}: is missing" for path in lost])
 
 
 def test_without_helm_the_chart_is_compared_byte_for_byte_only(charted: Path, run, monkeypatch) -> None:

@@ -120,7 +120,6 @@ ELSEWHERE = {
         "generator/targets/helm/edge/values": "tests/generator/targets/test_values.py",
         "service/http/reach": "tests/registry/registration/test_reach.py",
         "generator/console": "tests/generator/test_cli.py",
-        "generator/output/drift": "tests/generator/test_verify.py",
         "generator/output/write": "tests/generator/test_cli.py",
         "generator/output/yaml": "tests/generator/test_golden.py",
         "generator/project/configmaps": "tests/generator/targets/test_helm.py",

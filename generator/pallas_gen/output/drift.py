@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,15 +19,17 @@ class Drift:
     """One file that is not as it would be written now."""
 
     path: PurePosixPath
-    kind: Literal["missing", "edited", "outdated", "unknown", "leftover", "foreign"]
-    """`edited` since it was written, `outdated` as it was written, or `unknown` which of both; `leftover` of an earlier
-    run, `foreign` where every file counts."""
+    kind: Literal["missing", "irregular", "edited", "outdated", "unknown", "leftover", "foreign"]
+    """`irregular` where something else than a file stands; `edited` since it was written, `outdated` as it was written,
+    or `unknown` which of both; `leftover` of an earlier run, `foreign` where every file counts."""
     line: int = 0
     """The first line that differs, from 1; 0 where the file is not to be there, or is not there."""
 
 
 def drift(files: write.Files, folder: Path, owned: Iterable[str] = ()) -> Iterator[Drift]:
-    """Yield what differs in `folder`, by path; in the folders `owned` below it, every other file is `foreign`.
+    """Yield what differs in `folder`, by path; in the folders `owned` below it, everything else is `foreign`.
+
+    A folder is not by itself, but a link to one is: what reads the files follows it.
 
     Raises:
         OSError: a file cannot be read.
@@ -43,7 +46,7 @@ def drift(files: write.Files, folder: Path, owned: Iterable[str] = ()) -> Iterat
 def _changes(files: write.Files, folder: Path, recorded: Mapping[PurePosixPath, str]) -> Iterator[Drift]:
     for path, text in files.items():
         if not (folder / path).is_file():
-            yield Drift(path, "missing")
+            yield Drift(path, "irregular" if os.path.lexists(folder / path) else "missing")
             continue
         actual = (folder / path).read_bytes()
         if actual != text.encode():
@@ -62,13 +65,19 @@ def _extra(
     files: write.Files, folder: Path, recorded: Mapping[PurePosixPath, str], owned: Iterable[str]
 ) -> Iterator[Drift]:
     for path in recorded:
-        if path not in files and (folder / path).is_file():
+        if path not in files and _is_something(folder / path):
             yield Drift(path, "leftover")
-    for root in owned:
-        for file in (folder / root).rglob("*"):
+    for root in (folder / name for name in owned):
+        # what is behind a link is not looked at: it may be all of the disk
+        for file in (root, *(() if root.is_symlink() else root.rglob("*"))):
             path = PurePosixPath(file.relative_to(folder).as_posix())
-            if path not in files and path not in recorded and file.is_file():
+            if path not in files and path not in recorded and _is_something(file):
                 yield Drift(path, "foreign")
+
+
+def _is_something(path: Path) -> bool:
+    """Return whether a file, a link, a pipe or the like is there: not a folder, of which the content counts."""
+    return os.path.lexists(path) and (path.is_symlink() or not path.is_dir())
 
 
 def _first_difference(actual: bytes, planned: bytes) -> int:

@@ -76,6 +76,11 @@ def no_files(context: RenderContext) -> Files:
     return {}
 
 
+def no_sums() -> PurePosixPath | None:
+    """Return no file."""
+    return None
+
+
 def no_options(output: Path) -> frozenset[str]:
     """Return no option."""
     return frozenset()
@@ -103,6 +108,8 @@ class Target:
     stale: Callable[[RenderContext], Mapping[str, str]] | None = None
     """Path in the project's folder -> how what lies there differs from what the files in the output folder were written
     from. It raises Unreadable."""
+    sums: Callable[[], PurePosixPath | None] = no_sums
+    """The record of what was written, if there is one: by it too one sees that it was."""
     folder: str = ""
     """Default of the output folder, in the project's folder."""
     owned: tuple[str, ...] = ()

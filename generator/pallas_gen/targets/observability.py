@@ -252,11 +252,17 @@ def _panel(number: int, panel: _Panel) -> dict[str, Any]:
     }
 
 
+def _sums() -> PurePosixPath:
+    from pallas_gen.output import write
+
+    return write.sums_file("observability")
+
+
 def _render(context: RenderContext) -> Files:
     from pallas_gen.output import write
 
     files = render(context.loaded.fleet, context.plan.source)
-    return files | {write.sums_file("observability"): write.sums(files)}
+    return files | {_sums(): write.sums(files)}
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
@@ -269,6 +275,7 @@ TARGET = Target(
     noun="observability",
     files=(SCRAPE, ALERTS, DASHBOARD),
     render=_render,
+    sums=_sums,
     folder="observability",
     mounted=False,
     next_steps=_next_steps,

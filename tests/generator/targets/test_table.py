@@ -14,7 +14,10 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_gen import cli
 from pallas_gen.commands.targets import add_commands
-from pallas_gen.targets.base import Target
+from pallas_gen.output import write
+from pallas_gen.plan import build_plan
+from pallas_gen.project import load
+from pallas_gen.targets.base import RenderContext, Target
 from pallas_gen.targets.table import TARGETS
 
 ONE = "name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n"
@@ -95,3 +98,10 @@ def test_every_row_of_ours_has_the_same_options(target: Target) -> None:
     assert command.get_short_help_str(200) == target.summary
     options = [option.opts[-1] for option in command.params]
     assert [name for name in options if name[2:] not in target.options] == SHARED
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_a_row_names_the_record_that_it_writes(make, tmp_path: Path, target: Target) -> None:
+    loaded = load.load(make(ONE), {})
+    plan = build_plan(loaded.fleet, loaded.config, loaded.project)
+    assert write.sums_among(target.render(RenderContext(loaded, plan, tmp_path / "out"))) == target.sums()

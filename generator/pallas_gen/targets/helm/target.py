@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pallas_gen.targets.observed import ObservedWorkload
 
 VALUES_ONLY = "values-only"
+CHART = PurePosixPath("Chart.yaml")
 
 
 def _render(context: RenderContext) -> Files:
@@ -58,8 +59,14 @@ def _stale(context: RenderContext) -> dict[str, str]:
 def _written_with(output: Path) -> frozenset[str]:
     from pallas_gen.output import write
 
-    whole = (output / "Chart.yaml").is_file() or (output / write.SUMS).is_file()
+    whole = any(os.path.lexists(output / path) for path in (CHART, write.SUMS))
     return frozenset() if whole else frozenset({VALUES_ONLY})
+
+
+def _sums() -> PurePosixPath:
+    from pallas_gen.output import write
+
+    return write.SUMS
 
 
 def _next_steps(context: RenderContext) -> Iterator[str]:
@@ -74,11 +81,12 @@ TARGET = Target(
     name="helm",
     summary="Write a Helm chart: the kit's own, and the values that make it this fleet.",
     noun="chart",
-    files=(FILE, PurePosixPath("Chart.yaml")),
+    files=(FILE, CHART),
     render=_render,
     problems=_problems,
     read_back=_read_back,
     stale=_stale,
+    sums=_sums,
     folder="chart",
     owned=("charts", "crds", "files", "templates"),
     mounted=False,
