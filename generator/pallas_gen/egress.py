@@ -129,4 +129,8 @@ def _origin(url: str) -> str:
     if VARIABLE.search(url) or not _host(url):
         return "a URL known only when it starts"
     parts = urlsplit(url)
+    try:
+        _ = parts.port
+    except ValueError:  # a password with a slash in it: what stands before that is half of it
+        return f"{parts.scheme}://{parts.hostname}"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -64,6 +64,35 @@ def test_the_servers_of_its_own_card(reasons) -> None:
     assert told == {"other": "its server `weather` (https://weather.example:8443); its card names https://more.example"}
 
 
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://bob:hunter2secret@out.example:8443/mcp?key=more", "https://out.example:8443"),
+        ("https://bob:one@two@out.example/", "https://out.example"),
+        ("https://bob:hunter2/secret@out.example/", "https://bob"),
+        ("${SOME_URL}", "a URL known only when it starts"),
+        ("https://${HOST}/mcp", "a URL known only when it starts"),
+    ],
+)
+def test_of_a_url_the_origin_alone_is_told(reasons, url: str, origin: str) -> None:
+    assert reasons("fast.agent(name='scout')", f"mcp_connect: [{{target: '{url}'}}]") == {
+        "other": f"its card names {origin}"
+    }
+
+
+def test_of_a_server_the_origin_alone_is_told(plan) -> None:
+    secrets = "mcp: {servers: {paid: {url: 'https://bob:hunter2secret@out.example/mcp'}}}\n"
+    files = {"fastagent__secrets__yaml": secrets, "other__md": "---\nmodel: silent\nservers: [paid]\n---\n"}
+    made = plan(FLEET % "jwks_file: k", fastagent__config__yaml="default_model: silent\n", **files)
+    assert world(made)["other"] == "its server `paid` (https://out.example)"
+    assert "hunter2" not in explain.explain(made)
+
+
+@pytest.mark.parametrize("url", ["http://scout:8080/mcp", "http://localhost:9/mcp", "http://127.0.0.1:9/mcp"])
+def test_a_card_that_names_what_is_near_opens_no_way_out(reasons, url: str) -> None:
+    assert reasons("fast.agent(name='scout')", f"mcp_connect: [{{target: '{url}'}}]") == {}
+
+
 def test_servers_that_only_running_it_would_tell(reasons) -> None:
     assert reasons("fast.agent(name='scout', servers=SERVERS)", "servers: []") == {
         "scout": "all servers of the configuration count, because agents/scout.py:3:35: `servers` is no list of "

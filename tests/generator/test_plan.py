@@ -99,6 +99,26 @@ def test_the_fingerprint_is_of_what_only_the_file_says(plan, edit: str, same: bo
     assert (plan(ONE % edit).workload("scout").fingerprint == before) is same
 
 
+FORWARDING = """\
+name: x
+access: {jwt: {issuer: https://id.example, audience: x, jwks_file: k}}
+agents:
+  scout: {module: agents.scout, port: 8101, depends_on: [other], access: {forward: [other]}}
+  other: {module: agents.other, port: 8102%s, access: {tokens: {model: {file: t}}%s}}
+  model: {module: agents.model, port: 8103, depends_on: [other], access: {tokens: {model: {file: t}}}}
+"""
+
+
+def test_the_rules_of_an_agent_that_tokens_go_on_to_are_read_by_who_forwards_them(plan) -> None:
+    def changed(title: str, rule: str) -> set[str]:
+        before, after = (plan(FORWARDING % edits) for edits in (("", ""), (title, rule)))
+        agents = ("scout", "other", "model")
+        return {name for name in agents if before.workload(name).fingerprint != after.workload(name).fingerprint}
+
+    assert changed("", ", jwt: {issuer: https://id.example, audience: other, jwks_file: k}") == {"scout", "other"}
+    assert changed(", title: New", "") == {"other"}
+
+
 def test_egress_follows_from_fast_agents_own_names_too(plan, make) -> None:
     path = make(ONE % "")
     (path.parent / "fast-agent.yaml").write_text("default_model: openai.m\n")

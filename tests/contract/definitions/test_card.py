@@ -49,6 +49,14 @@ def test_servers_that_it_names_by_url(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "counts"), [("${SOME_URL}", True), (" HTTP://other.example ", True), ("${", True), ("$URL", False)]
+)
+def test_a_url_is_known_by_how_it_begins_also_where_a_variable_is_all_of_it(url: str, counts: bool) -> None:
+    agent = card.parse(f"mcp_connect: [{{target: '{url}'}}]\n", name="a.yaml").agent
+    assert agent.urls == ((url.strip(),) if counts else ())
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("You scout.\n", "a.md:1:1: has no frontmatter"),

@@ -131,6 +131,17 @@ def test_links_out_of_the_folder_are_refused_where_something_needs_them(project,
     assert places == ["agents/deep.py"]
 
 
+def test_a_server_that_is_started_as_a_module_gets_its_code(make) -> None:
+    path = make("name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n")
+    servers = "{near: {command: python3, args: [-m, tools.server, -m, no.module]}}"
+    (path.parent / "fastagent.config.yaml").write_text(f"default_model: passthrough\nmcp: {{servers: {servers}}}\n")
+    (path.parent / "tools").mkdir()
+    (path.parent / "tools" / "server.py").write_text("import near_lib\n")
+    (path.parent / "near_lib.py").touch()
+    needed = load.load(path, {}).project.files["scout"]
+    assert needed == ("agents/scout.py", "near_lib.py", "tools/server.py")
+
+
 def test_a_folder_that_code_reads_and_does_not_get_is_named(make, run) -> None:
     path = make("name: x\nagents:\n  scout: {module: agents.scout, port: 8101}\n")
     for name in ("data/rows.csv", "agents/prompts/a.md", "agents/notes/b.md", ".cache/c"):
