@@ -344,11 +344,15 @@ def test_what_stands_in_the_place_of_a_file_is_named_and_not_waited_for(charted:
 
 
 def test_a_chart_that_lost_what_it_begins_with_was_written_all_the_same(charted: Path, run) -> None:
-    (charted / "chart" / "values.yaml").unlink()
-    (charted / "chart" / "Chart.yaml").unlink()
+    chart = charted / "chart"
+    (chart / "values.yaml").unlink()
+    (chart / "Chart.yaml").unlink()
     code, out, err = run("verify")
     assert (code, out) == (1, "")
     assert first_lines(err) == ["chart/Chart.yaml: is missing", "chart/values.yaml: is missing"]
+    (chart / "Chart.yaml").symlink_to("nowhere")
+    (chart / write.SUMS).unlink()
+    assert first_lines(run("verify")[2])[0].startswith("chart/Chart.yaml: is no file")
     assert run("helm")[0] == 0
     assert run("verify", "--target", "compose")[0] == 0
 
