@@ -277,10 +277,13 @@ def test_no_edit_ends_in_a_traceback(project: Path, change: Callable[[Any, Any],
         assert report.problems, place
 
 
-NO_YAML = ["", "[", "- 1\n", "a: *b\n", "\x00", "!!python/object:os.x {}\n", "[" * 3000, "é", "a: 2024-13-45\n"]
+NO_YAML = [
+    *("", "[", "- 1\n", "a: *b\n", "\x00", "!!python/object:os.x {}\n", "[" * 3000, "é", "a: 2024-13-45\n"),
+    f"a: {'[' * 100_000}{']' * 100_000}\n",  # the loader alone would end the process
+]
 
 
-@pytest.mark.parametrize("text", NO_YAML)
+@pytest.mark.parametrize("text", NO_YAML, ids=range(len(NO_YAML)))
 def test_no_file_ends_in_a_traceback(project: Path, run, text: str) -> None:
     (project / "compose.yaml").write_bytes(text.encode("latin-1"))
     code, out, err = run("verify")

@@ -11,6 +11,7 @@ import yaml
 
 from pallas_contract import names
 from pallas_contract.fleet.source import Loader
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import Plan, Workload
 from pallas_gen.targets.compose import render
 from pallas_gen.targets.observed import ObservedWorkload, Tree, Unreadable, mebibytes, shared_env
@@ -18,6 +19,7 @@ from pallas_gen.targets.observed import ObservedWorkload, Tree, Unreadable, mebi
 
 @lru_cache(maxsize=1)
 def _parsed(content: bytes) -> Any:  # `verify` asks for the same file twice, and nobody changes what it gets
+    yaml_out.check_depth(content)
     return yaml.load(content, Loader)  # noqa: S506 - a safe one
 
 

@@ -10,6 +10,7 @@ import yaml
 
 from pallas_contract import names
 from pallas_contract.fleet.source import Loader
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.targets.helm import FILE, chart, render, template
 from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, shared_env
@@ -18,7 +19,9 @@ from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, share
 def recorded(path: Path) -> dict[str, str]:
     """Return the texts of the project that the values at `path` deliver, by path; empty where they cannot be read."""
     try:
-        values = yaml.load(path.read_bytes(), Loader)  # noqa: S506 - a safe one
+        content = path.read_bytes()
+        yaml_out.check_depth(content)
+        values = yaml.load(content, Loader)  # noqa: S506 - a safe one
         project = values["project"]
         texts = {**project["config"], **project["code"], **project.get("lock", {})}
         return {str(file): str(text) for file, text in texts.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from pallas_contract.fleet.source import Loader
+from pallas_gen.output import yaml as yaml_out
 from pallas_gen.targets.observed import Unreadable
 
 TIMEOUT = 300
@@ -58,6 +59,7 @@ def _documents(text: str) -> list[dict[str, Any]]:
         Unreadable: some of it cannot be read; it names the template where that is known.
     """
     try:
+        yaml_out.check_depth(text)
         return [document for document in yaml.load_all(text, Loader=Loader) if document]
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or a number that there is not
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
