@@ -11,6 +11,7 @@ import yaml
 from pallas_contract.codes import Code
 from pallas_contract.fleet.source import Loader
 from pallas_contract.problems import Problem, Where
+from pallas_gen.output import yaml as yaml_out
 
 CHART = PurePosixPath("Chart.yaml")
 VALUES = PurePosixPath("values.yaml")
@@ -20,6 +21,7 @@ _LIBRARY = ("docker.io/library/", "index.docker.io/library/", "docker.io/", "ind
 
 
 def _read(text: str) -> Any:
+    yaml_out.check_depth(text)
     return yaml.load(text, Loader) or {}  # noqa: S506 - a safe one
 
 

@@ -21,7 +21,7 @@ from pallas_gen.bundle import layout, references, saved_images
 _SUM = re.compile(r"([0-9a-f]{64})  (.+)")
 _LARGEST_TEXT = 64 * 1024 * 1024
 _UNREADABLE = (
-    *(ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError, tarfile.TarError),
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError, tarfile.TarError),
     *saved_images.UNPACKING,
 )
 

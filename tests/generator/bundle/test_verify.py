@@ -77,9 +77,10 @@ def test_images_are_compared_with_the_manifest_and_with_what_names_them(bundle: 
 
 
 @pytest.mark.parametrize("name", [layout.MANIFEST, layout.IMAGES, layout.CHART, layout.COMPOSE])
-def test_a_file_that_is_something_else_is_no_traceback(bundle: Callable[..., Path], name: str) -> None:
+@pytest.mark.parametrize("content", [b"[\xff", b"[" * 200_000], ids=["broken", "deep"])
+def test_a_file_that_is_something_else_is_no_traceback(bundle: Callable[..., Path], name: str, content: bytes) -> None:
     folder = bundle()
-    (folder / name).write_bytes(b"[\xff")
+    (folder / name).write_bytes(content)
     resummed(folder)
     assert len(lines(folder)) == 1
 
