@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pallas_contract import names
@@ -13,6 +13,7 @@ from pallas_contract.problems import Problem, Where, printable, refuse_errors
 from pallas_gen.output.drift import Drift, drift
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.project.load import Loaded
+from pallas_gen.targets import wording
 from pallas_gen.targets.base import RenderContext, Target
 from pallas_gen.targets.observed import ObservedWorkload, Unreadable, mebibytes, shared_env
 
@@ -99,7 +100,8 @@ def _compare(target: Target, context: RenderContext, command: Command) -> Iterat
     if target.read_back and readable:
         path = _display(context.output / target.files[0])
         try:
-            yield from differences(context.plan, target.read_back(context), path)
+            remedy = f"`{rewrite} --diff` shows the difference, `{rewrite} --force` writes what the plan says"
+            yield from differences(context.plan, target.read_back(context), path, remedy)
         except Unreadable as error:
             yield Problem(Where(path, error.line, error.column), str(error), error.hint, code=Code.NOT_READ_BACK)
         except _UNREADABLE as error:
@@ -132,25 +134,20 @@ def _display(path: Path) -> str:
     return printable(os.path.relpath(path)).replace("\n", "\\n")
 
 
-def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str) -> Iterator[Problem]:
-    """Yield everything in which what was read back at `path` is not the plan."""
+def differences(plan: Plan, observed: Mapping[str, ObservedWorkload], path: str, remedy: str = "") -> Iterator[Problem]:
+    """Yield everything in which what was read back at `path` is not the plan, with what to do about it.
+
+    No value of a variable is in the messages: they go into logs of CI.
+    """
     hosts = {workload.host for workload in plan.workloads}
     for host in sorted(hosts ^ observed.keys()):
-        yield Problem(
-            Where(path, field=host),
-            "is not in the plan" if host in observed else "is missing",
-            code=Code.WORKLOAD_DIFFERS,
-        )
+        message = "is not in the plan" if host in observed else "is missing"
+        yield Problem(Where(path, field=host), message, remedy, code=Code.WORKLOAD_DIFFERS)
     for workload in plan.workloads:
         if workload.host in observed:
-            actual = observed[workload.host]
-            desired = planned(plan, workload)
-            for name in (entry.name for entry in fields(ObservedWorkload)):
-                value = getattr(actual, name)
-                plan_value = getattr(desired, name)
-                if value != plan_value:
-                    where = Where(path, field=f"{workload.host}.{name}")
-                    yield Problem(where, f"is {value!r}, and {plan_value!r} in the plan", code=Code.WORKLOAD_DIFFERS)
+            for name, message in wording.changes(observed[workload.host], planned(plan, workload)):
+                where = Where(path, field=f"{workload.host}.{name}")
+                yield Problem(where, message, remedy, code=Code.WORKLOAD_DIFFERS)
 
 
 def planned(plan: Plan, workload: Workload) -> ObservedWorkload:

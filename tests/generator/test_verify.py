@@ -107,10 +107,15 @@ def test_what_is_asked_for_has_to_be_there(project: Path, run) -> None:
         (
             'image: "pallas-agent:',
             'image: "evil:',
-            "other.image: is 'evil:0.1.0', and 'pallas-agent:0.1.0' in the plan",
+            "other.image: is evil:0.1.0, and pallas-agent:0.1.0 in the plan\n"
+            "    `pallas-gen compose --diff` shows the difference, "
+            "`pallas-gen compose --force` writes what the plan says\n",
         ),
         ("$$5 $$$$ $${X}", "$5 $$$$ $${X}", ""),
-        ("$$5 $$$$ $${X}", "$$6", "other.env"),
+        ("$$5 $$$$ $${X}", "$$6", "other.env: has another value of COST, unlike the plan\n"),
+        ("COST:", "PRICE: canary\n      COST:", "other.env: has PRICE, unlike the plan\n"),
+        ("512M", "900M", "other.limits: memory is 900 MiB, and 512 MiB in the plan\n"),
+        ("--agent", "--api-key=canary-8471-key", "other.command: is -P -m pallas_agent_runtime --api-key=*** "),
         ("source: keys-one", "source: keys-two", ""),
         ("read_only: true", "read_only: false", ""),
         ("cap_drop", "cap_add", ""),
@@ -126,6 +131,7 @@ def test_an_edited_line_is_named(project: Path, run, old: str, new: str, field: 
     assert f"compose.yaml:{line}:1: was edited after pallas-gen wrote it\n" in err
     assert "`pallas-gen compose --diff` shows the change, `pallas-gen compose --force` takes it back" in err
     assert field in err
+    assert "canary" not in err
     assert run("compose", "--force")[0] == run("verify")[0] == 0
 
 
@@ -215,7 +221,7 @@ def test_what_lies_elsewhere_is_read_there(project: Path, run) -> None:
     edit(project / "deploy" / "here" / "compose.yaml", "../../keys/one", "../../keys/two")
     code, _, err = run("verify", "-o", "deploy/here")
     assert code == 1
-    assert "is ('KEY: ../../keys/two',), and ('KEY: keys/one',) in the plan" in err
+    assert "scout.secrets: has KEY: ../../keys/two and lacks KEY: keys/one, unlike the plan" in err
     assert "canary" not in err
 
 
@@ -413,7 +419,7 @@ def test_the_chart_is_rendered_from_the_disk(charted: Path, run) -> None:
     edit(charted / "chart" / "values.yaml", "      COST:", "      PRICE:")
     code, _, err = run("verify")
     assert code == 1
-    assert "chart/values.yaml other.env: is (" in err
+    assert "chart/values.yaml other.env: has PRICE and lacks COST, unlike the plan\n" in err
     edit(charted / "chart" / "values.yaml", "      PRICE:", "      COST:")
     edit(charted / "chart" / "Chart.yaml", "apiVersion: v2", "apiVersion: v9")
     code, _, err = run("verify")
@@ -431,7 +437,7 @@ def test_values_alone_are_read_with_the_published_chart(project: Path, run) -> N
     code, _, err = run("verify", "-o", "values")
     assert code == 1
     assert "`pallas-gen helm -o values --values-only --force` takes it back" in err
-    assert "values/values.yaml other.env: is " in err
+    assert "values/values.yaml other.env: has PRICE and lacks COST, unlike the plan\n" in err
 
 
 def test_what_an_earlier_version_left_is_named(charted: Path, run, monkeypatch) -> None:
@@ -489,5 +495,6 @@ def test_a_row_that_nobody_knows_is_compared_as_well(project: Path) -> None:
     assert [without_codes(str(problem)) for problem in compare().problems] == [
         "toys/toy.txt:1:1: is not what pallas-gen would write now\n"
         "    `make toy --diff` shows the difference, `make toy --force` overwrites it",
-        "toys/toy.txt scout: is missing",
+        "toys/toy.txt scout: is missing\n"
+        "    `make toy --diff` shows the difference, `make toy --force` writes what the plan says",
     ]

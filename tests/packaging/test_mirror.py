@@ -132,6 +132,7 @@ ELSEWHERE = {
         "generator/commands/targets": "tests/generator/targets/test_table.py",
         "generator/targets/image": "tests/generator/test_cli.py",
         "generator/targets/observed": "tests/generator/test_verify.py",
+        "generator/targets/wording": "tests/generator/test_verify.py",
     },
     "a part of one report, tested by its verdicts on agents that are broken on purpose": {
         "testing/conformance/evidence": "tests/testing/conformance/test_rows.py",
