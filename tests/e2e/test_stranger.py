@@ -273,6 +273,14 @@ def test_in_containers(stranger: Stranger, images: None, secrets_in_use: None) -
         assert {where: places for where, text in texts if (places := canaries.in_text(text))} == {}
         assert "compose is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --target compose")
         assert "containers is the plan, in all of its 2 workloads" in stranger.run("pallas-gen verify --running")
+        limits = "deploy: {resources: {limits: {memory: 900M}}}"
+        override = f"services: {{hello: {{privileged: true, volumes: ['/host:/x'], {limits}}}}}"
+        (stranger.project / "compose.override.yaml").write_text(override)
+        stranger.run("docker compose up --no-start --no-deps hello")
+        found = stranger.end("pallas-gen verify --running").stderr
+        assert "hello.privileges: has privileged, unlike the plan" in found
+        assert "hello.mounts: has /x from /host (writable), unlike the plan" in found
+        assert "hello.memory: is 900 MiB, and 512 MiB in the plan" in found
     finally:
         stranger.run(f"{down} --volumes")
     assert stranger.run("docker compose ps --all --quiet") == ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pallas_contract.codes import Code
@@ -12,7 +13,7 @@ from pallas_contract.launch import compose_containers
 from pallas_contract.launch.compose_containers import PROJECT_LABEL
 from pallas_contract.problems import Problem, Where
 from pallas_gen.plan import Plan, Workload
-from pallas_gen.running import differences, overrides
+from pallas_gen.running import differences, grants, overrides
 from pallas_gen.running.differences import Running, Shape
 from pallas_gen.running.overrides import Files
 from pallas_gen.running.tool import Run
@@ -50,14 +51,21 @@ def problems(plan: Plan, folder: Path, environ: Mapping[str, str], run: Run) -> 
     for container in containers:
         by_host.setdefault(_label(container, "service"), []).append(container)
     planned = {workload.host: workload for workload in plan.workloads}
+    services = render.services(plan, PurePosixPath())
+    of_plan = [(entry, planned[host], services[host]) for host in by_host.keys() & planned for entry in by_host[host]]
+    root = grants.root(of_plan, os.path.abspath(folder))
     running = {
-        host: _running([_shape(entry, planned[host], images) for entry in entries], entries)
+        host: _running([_shape(entry, planned[host], images, root) for entry in entries], entries)
         for host, entries in by_host.items()
         if host in planned
     }
     networks = render.networks_of(plan)
     wanted = {
-        host: (_planned(workload, networks[host], project), workload.replicas) for host, workload in planned.items()
+        host: (
+            _planned(workload, networks[host], project, grants.planned(services[host], workload, project, root)),
+            workload.replicas,
+        )
+        for host, workload in planned.items()
     }
     different = list(differences.problems(wanted, running, place=place, start=_UP, anew=_BY_HAND))
     files = _files(by_host, run)
@@ -102,17 +110,18 @@ def _running(shapes: Sequence[Shape], containers: Sequence[Tree]) -> Running:
     return Running(tuple(dict.fromkeys(shapes)), states.count("running"), other)
 
 
-def _planned(workload: Workload, networks: Sequence[str], project: str) -> Shape:
+def _planned(workload: Workload, networks: Sequence[str], project: str, granted: Mapping[str, Any]) -> Shape:
     """Return how compose.yaml says that a program runs."""
     return Shape(
         image=workload.image,
         command=(*(workload.foreign.entrypoint if workload.foreign else ()), *workload.command),
         variables=tuple(sorted(workload.env.keys() - TARGET_VARIABLES)),
         networks=tuple(sorted(f"{project}_{network}" for network in networks or ["default"])),
+        **granted,
     )
 
 
-def _shape(container: Tree, workload: Workload, images: Mapping[str, Tree]) -> Shape:
+def _shape(container: Tree, workload: Workload, images: Mapping[str, Tree], root: str) -> Shape:
     """Return how a container runs, without what its image says by itself."""
     config = container["Config"]
     of_image = images.get(str(container["Image"]), {}).get("Config")
@@ -124,6 +133,7 @@ def _shape(container: Tree, workload: Workload, images: Mapping[str, Tree]) -> S
         variables=tuple(sorted(_names(config) - inherited - TARGET_VARIABLES)),
         networks=tuple(_networks(container)),
         read_only=bool(container["HostConfig"]["ReadonlyRootfs"]),
+        **grants.actual(container, root),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where
+from pallas_gen.targets import wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,16 @@ class Shape:
     networks: tuple[str, ...]
     """In compose the networks that it is on; on Kubernetes the hosts that its policies connect it with. Sorted."""
     read_only: bool = True
+    user: str = ""
+    privileges: tuple[str, ...] = ()
+    """What it may do or is kept from, such as `cap_drop ALL`, sorted."""
+    mounts: tuple[str, ...] = ()
+    """Where -> what, and whether it may be written to, sorted."""
+    ports: tuple[str, ...] = ()
+    """Published addresses -> its port, sorted."""
+    memory: str = ""
+    cpus: str = ""
+    pids: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +74,6 @@ def _edited(where: Where, planned: Shape, actual: Shape, hint: str) -> Iterator[
 
 
 def _words(name: str, value: object, wanted: object) -> str:
-    if name in ("variables", "networks") and isinstance(value, tuple) and isinstance(wanted, tuple):
-        more = [f"has {_list(set(value) - set(wanted))}"] if set(value) - set(wanted) else []
-        less = [f"lacks {_list(set(wanted) - set(value))}"] if set(wanted) - set(value) else []
-        return f"{' and '.join([*more, *less])}, unlike the plan"
-    return f"is {_shown(value)}, and {_shown(wanted)} in the plan"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(value) or "that of the image"
-    return str(value)
-
-
-def _list(names: set[str]) -> str:
-    return ", ".join(sorted(names))
+    if isinstance(value, tuple) and isinstance(wanted, tuple):
+        return wording.commands(value, wanted) if name == "command" else wording.entries(value, wanted)
+    return wording.instead(str(value), str(wanted))

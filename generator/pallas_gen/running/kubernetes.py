@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where
 from pallas_gen.plan import Plan
-from pallas_gen.running import differences
+from pallas_gen.running import differences, pods
 from pallas_gen.running.compose import NoAnswer
 from pallas_gen.running.differences import Running, Shape
 from pallas_gen.running.tool import Run
@@ -42,12 +43,20 @@ def problems(plan: Plan, namespace: str, run: Run) -> Iterator[Problem]:
         yield Problem(Where(place), message, _UPGRADE, code=Code.RUNNING_DIFFERS)
         return
     isolated = any(entry["kind"] == "NetworkPolicy" for entry in objects)
-    running = {host: _running(shape, deployments[host], isolated=isolated) for host, shape in observed.items()}
+    images = {workload.host: workload.image for workload in plan.workloads}
+    running = {
+        host: _running(shape, deployments[host], images.get(host, ""), isolated=isolated)
+        for host, shape in observed.items()
+    }
     wanted = {
-        workload.host: (_shape(planned(plan, workload), isolated=isolated), _replicas(deployments.get(workload.host)))
+        workload.host: (
+            _shape(planned(plan, workload), pods.planned(workload), isolated=isolated),
+            _replicas(deployments.get(workload.host)),
+        )
         for workload in plan.workloads
     }
-    yield from differences.problems(wanted, running, place=place, start=_START, anew=_UPGRADE)
+    for problem in differences.problems(wanted, running, place=place, start=_START, anew=_UPGRADE):
+        yield _judged(problem)
     for host in sorted(observed.keys() - wanted.keys()):
         yield Problem(Where(place, field=host), "is not in the plan", _UPGRADE, code=Code.RUNNING_DIFFERS)
 
@@ -68,19 +77,28 @@ def _replicas(deployment: Mapping[str, Any] | None) -> int:
     return int(deployment["spec"].get("replicas", 1)) if deployment else 1
 
 
-def _running(observed: ObservedWorkload, deployment: Mapping[str, Any], *, isolated: bool) -> Running:
-    (main,) = deployment["spec"]["template"]["spec"]["containers"]
-    read_only = bool((main.get("securityContext") or {}).get("readOnlyRootFilesystem"))
+def _judged(problem: Problem) -> Problem:
+    """Return the problem, as a warning where values of a user's own, which nobody sees here, can ask for it."""
+    if problem.where.field.partition(".")[2] not in pods.OF_VALUES:
+        return problem
+    return replace(problem, level="warning", hint=f"where no values of yours say so, {_UPGRADE}")
+
+
+def _running(observed: ObservedWorkload, deployment: Mapping[str, Any], image: str, *, isolated: bool) -> Running:
     ready = int((deployment.get("status") or {}).get("readyReplicas", 0))
     state = "" if ready >= _replicas(deployment) else "not ready"
-    return Running((_shape(observed, isolated=isolated, read_only=read_only),), ready, state)
+    shape = _shape(observed, pods.actual(deployment["spec"]["template"]["spec"], image), isolated=isolated)
+    return Running((shape,), ready, state)
 
 
-def _shape(observed: ObservedWorkload, *, isolated: bool, read_only: bool = True) -> Shape:
+def _shape(observed: ObservedWorkload, granted: Mapping[str, Any], *, isolated: bool) -> Shape:
+    cpus, memory = observed.limits
     return Shape(
         image=observed.image,
         command=observed.command,
         variables=tuple(name for name, _ in observed.env),
         networks=observed.peers if isolated else (),
-        read_only=read_only,
+        memory=f"{memory} MiB",
+        cpus=f"{cpus:g}",
+        **granted,
     )

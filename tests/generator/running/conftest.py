@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pallas_gen.plan import Plan
+from pallas_gen.plan import Plan, Workload
 from pallas_gen.running.tool import Done
 from pallas_gen.targets.compose import render
 
@@ -22,6 +22,37 @@ agents:
   other: {module: agents.other, port: 8102, publish: false, replicas: 2, instance_scope: request}
 services: {db: {image: 'postgres:17', port: 5432, provides: other, entrypoint: [start], args: [--fast]}}
 """
+MEMORY = {"agent": 512, "service": 512, "registry": 256}
+"""MiB of each kind, without a word in agents.yaml."""
+HOST_CONFIG = {
+    "ReadonlyRootfs": True,
+    "CapAdd": None,
+    "CapDrop": ["ALL"],
+    "SecurityOpt": ["no-new-privileges:true"],
+    "GroupAdd": None,
+    "IpcMode": "private",
+    "PidMode": "",
+    "Privileged": False,
+    "Tmpfs": {"/tmp": "size=64m,mode=1777,noexec,nosuid,nodev"},
+    "NanoCpus": 1000000000,
+    "PidsLimit": 256,
+    "Devices": None,
+}
+
+
+def published(workload: Workload) -> dict[str, Any]:
+    if not workload.published or workload.replicas > 1:
+        return {}
+    address, port = workload.published
+    return {"8080/tcp": [{"HostIp": address, "HostPort": str(port)}]}
+
+
+def mounts(workload: Workload, plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    files = [] if workload.foreign else [*plan.config, *workload.files]
+    return [
+        {"Type": "bind", "Source": f"{folder}/{file}", "Destination": f"/project/{file}", "Mode": "", "RW": False}
+        for file in files
+    ]
 
 
 class Docker:
@@ -56,8 +87,11 @@ class Docker:
                             "Entrypoint": entrypoint or ["python"],
                             "Cmd": list(workload.command),
                             "Labels": labels,
+                            "User": "10001:10001",
                         },
-                        "HostConfig": {"ReadonlyRootfs": True},
+                        "HostConfig": HOST_CONFIG
+                        | {"PortBindings": published(workload), "Memory": MEMORY[workload.kind] << 20},
+                        "Mounts": mounts(workload, plan, file.parent),
                         "NetworkSettings": {"Networks": {f"x_{name}": {} for name in networks[workload.host]}},
                     }
                 )

@@ -41,6 +41,11 @@ def test_the_project_is_that_of_the_env_file_beside_the_fleet_file(here: Docker,
     """As compose has it, and `pallas-gen compose`."""
     make(FLEET.replace("name: x", "name: other"))
     (tmp_path / ".env").write_text("COMPOSE_PROJECT_NAME=x\n")
+    assert "lacks /run/secrets/.env from .env, unlike the plan" in run("verify", "--running")[2]
+    for container in here.containers:
+        if container["Config"]["Labels"]["io.pallas-kit.kind"] == "agent":
+            mount = {"Type": "bind", "Source": f"{tmp_path}/.env", "Destination": "/run/secrets/.env", "RW": False}
+            container["Mounts"].append(mount)
     assert run("verify", "--running")[0] == 0
 
 

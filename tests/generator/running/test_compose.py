@@ -25,6 +25,38 @@ EDITS: dict[str, Edit] = {
     "scout.networks: has bridge, unlike the plan": lambda it: it["NetworkSettings"]["Networks"].update(bridge={}),
     "scout.networks: lacks x_agent.scout, unlike": lambda it: it["NetworkSettings"]["Networks"].pop("x_agent.scout"),
     "scout.read_only: is False, and True in the plan": lambda it: it["HostConfig"].update(ReadonlyRootfs=False),
+    "scout.user: is empty, and 10001:10001 in the plan": lambda it: it["Config"].update(User=""),
+    "scout.privileges: has privileged, unlike the plan": lambda it: it["HostConfig"].update(Privileged=True),
+    "scout.privileges: has cap_add NET_ADMIN and lacks cap_drop ALL": lambda it: it["HostConfig"].update(
+        CapAdd=["CAP_NET_ADMIN"], CapDrop=None
+    ),
+    "scout.privileges: has security_opt seccomp and lacks security_opt no-new": lambda it: it["HostConfig"].update(
+        SecurityOpt=['seccomp={"canary": 1}']
+    ),
+    "scout.privileges: has device /dev/kmsg, ipc host, pid host, unlike": lambda it: it["HostConfig"].update(
+        Devices=[{"PathOnHost": "/dev/kmsg"}], IpcMode="host", PidMode="host"
+    ),
+    "scout.mounts: has /x from /host (writable), unlike the plan": lambda it: it["Mounts"].append(
+        {"Type": "bind", "Source": "/host", "Destination": "/x", "RW": True}
+    ),
+    "scout.mounts: has /project/agents.yaml from agents.yaml (writable) and lacks /project/agents.yaml from": (
+        lambda it: it["Mounts"][0].update(RW=True)
+    ),
+    "scout.mounts: has /project/agents.yaml from /etc/passwd and lacks": lambda it: it["Mounts"][0].update(
+        Source="/etc/passwd"
+    ),
+    "scout.mounts: has /tmp in memory () and lacks /tmp in memory (size=": lambda it: it["HostConfig"].update(
+        Tmpfs={"/tmp": ""}
+    ),
+    "scout.ports: has 127.0.0.2:8101 for 8080/tcp and lacks 127.0.0.1:8101 for 8080/tcp, unlike": (
+        lambda it: it["HostConfig"]["PortBindings"]["8080/tcp"][0].update(HostIp="127.0.0.2")
+    ),
+    "scout.ports: has any address:99 for 9/udp, unlike": lambda it: it["HostConfig"]["PortBindings"].update(
+        {"9/udp": [{"HostIp": "", "HostPort": "99"}]}
+    ),
+    "scout.memory: is 900 MiB, and 512 MiB in the plan": lambda it: it["HostConfig"].update(Memory=900 << 20),
+    "scout.cpus: is unlimited, and 1 in the plan": lambda it: it["HostConfig"].update(NanoCpus=0),
+    "scout.pids: is unlimited, and 256 in the plan": lambda it: it["HostConfig"].update(PidsLimit=None),
     "scout: does not run (exited)": lambda it: it["State"].update(Status="exited"),
 }
 
@@ -46,6 +78,21 @@ def test_an_edit_is_named(expected: str, planned: Plan, docker: Docker) -> None:
     EDITS[expected](docker.of("scout"))
     (line,) = lines(planned, docker)
     assert line.startswith(expected)
+
+
+def test_another_copy_of_the_project_is_no_difference(planned: Plan, docker: Docker) -> None:
+    """In a machine of its own an engine has other paths, too."""
+    for container in docker.containers:
+        for mount in container["Mounts"]:
+            mount["Source"] = f"/host_mnt{mount['Source']}"
+    assert lines(planned, docker) == []
+
+
+def test_a_volume_that_an_image_asks_for_is_no_difference(planned: Plan, docker: Docker) -> None:
+    docker.of("db")["Mounts"].append({"Type": "volume", "Name": "93d9" * 16, "Destination": "/data", "RW": True})
+    assert lines(planned, docker) == []
+    docker.of("db")["Mounts"].append({"Type": "volume", "Name": "x_data", "Destination": "/data", "RW": True})
+    assert lines(planned, docker) == ["db.mounts: has /data from volume x_data (writable), unlike the plan"]
 
 
 def test_the_command_of_an_image_counts_where_the_plan_has_none(plan, docker: Docker, tmp_path) -> None:

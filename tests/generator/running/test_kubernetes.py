@@ -44,7 +44,38 @@ def container(deployment: dict[str, Any]) -> dict[str, Any]:
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 
+def pod(deployment: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def mount(deployment: dict[str, Any], **volume: Any) -> None:
+    pod(deployment)["volumes"].append({"name": "more", **volume})
+    container(deployment)["volumeMounts"].append({"name": "more", "mountPath": "/x"})
+
+
 EDITS: dict[str, Edit] = {
+    "research.privileges: has privileged, unlike": lambda it: container(it)["securityContext"].update(privileged=True),
+    "research.privileges: has allowPrivilegeEscalation, the default cap": lambda it: container(it).update(
+        securityContext={"readOnlyRootFilesystem": True}
+    ),
+    "research.privileges: has capability NET_ADMIN, unlike": lambda it: container(it)["securityContext"].update(
+        capabilities={"add": ["NET_ADMIN"], "drop": ["ALL"]}
+    ),
+    "research.privileges: has hostNetwork, hostPID, unlike": lambda it: pod(it).update(hostNetwork=True, hostPID=True),
+    "research.privileges: has automountServiceAccountToken, unlike": lambda it: pod(it).update(
+        automountServiceAccountToken=True
+    ),
+    "research.user: is 0:10001, and 10001:10001": lambda it: pod(it)["securityContext"].update(runAsUser=0),
+    "research.privileges: has may run as root, seccompProfile Unconfined": lambda it: container(it)[
+        "securityContext"
+    ].update(runAsNonRoot=False, seccompProfile={"type": "Unconfined"}),
+    "research.privileges: has init container wait: privileged, unlike": lambda it: pod(it)["initContainers"][-1][
+        "securityContext"
+    ].update(privileged=True),
+    "research.privileges: has init container wait: runs evil:1, unlike": lambda it: pod(it)["initContainers"][
+        -1
+    ].update(image="evil:1"),
     "research.image: is evil:1, and ": lambda it: container(it).update(image="evil:1"),
     "research.command: is sh, and ": lambda it: container(it).update(args=["sh"]),
     "research.variables: has DEBUG, ": lambda it: container(it)["env"].append({"name": "DEBUG", "value": "canary"}),
@@ -81,6 +112,35 @@ def test_an_edit_is_named(expected: str, release) -> None:
     EDITS[expected](deployment)
     (line,) = lines(plan, objects)
     assert line.startswith(expected)
+
+
+def of_research(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return next(it for it in objects if it["kind"] == "Deployment" and it["metadata"]["name"] == "research")
+
+
+def test_a_folder_of_the_host_is_an_error(release) -> None:
+    plan, objects = copy.deepcopy(release)
+    mount(of_research(objects), hostPath={"path": "/var/run"})
+    problems = {str(it.where): it for it in kubernetes.problems(plan, "here", answer(objects))}
+    assert problems["namespace here research.privileges"].message == "has hostPath /var/run, unlike the plan"
+    assert problems["namespace here research.privileges"].level == "error"
+
+
+def test_what_values_can_ask_for_is_a_warning(release) -> None:
+    plan, objects = copy.deepcopy(release)
+    research = of_research(objects)
+    mount(research, emptyDir={})
+    next(it for it in container(research)["volumeMounts"] if it["name"] == "project")["readOnly"] = False
+    container(research)["resources"]["limits"].update(memory="900Mi", cpu="250m")
+    assert [(it.where.field, it.message, it.level) for it in kubernetes.problems(plan, "here", answer(objects))] == [
+        (
+            "research.mounts",
+            "has /project from emptyDir project (writable), /x from emptyDir more (writable), unlike the plan",
+            "warning",
+        ),
+        ("research.memory", "is 900 MiB, and 512 MiB in the plan", "warning"),
+        ("research.cpus", "is 0.25, and 1 in the plan", "warning"),
+    ]
 
 
 def test_a_policy_that_is_gone(release) -> None:

@@ -52,14 +52,10 @@ def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePo
         NoProjectName: the fleet's name has no letter or digit that compose takes.
     """
     networks = _networks_with_hosts(plan)
-    joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
-    for network, hosts in sorted(networks.items()):
-        for host in hosts:
-            joined[host][network] = hosts
-    services = {workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads}
+    written = services(plan, project)
     for host, digest in contents.received(plan, mounted).items():
-        services[host]["labels"][CONTENT_LABEL] = digest
-    document: Tree = {"name": project_name(plan.name), "services": services}
+        written[host]["labels"][CONTENT_LABEL] = digest
+    document: Tree = {"name": project_name(plan.name), "services": written}
     if networks:
         document["networks"] = _networks(plan, networks)
     if secrets := _secrets(plan, project):
@@ -69,6 +65,15 @@ def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePo
         document["volumes"] = states
     document[RECORD] = contents.by_entry(plan, mounted)
     return {FILE: yaml_out.dump(document, source=plan.source, override="compose.override.yaml", note=_NOTE)}
+
+
+def services(plan: Plan, project: PurePosixPath) -> dict[str, Tree]:
+    """Return the services of the compose file by host, without the digests of what they mount."""
+    joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
+    for network, hosts in sorted(_networks_with_hosts(plan).items()):
+        for host in hosts:
+            joined[host][network] = hosts
+    return {workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads}
 
 
 def networks_of(plan: Plan) -> dict[str, list[str]]:
