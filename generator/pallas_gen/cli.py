@@ -207,7 +207,7 @@ def probe_url(
     ] = None,
     option: FleetOption = None,
 ) -> None:
-    """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error.
+    """Ask one MCP endpoint how it is, the way the registry does. Exit 1 when it is in error, or refuses the token.
 
     Where nobody is there, the registry of the fleet file is asked why: it knows of an agent that refused its input.
     """
@@ -228,8 +228,11 @@ def probe_url(
         reason += f"; the registry says: {word}"
     if result.reason.message == "HTTP 404" and urlsplit(url).path != names.MCP_PATH:
         reason += f"; is the path {names.MCP_PATH} right?"
+    refused = token is not None and result.reason.code == "Unauthorized"
+    if refused:
+        reason = f"  does not accept the token in {token} (HTTP {result.status})"
     typer.echo(f"{result.state}{era}{who}  {result.latency * 1000:.0f} ms{reason}")
-    raise typer.Exit(OK if result.reachable else WORLD)
+    raise typer.Exit(OK if result.reachable and not refused else WORLD)
 
 
 _NOBODY = frozenset({"NameNotFound", "ConnectionRefused", "ConnectionReset", "ConnectionFailed", "NoAnswer"})

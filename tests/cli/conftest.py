@@ -30,6 +30,8 @@ class Stand:
     url: str = ""
     token: str = ""
     """The token that the agent asks for; empty where it asks for none."""
+    refusal: int = 401
+    """What it answers to another token: 403 where it lacks a scope."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     states: dict[str, dict[str, str]] = field(default_factory=lambda: {"desk": {"status": "ok"}})
     published: bool = True
@@ -90,7 +92,7 @@ class Stand:
             wanted = f"Bearer {self.token}".encode()
             asked = self.token and scope["type"] == "http" and scope["path"] == "/mcp"
             if asked and headers.get(b"authorization") != wanted:
-                await Response(status_code=403 if b"authorization" in headers else 401)(scope, receive, send)
+                await Response(status_code=self.refusal if b"authorization" in headers else 401)(scope, receive, send)
                 return
             await inner(scope, receive, send)
 

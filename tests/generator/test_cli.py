@@ -346,6 +346,27 @@ def test_a_mistyped_command_is_answered_with_the_nearest(run) -> None:
         assert (code, f"Did you mean '{nearest}'?" in err) == (2, True)
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_probe_says_that_a_token_is_refused(status: int, tmp_path: Path, run, monkeypatch) -> None:
+    """Without a token the answer is that it asks for one, which is no failure."""
+
+    async def refused(*_: object, **__: object) -> Result:
+        reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
+        return Result("unauthenticated", reason, status=status)
+
+    monkeypatch.setattr(probe, "probe", refused)
+    monkeypatch.chdir(tmp_path)
+    Path("bad.token").write_text("canary\n")
+    url = "http://127.0.0.1:9/mcp"
+    assert run("probe", url)[:2] == (0, f"unauthenticated  0 ms  reachable, needs credentials (HTTP {status})\n")
+    code, out, err = run("probe", url, "--token-file", "bad.token")
+    assert (code, out, err) == (
+        1,
+        f"unauthenticated  0 ms  does not accept the token in bad.token (HTTP {status})\n",
+        "",
+    )
+
+
 def test_a_probe_of_another_path_asks_whether_it_is_meant(run, monkeypatch) -> None:
     async def absent(*_: object, **__: object) -> Result:
         return Result("error", Reason("HttpError", "HTTP 404"))

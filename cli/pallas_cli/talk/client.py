@@ -11,6 +11,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from pallas_cli.talk.inputs import Token
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
 
@@ -42,14 +43,14 @@ async def ask(
     url: str,
     question: Question,
     *,
-    token: str | None = None,
+    token: Token | None = None,
     timeout: float,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Answer:
     """Return the answer of the agent at `url`, which ends with /mcp; `timeout` in seconds is for the whole of it.
 
     Raises:
-        Trouble: nobody answers, or no agent, or a token is needed.
+        Trouble: nobody answers, or no agent, or a token is needed or refused.
     """
     lines: list[str] = []
 
@@ -63,7 +64,7 @@ async def ask(
         arguments["images"] = list(question.images)
     if question.session:
         arguments["session_id"] = question.session
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+    headers = {"authorization": f"Bearer {token.text}"} if token else {}
     statuses: list[int] = []
 
     async def note_status(response: httpx2.Response) -> None:
@@ -87,7 +88,7 @@ async def ask(
         raise
     except Exception as error:  # the SDK raises whatever its transport does, alone or in groups
         # the SDK says that there was an error status, and not which
-        words = _status(statuses[-1]) if statuses and isinstance(root(error), MCPError) else reason(error)
+        words = _status(statuses[-1], token) if statuses and isinstance(root(error), MCPError) else reason(error)
         raise Trouble(f"{url}: {words}") from None
     text = "\n".join(block.text for block in result.content if block.type == "text")
     return Answer(text, bool(result.is_error), tuple(lines))
@@ -122,8 +123,11 @@ def reason(error: BaseException) -> str:
     return str(first).strip().lower() or type(first).__name__
 
 
-def _status(code: int) -> str:
-    if code in (401, 403):
-        word = "asks for a token" if code == 401 else "does not take this token"
-        return f"it {word}: --token-file FILE, or ${names.ENV_TOKEN}"
+def _status(code: int, token: Token | None) -> str:
+    if code in (401, 403) and not token:
+        return f"it asks for a token: --token-file FILE, or ${names.ENV_TOKEN}"
+    if token and code == 401:
+        return f"it does not accept the token in {token.source}: see that it is one of those in its `access`, and valid"
+    if token and code == 403:
+        return f"the token in {token.source} does not allow this: see the scopes in its `access`"
     return f"HTTP {code}{'; is the path /mcp right?' if code == 404 else ''}"

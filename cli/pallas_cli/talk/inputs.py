@@ -6,6 +6,7 @@ import base64
 import mimetypes
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pallas_contract import names
@@ -62,7 +63,15 @@ def read(source: Callable[[], str]) -> str:
         ) from None
 
 
-def token(file: Path | None) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is shown to an agent that asks for it, and where it is from: a file, or a variable with `$` before it."""
+
+    text: str = field(repr=False)
+    source: str
+
+
+def token(file: Path | None) -> Token | None:
     """Return the token in `file`, else that of the environment; None where there is neither. It is never printed.
 
     Raises:
@@ -80,4 +89,4 @@ def token(file: Path | None) -> str | None:
         return None
     if not text or not text.isascii() or not text.isprintable():
         raise Refused([Problem(Where(where), "holds no token: one line of ASCII", code=Code.NO_TOKEN)])
-    return text
+    return Token(text, where if file else f"${where}")

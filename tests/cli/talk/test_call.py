@@ -68,11 +68,34 @@ def test_a_token_comes_from_a_file_or_the_environment_and_is_never_shown(
     monkeypatch.setenv("PALLAS_TOKEN", TOKEN if way == "variable" else "wrong")
     options = ["--token-file", "token"] if way == "file" else []
     assert command.main(["call", "desk", "hi", "--json", *options]) == 0
-    monkeypatch.setenv("PALLAS_TOKEN", "canary-that-is-wrong")
-    assert command.main(["call", "desk", "hi"]) == 1
     printed = capsys.readouterr()
-    assert "it does not take this token" in printed.err
     assert "canary" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "it does not accept the token in {}: see that"),
+        (403, "the token in {} does not allow this: see the scopes"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["call", "chat"])
+def test_a_token_that_is_refused_is_named_by_where_it_is_from(
+    verb: str, status: int, words: str, stand: Stand, project: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand.token = TOKEN
+    stand.refusal = status
+    monkeypatch.setattr("sys.stdin", io.StringIO("hi\n"))
+    (project / "bad.token").write_text("canary-that-is-wrong\n")
+    for source, options in {"bad.token": ["--token-file", "bad.token"], "$PALLAS_TOKEN": []}.items():
+        if not options:
+            monkeypatch.setenv("PALLAS_TOKEN", "canary-that-is-wrong")
+            monkeypatch.setattr("sys.stdin", io.StringIO("hi\n"))
+        question = ["hi"] if verb == "call" else []
+        assert command.main([verb, "desk", *question, *options]) == (verb == "call")
+        printed = capsys.readouterr()
+        assert words.format(source) in printed.err
+        assert "canary" not in printed.out + printed.err
 
 
 def test_a_name_that_is_none_is_refused_with_one_that_is(

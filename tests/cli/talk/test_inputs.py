@@ -10,6 +10,7 @@ import pytest
 from pallas_agent_runtime.calls import arguments
 from pallas_cli import main as command
 from pallas_cli.talk import inputs
+from pallas_cli.talk.inputs import Token
 from pallas_contract import names
 from pallas_contract.problems import Refused
 from tests.cli.conftest import Stand
@@ -53,8 +54,8 @@ def test_a_token_is_the_files_else_that_of_the_environment(tmp_path: Path, monke
     monkeypatch.delenv(names.ENV_TOKEN, raising=False)
     assert inputs.token(None) is None
     monkeypatch.setenv(names.ENV_TOKEN, "abc ")
-    assert inputs.token(None) == "abc"
+    assert inputs.token(None) == Token("abc", "$PALLAS_TOKEN")
     (tmp_path / "token").write_text("def\n")
-    assert inputs.token(tmp_path / "token") == "def"
+    assert inputs.token(tmp_path / "token") == Token("def", f"{tmp_path}/token")
     with pytest.raises(Refused, match="cannot be read: no such file"):
         inputs.token(tmp_path / "none")
