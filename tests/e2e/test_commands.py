@@ -183,6 +183,12 @@ def test_a_first_day(project: Project) -> None:
     assert "counted 1 word\n" in project.answer("one")
     assert {line.partition(" ")[0] for line in project.pallas("logs", "scout").stdout.splitlines()} == {"scout"}
 
+    project.edit("agents.yaml", "name: desk", "name: [desk")
+    broken = project.pallas("status")
+    assert f"The fleet that runs is asked, at {registry}\n" in broken.stderr
+    assert [line.split()[0] for line in broken.stdout.splitlines()[:3]] == ["NAME", "desk", "clerk"]
+    project.edit("agents.yaml", "name: [desk", "name: desk")
+
     copy = project.folder.parent / "copy"
     shutil.copytree(project.folder, copy, ignore=shutil.ignore_patterns(".pallas"))
     assert "is that of another fleet of this name, whose fleet file is not" in end(copy, "status").stderr

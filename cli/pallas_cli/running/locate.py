@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -46,7 +47,11 @@ def registry(options: Namespace) -> Iterator[Registry]:
         with kubernetes.forwarded(options.namespace, names.REGISTRY) as url:
             yield Registry(url)
     else:
-        yield _answering(_of_file(options))
+        try:
+            candidates = _of_file(options)
+        except Refused as refused:
+            candidates = [_of_run(options, refused)]
+        yield _answering(candidates)
 
 
 def members(registry: Registry, *, trusted: bool = False) -> list[Member]:
@@ -64,6 +69,23 @@ def members(registry: Registry, *, trusted: bool = False) -> list[Member]:
     if registry.fleet:
         owner.refuse_other(listing.owner, registry.url, registry.fleet, trusted=trusted)
     return listing.members
+
+
+def _of_run(options: Namespace, refused: Refused) -> Registry:
+    """Return where the registry of the fleet that runs is, though its file is wrong: that edit changes no fleet yet.
+
+    Raises:
+        Refused: none is known to run here.
+    """
+    url = target.registry_of(options.file)
+    if not url:
+        last = refused.problems[-1]
+        way = f"a fleet that runs elsewhere is found by --registry URL, ${names.ENV_REGISTRY} or -n NAMESPACE"
+        raise Refused([*refused.problems[:-1], replace(last, hint="; ".join(filter(None, (last.hint, way))))])
+    if not options.quiet:
+        remedy = "`pallas-gen validate` says what is wrong"
+        sys.stderr.write(f"{options.file} cannot be used: {remedy}. The fleet that runs is asked, at {url}\n")
+    return Registry(url)
 
 
 def _answering(registries: list[Registry]) -> Registry:

@@ -13,7 +13,7 @@ from typing import Literal
 from pallas_cli.running import stacks
 from pallas_cli.trouble import Trouble
 from pallas_contract import names
-from pallas_contract.launch import compose_containers, run_files
+from pallas_contract.launch import addresses, compose_containers, run_files
 from pallas_contract.launch.compose_containers import Stack
 
 COMPOSE_FILE = "compose.yaml"
@@ -65,6 +65,21 @@ def starts(config: Path) -> str:
             option = [] if str(file) == COMPOSE_FILE else ["-f", str(file)]
             commands.append(["docker", "compose", *option, "up", "--wait"])
     return " or ".join(f"`{shlex.join(command)}`" for command in commands)
+
+
+def registry_of(config: Path) -> str:
+    """Return the URL at which the registry of the fleet of `config` answers here, without a look into the file.
+
+    Of processes their lock has it, of containers docker; it is empty where neither tells, or several could be meant.
+    """
+    if url := run_files.registry_of(run_files.of(config).lock):
+        return url
+    try:
+        listed = [stack for stack in stacks.all_here(stacks.BRIEF) if _is_meant(stack, config, None)]
+    except Trouble:
+        return ""
+    ports = {port for stack in listed for port in stack.ports}
+    return f"http://{addresses.LOOPBACK}:{ports.pop()}" if len(ports) == 1 else ""
 
 
 def stack_of(config: Path) -> Stack | None:

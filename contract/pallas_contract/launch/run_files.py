@@ -16,8 +16,8 @@ from pathlib import Path
 
 from pallas_contract.launch.program import STATE
 
-_DIGITS = 20
-"""Most characters that are read of a lock file."""
+_LONGEST = 300
+"""Most bytes that are read of a lock file: a number and a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,10 @@ def project_id(config: Path) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[bool]:
+def locked(path: Path, registry: str = "") -> Iterator[bool]:
     """Hold the lock at `path`, with the number of this process in it; yield False where another one has it.
+
+    `registry` is the URL of the fleet's registry, for `registry_of`.
 
     Raises:
         OSError: there can be no such file.
@@ -58,7 +60,7 @@ def locked(path: Path) -> Iterator[bool]:
             yield False
             return
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+        os.write(descriptor, "\n".join([str(os.getpid()), *([registry] if registry else [])]).encode())
         yield True
     finally:
         os.close(descriptor)
@@ -66,6 +68,17 @@ def locked(path: Path) -> Iterator[bool]:
 
 def holder(path: Path) -> int | None:
     """Return the process that holds the lock at `path`; None where nobody does, 0 where it has not said who it is."""
+    lines = _lines_of_holder(path)
+    return None if lines is None else int(lines[0]) if lines[0].isdigit() else 0
+
+
+def registry_of(path: Path) -> str:
+    """Return the URL of the registry of the run that holds the lock at `path`; empty where none does, or tells."""
+    lines = _lines_of_holder(path) or []
+    return lines[1] if len(lines) > 1 else ""
+
+
+def _lines_of_holder(path: Path) -> list[str] | None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -73,8 +86,7 @@ def holder(path: Path) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        text = os.read(descriptor, _DIGITS)
-        return int(text) if text.isdigit() else 0
+        return os.read(descriptor, _LONGEST).decode("utf-8", "replace").split("\n")
     finally:
         os.close(descriptor)
     return None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from pallas_cli.arguments import parse
-from pallas_cli.running import kubernetes, locate
+from pallas_cli.main import main
+from pallas_cli.running import kubernetes, locate, stacks
 from pallas_cli.running.locate import Registry
 from pallas_cli.running.owner import Fleet, OtherFleet
+from pallas_contract.launch import compose_containers, run_files
 from pallas_contract.problems import Refused
 from tests.cli.conftest import Stand
 from tests.served import serving
@@ -86,3 +89,49 @@ def test_another_fleets_members_are_nobodys_here(stand: Stand, project: Path) ->
         locate.members(registry)
     with locate.registry(parse(["status", "--registry", stand.url])) as registry:
         assert [member.name for member in locate.members(registry)] == ["desk", "model"]
+
+
+BROKEN = "agents: [\n"
+LISTED = "x\t{file}\t127.0.0.1:{port}->8080/tcp"
+
+
+def write_compose(project: Path) -> Path:
+    """Write as much of a compose file as tells which fleet file it is of."""
+    file = project / "compose.yaml"
+    file.write_text(
+        "    environment:\n      PALLAS_AGENTS_CONFIG: /project/agents.yaml\n    volumes:\n"
+        "    - type: bind\n      source: agents.yaml\n      target: /project/agents.yaml\n"
+    )
+    return file
+
+
+@pytest.mark.parametrize("runs", ["processes", "containers"])
+@pytest.mark.parametrize("verb", [["status"], ["call", "desk", "hi"], ["status", "-q"]])
+def test_a_fleet_that_runs_is_found_though_its_file_is_broken(
+    runs: str, verb: list[str], stand: Stand, project: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    (project / "agents.yaml").write_text(BROKEN)
+    compose = write_compose(project)
+    stack = compose_containers.stacks(LISTED.format(file=compose, port=urlsplit(stand.url).port))
+    listed = {"processes": [], "containers": list(stack)}[runs]
+    monkeypatch.setattr(stacks, "all_here", lambda _=None: listed)
+    lock = run_files.of(project / "agents.yaml").lock
+    lock.parent.mkdir(parents=True)
+    with run_files.locked(lock, stand.url) if runs == "processes" else nullcontext():
+        assert main(verb) == 0
+    printed = capsys.readouterr()
+    assert ("desk" in printed.out or "heard hi" in printed.out) == ("-q" not in verb)
+    remedy = "`pallas-gen validate` says what is wrong"
+    noted = f"agents.yaml cannot be used: {remedy}. The fleet that runs is asked, at {stand.url}\n"
+    assert printed.err.startswith(noted) == ("-q" not in verb)
+
+
+def test_where_nothing_is_known_to_run_the_refusal_says_how_to_name_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setattr(stacks, "all_here", lambda _: (_ for _ in ()).throw(stacks.NoAnswer("away")))
+    (project / "agents.yaml").write_text(BROKEN)
+    assert main(["status"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("agents.yaml:2:1: ")
+    assert err.endswith("a fleet that runs elsewhere is found by --registry URL, $PALLAS_REGISTRY or -n NAMESPACE\n")

@@ -36,6 +36,17 @@ def test_a_process_that_has_not_said_who_it_is_is_one(tmp_path: Path) -> None:
         assert run_files.holder(path) == 0
 
 
+def test_a_lock_names_the_registry_while_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert run_files.registry_of(path) == ""
+    with run_files.locked(path, "http://127.0.0.1:24100"):
+        assert run_files.holder(path) == os.getpid()
+        assert run_files.registry_of(path) == "http://127.0.0.1:24100"
+    assert run_files.registry_of(path) == ""
+    with run_files.locked(path):
+        assert run_files.registry_of(path) == ""
+
+
 def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), run_files.locked(tmp_path / "none" / "lock"):
         pass

@@ -57,15 +57,18 @@ class Log:
 
 
 @contextlib.contextmanager
-def running(config: Path) -> Iterator[Log | None]:
-    """Hold the lock of the fleet file at `config`; yield the log of the run, None where there can be none."""
+def running(config: Path, registry: str = "") -> Iterator[Log | None]:
+    """Hold the lock of the fleet file at `config`; yield the log of the run, None where there can be none.
+
+    `registry` is the URL at which others find the fleet while its file cannot be read.
+    """
     files = run_files.of(config)
     with contextlib.ExitStack() as stack:
         log = None
         with contextlib.suppress(OSError):
             files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (files.folder / ".gitignore").write_text("*\n", encoding="utf-8")
-            if stack.enter_context(run_files.locked(files.lock)):
+            if stack.enter_context(run_files.locked(files.lock, registry)):
                 log = Log(files)
                 stack.callback(log.close)
         yield log

@@ -125,7 +125,7 @@ def _run(
             if run_files.holder(run_files.of(config).lock) is not None:
                 sys.stderr.write(_RUNS_ALREADY)
             return WORLD
-        with record.running(config) as log:
+        with record.running(config, _registry(fleet_members)) as log:
             screen = _screen(fleet_members, log)
             warm_parent = WarmParent(fleet_members, screen)
             supervisor = Supervisor(
@@ -141,6 +141,11 @@ def _run(
             if following:
                 supervisor.following = partial(following, supervisor, config, environ, held)
             return asyncio.run(_until_signalled(supervisor, warm_parent, beside))
+
+
+def _registry(fleet_members: Sequence[Member]) -> str:
+    urls = [member.health_url for member in fleet_members if member.kind == "registry"]
+    return urls[0].removesuffix(names.READY_PATH) if urls else ""
 
 
 def read(
