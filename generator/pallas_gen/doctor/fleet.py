@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pallas_contract import names
 from pallas_contract.codes import Code
-from pallas_contract.documents import server_json
+from pallas_contract.documents import reason, server_json
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, compose_containers, listeners, owner, secret_files
@@ -141,9 +141,9 @@ def hosts(loaded: Loaded, machine: Machine) -> Iterator[Finding]:
         yield Finding("hosts", "ok", ", ".join(wanted), f"not looked up: ${proxy} does so for this machine")
         return
     unresolved = machine.unresolved(wanted)
-    for host, reason in sorted(unresolved.items()):
+    for host, why in sorted(unresolved.items()):
         hint = "correct the URL that names it, or this machine's DNS (/etc/resolv.conf)"
-        yield Finding("hosts", "warning", host, f"has no address here: {reason}", hint, Code.HOST_UNKNOWN)
+        yield Finding("hosts", "warning", host, f"has no address here: {why}", hint, Code.HOST_UNKNOWN)
     if known := [host for host in wanted if host not in unresolved]:
         yield Finding("hosts", "ok", ", ".join(known), "known to DNS")
 
@@ -172,7 +172,7 @@ def running(loaded: Loaded, path: Path, machine: Machine) -> Iterator[Finding]:
             return
         yield Finding("fleet", "ok", "registry", f"answers at {url}")
         for entry in entries:
-            yield _member(entry)
+            yield _member(entry, loaded.fleet)
     except side.NoRegistry as error:
         hint = "`pallas up` or `docker compose up --wait` starts the fleet; where it runs elsewhere, that is fine"
         yield Finding("fleet", "note", "registry", str(error), hint)
@@ -196,7 +196,7 @@ def _other(loaded: Loaded, path: Path, url: str, machine: Machine) -> str:
     return owner.other(of_registry, url, name=loaded.fleet.name, file=path, stacks=stacks)
 
 
-def _member(entry: dict[str, dict[str, dict[str, str]]]) -> Finding:
+def _member(entry: dict[str, dict[str, dict[str, str]]], fleet: ResolvedFleet) -> Finding:
     health = entry["_meta"].get(server_json.HEALTH_META, {})
     name = str(entry["server"]["name"]).rpartition("/")[2]
     status = health.get("status", "unknown")
@@ -204,5 +204,21 @@ def _member(entry: dict[str, dict[str, dict[str, str]]]) -> Finding:
     if state == "ok":
         return Finding("fleet", "ok", name, status)
     message = f"{status}: {health['message']}" if health.get("message") else status
-    hint = f"`pallas logs {name}` shows what it has printed"
+    logs = f"`pallas logs {name}` shows what it has printed"
+    hint = "; ".join([*_credentials(health.get("message", ""), fleet), logs])
     return Finding("fleet", state, name, message, hint, Code.NOT_WELL)
+
+
+def _credentials(message: str, fleet: ResolvedFleet) -> Iterator[str]:
+    """Yield what to do about each server and agent that refuses an agent's credentials."""
+    agents = {names.slug(agent) for agent in fleet.agents}
+    for part in message.split(reason.SEPARATOR):
+        if part.startswith(reason.REFUSED):
+            for refusing in reason.reported(part, well=False).about:
+                if names.slug(refusing) in agents:
+                    yield f"`access` of `{refusing}` needs a token under the name of this agent (docs/access.md)"
+                else:
+                    yield (
+                        f"the MCP server `{refusing}` refuses its credentials (HTTP 401 or 403): put them into "
+                        f"`headers` or `auth` of `mcp.servers.{refusing}` in fastagent.config.yaml (docs/secrets.md)"
+                    )

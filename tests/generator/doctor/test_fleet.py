@@ -182,6 +182,18 @@ def test_a_fleet_that_runs_is_as_its_registry_has_it(loaded: Loaded, machine) ->
     assert findings[-1].hint == "`pallas logs dead` shows what it has printed"
 
 
+def test_who_refuses_credentials_is_told_with_where_they_belong(loaded: Loaded, machine) -> None:
+    message = "Unreachable: far; Refused by: locked, scout; LLM: openai: no API key"
+    entries = [entry("weak", status="degraded", message=message)]
+    *_, finding = running(loaded, machine(document=lambda _: {"servers": entries}))
+    assert finding.hint.split("; ") == [
+        "the MCP server `locked` refuses its credentials (HTTP 401 or 403): put them into `headers` or `auth` of "
+        "`mcp.servers.locked` in fastagent.config.yaml (docs/secrets.md)",
+        "`access` of `scout` needs a token under the name of this agent (docs/access.md)",
+        "`pallas logs weak` shows what it has printed",
+    ]
+
+
 @pytest.mark.parametrize(
     ("owner", "other"),
     [
