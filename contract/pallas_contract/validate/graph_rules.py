@@ -60,7 +60,8 @@ def _names(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
     for kind, name in _members(fleet):
         label = names.slug(name)
         if not names.is_name(name):
-            hint = f"use a-z, 0-9, `_` and `-`, starting with a letter, at most {names.MAX_NAME} characters"
+            rule = f"use a-z, 0-9, `_` and `-`, starting with a letter, at most {names.MAX_NAME} characters"
+            hint = f"{_fitting(name)}{rule}"
             yield tree.problem(kind, name, message=f"`{name}` cannot be a host name", hint=hint, code=Code.HOST_NAME)
         elif label in names.RESERVED:
             yield tree.problem(
@@ -80,6 +81,12 @@ def _names(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
                 code=Code.SAME_HOST_NAME,
             )
         taken.setdefault(label, (kind, name))
+
+
+def _fitting(name: str) -> str:
+    """Return the question whether the nearest name that fits is meant; nothing where there is none so near."""
+    fit = name.lower().replace(" ", "-").replace(".", "-")
+    return f"did you mean `{fit}`? " if names.is_name(fit) else ""
 
 
 def _ports(fleet: ResolvedFleet, tree: Source) -> Iterator[Problem]:
