@@ -208,6 +208,15 @@ def test_the_key_of_the_default_model(section: str, around, warned: bool, model:
         assert "`defaults: {secrets: {OPENAI_API_KEY: {file: secrets/OPENAI_API_KEY.txt}}}`" in problem
 
 
+@pytest.mark.parametrize(("variable", "warned"), [("ANTHROPIC_BASE_URL", True), ("ANTHROPIC_API_KEY", False)])
+def test_an_address_of_anthropics_api_alone_is_no_key(variable: str, warned: bool, tmp_path) -> None:
+    """An agent without a key is degraded there, wherever the address leads."""
+    (tmp_path / "fastagent.config.yaml").write_text("default_model: anthropic.claude-sonnet-4-5\n")
+    config, _ = fastagent.load(tmp_path)
+    problems = said(MODULE, {"planner.py": AGENT % ""}, config, variables={variable})
+    assert ["nothing gives the key of `anthropic`" in problem for problem in problems] == [True] * warned
+
+
 @pytest.mark.parametrize(
     ("text", "around", "places"),
     [

@@ -21,6 +21,8 @@ _MOST_NAMES = 8
 _LOCAL = frozenset({"ollama", "vllm", "lmstudio", "lm-studio", "llamacpp", "llama.cpp", "localai", "sglang", "local"})
 _WITH_A_MODEL = frozenset({"agent", "smart"})
 """Kinds that fast-agent never starts without a model. Others, as chains, may have none of their own."""
+_OWN_SERVERS = frozenset({"openai"})
+"""APIs of which people run servers that ask for no key; whoever passes on Anthropic's wants one all the same."""
 VARIABLES = frozenset({"FAST_AGENT_MODEL", "DEFAULT_MODEL"})
 """Variables by which fast-agent takes a default model."""
 
@@ -79,11 +81,12 @@ def without_key(fleet: ResolvedFleet, config: Config, variables: Collection[str]
     if config.reached & set(provider.prefixes):
         return
     key = provider.key_variable
+    enough = {key, provider.url_variable} if provider.api in _OWN_SERVERS else {key}
     without = []
     for name, agent in fleet.agents.items():
         peers = [fleet.services[peer] for peer in agent.depends_on if peer in fleet.services]
         brought = any(service.provides == provider.api for service in peers)
-        if not brought and not {key, provider.url_variable} & {*variables, *agent.env, *agent.secrets}:
+        if not brought and not enough & {*variables, *agent.env, *agent.secrets}:
             without.append(f"`{name}`")
     if without:
         more = f" and {len(without) - _MOST_NAMES} more agents" if len(without) > _MOST_NAMES else ""
