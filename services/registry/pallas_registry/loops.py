@@ -34,18 +34,19 @@ async def follow_file(
     """Use each new reading of the file; a broken one changes nothing but what is said about it."""
     while True:
         await sleep(POLL_SECONDS)
-        try:
-            if reading := await asyncio.to_thread(watcher.poll):
-                _use(reading, monitor, publisher, scheduler)
-        except Refused as refused:
-            problems = [str(problem) for problem in refused.problems]
-            defect = refused.__cause__  # ours, where there is one: then the log has to say where
-            _log.error("fleet file refused, the earlier one stays in use", problems=problems, exc_info=defect)
-            monitor.history.ring()
-        except Exception:
-            watcher.ok = False
-            _log.exception("fleet file read, but not in use")
-            monitor.history.ring()
+        with surviving("fleet file"):  # what is said about a file may fail as well, by its size
+            try:
+                if reading := await asyncio.to_thread(watcher.poll):
+                    _use(reading, monitor, publisher, scheduler)
+            except Refused as refused:
+                monitor.history.ring()
+                problems = [str(problem) for problem in refused.problems]
+                defect = refused.__cause__  # ours, where there is one: then the log has to say where
+                _log.error("fleet file refused, the earlier one stays in use", problems=problems, exc_info=defect)
+            except Exception:
+                watcher.ok = False
+                monitor.history.ring()
+                _log.exception("fleet file read, but not in use")
 
 
 def _use(reading: FleetReading, monitor: Monitor, publisher: Publisher, scheduler: Scheduler) -> None:

@@ -35,7 +35,8 @@ def surviving(loop: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        _log.exception("a round failed, the next one follows", loop=loop)
+        with contextlib.suppress(Exception):  # the log may be what failed: a full disk, or no memory for a long line
+            _log.exception("a round failed, the next one follows", loop=loop)
 
 
 class Brief[T]:
