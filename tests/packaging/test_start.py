@@ -74,7 +74,7 @@ DECLARATIONS = frozenset(
     }
 )
 """Options and the table of targets, with what they are made of."""
-FLEET_FILE = frozenset({"pallas_contract.fleet", "pallas_contract.fleet.source"})
+FLEET_FILE = frozenset({"pallas_contract.fleet", "pallas_contract.fleet.source", "pallas_contract.limited_file"})
 PROGRAMS = frozenset(
     {
         "pallas_contract",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,10 @@ import pytest
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
 from pallas_registry.fleet_file import FleetWatcher
+
+
+class Panic(BaseException):
+    """As pydantic's core raises one, which is no Exception."""
 
 
 def names(loaded) -> list[str]:
@@ -110,6 +116,43 @@ def test_numbers_that_are_none_are_refused(folder: Path, text: str) -> None:
         fleet_file.load(folder / "agents.yaml")
 
 
+def test_a_huge_file_takes_no_memory_and_a_pipe_no_thread(folder: Path) -> None:
+    """In the place of any file that is followed; the one of before, put back, is read again."""
+    file = folder / "agents.yaml"
+    follower = FleetWatcher(file)
+    follower.first()
+    whole = file.read_text()
+
+    def huge(path: Path) -> None:
+        path.touch()
+        os.truncate(path, 1 << 30)
+
+    tracemalloc.start()
+    for spoil, reason in ((huge, r"is larger than 1 MiB"), (os.mkfifo, "cannot be read: Not a regular file")):
+        file.unlink()
+        spoil(file)
+        with pytest.raises(Refused, match=rf"agents\.yaml: {reason}"):
+            settled(follower)
+        file.unlink()
+        file.write_text(whole)
+        assert names(settled(follower)) == ["harper", "tech_research"]
+
+        (replicas := folder / ".replicas.json").unlink(missing_ok=True)
+        spoil(replicas)
+        with pytest.raises(Refused, match=r"\.replicas\.json: must be a JSON object"):
+            settled(follower)
+        replicas.unlink()
+        (lock := folder / "agents.lock").unlink(missing_ok=True)
+        spoil(lock)
+        (warning,) = settled(follower).lock_problems
+        assert warning.message in ("cannot be read: larger than 8 MiB", "cannot be read: not a regular file")
+        lock.unlink()
+        assert settled(follower).lock_problems == ()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 << 20
+
+
 def test_a_lock_of_no_use_keeps_no_registry_from_starting(folder: Path) -> None:
     (folder / "agents.lock").write_text("<<<<<<< ours")
     reading = FleetWatcher(folder / "agents.yaml").first()
@@ -175,11 +218,11 @@ def test_a_file_that_is_gone_is_refused(folder: Path) -> None:
 
 def test_a_defect_of_the_reader_is_a_problem_of_the_file(folder: Path) -> None:
     """No input ends a running registry, also none that nobody has thought of."""
-    readings = iter([fleet_file.load(folder / "agents.yaml"), IndexError("tuple index out of range")])
+    readings = iter([fleet_file.load(folder / "agents.yaml"), IndexError("tuple index out of range"), Panic("x" * 999)])
 
     def read(_path: Path) -> fleet_file.FleetReading:
         reading = next(readings)
-        if isinstance(reading, Exception):
+        if isinstance(reading, BaseException):
             raise reading
         return reading
 
@@ -187,5 +230,9 @@ def test_a_defect_of_the_reader_is_a_problem_of_the_file(folder: Path) -> None:
     follower.first()
     (folder / "agents.yaml").write_text("name: other\n")
     with pytest.raises(Refused, match=r"agents\.yaml: cannot be checked: IndexError: tuple index out of range"):
+        settled(follower)
+    assert not follower.ok
+    (folder / "agents.yaml").write_text("name: third\n")
+    with pytest.raises(Refused, match=r"agents\.yaml: cannot be checked: Panic: x{500} "):
         settled(follower)
     assert not follower.ok

@@ -62,3 +62,12 @@ def test_one_that_cannot_be_read_is_named_and_nothing_runs(
     (secrets / "MAIL_PASSWORD").write_bytes(content)
     assert main([module], {}, secrets) == 2
     assert f"{secrets / 'MAIL_PASSWORD'}: {reason}" in capsys.readouterr().err
+
+
+def test_one_that_is_too_large_is_named_and_not_read(
+    module: str, secrets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (secrets / "MAIL_PASSWORD").touch()
+    os.truncate(secrets / "MAIL_PASSWORD", 1 << 30)
+    assert main([module], {}, secrets) == 2
+    assert "larger than 1 MiB" in capsys.readouterr().err

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
+from pallas_contract import limited_file
 from pallas_contract.codes import Code
 from pallas_contract.problems import Level, Problem, Refused, Where
 
-# A thousand agents of ten lines each are 210 kB.
-MAX_BYTES = 1 << 20
+MAX_BYTES = limited_file.LARGEST
 MAX_DEPTH = 32
 MAX_ALIASES = 100
 MAX_NODES = 100_000
@@ -71,16 +71,16 @@ def text(path: Path) -> str:
     """Return the text of `path`.
 
     Raises:
-        Refused: the file is missing, unreadable, too large or not UTF-8.
+        Refused: the file is missing, unreadable, no regular file, too large or not UTF-8.
     """
     try:
-        raw = path.read_bytes()
+        raw = limited_file.read(path, MAX_BYTES)
     except FileNotFoundError:
         raise _refused(path, "no such file", _instead(path)) from None
+    except limited_file.TooLarge:
+        raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB") from None
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from pallas_contract import limited_file
 from pallas_contract.codes import Code
 from pallas_contract.definitions import read
 from pallas_contract.definitions.definition import Definitions
@@ -31,9 +32,9 @@ def reader(folder: Path) -> read.TextOf:
             file = (folder / path).resolve()
             if not file.is_relative_to(folder) or not file.is_file():
                 return None
-            if file.stat().st_size > MAX_BYTES:
-                raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB")
-            return _decoded(path, file.read_bytes())
+            return _decoded(path, limited_file.read(file, MAX_BYTES))
+        except limited_file.TooLarge:
+            raise _refused(path, f"is larger than {MAX_BYTES >> 20} MiB") from None
         except OSError as error:
             raise _refused(path, f"cannot be read: {error.strerror}") from None
 

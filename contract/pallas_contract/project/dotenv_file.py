@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from pallas_contract import limited_file
 from pallas_contract.codes import Code
 from pallas_contract.problems import Problem, Where
 
@@ -14,12 +15,20 @@ _QUOTES = ("'", '"')
 
 def keys(path: Path) -> set[str]:
     """Return the names that the file sets; none where it is not there or cannot be read."""
-    return {line.partition("=")[0].strip() for _, line in _lines(path) if "=" in line}
+    try:
+        return {line.partition("=")[0].strip() for _, line in _lines(path) if "=" in line}
+    except limited_file.TooLarge:
+        return set()
 
 
 def problems(path: Path) -> Iterator[Problem]:
-    """Yield a warning per line that sets nothing."""
-    for number, line in _lines(path):
+    """Yield a warning per line that sets nothing, or an error where agents would refuse the whole file."""
+    try:
+        lines = list(_lines(path))
+    except limited_file.TooLarge as error:
+        yield Problem(Where(path.name), f"cannot be read: {limited_file.reason(error)}", code=Code.UNREADABLE_FILE)
+        return
+    for number, line in lines:
         if "=" not in line:
             name = line.strip() if line.strip().isidentifier() else "NAME"
             where = Where(path.name, number, 1)
@@ -33,11 +42,15 @@ def problems(path: Path) -> Iterator[Problem]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that is to set something; a value in quotes may go on over several."""
+    """Yield number and text of each line that is to set something; a value in quotes may go on over several.
+
+    Raises:
+        limited_file.TooLarge: by the first.
+    """
     if not path.is_file() or not os.access(path, os.R_OK):
         return
     quote = ""
-    for number, line in enumerate(path.read_text("utf-8-sig", errors="replace").splitlines(), 1):
+    for number, line in enumerate(limited_file.text(path, encoding="utf-8-sig", errors="replace").splitlines(), 1):
         text = line.strip().removeprefix("export ")
         if quote:
             quote = "" if quote in line else quote

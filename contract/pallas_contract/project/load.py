@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.codes import Code
 from pallas_contract.definitions.definition import Definitions
 from pallas_contract.definitions.read import TextOf
@@ -147,12 +147,12 @@ def check(
 def _lock(path: Path) -> Iterator[Problem]:
     """Yield a warning where agents.lock is of no use: the registry then compares nothing with it."""
     try:
-        lock.parse(path.read_bytes())
+        lock.parse(limited_file.read(path, lock.LARGEST))
     except FileNotFoundError:
         return
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        yield Problem(Where(path.name), f"cannot be read: {reason}", level="warning", code=Code.LOCK_FILE)
+        message = f"cannot be read: {limited_file.reason(error)}"
+        yield Problem(Where(path.name), message, level="warning", code=Code.LOCK_FILE)
     except Refused as refused:
         yield from (replace(problem, level="warning") for problem in refused.problems)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Container, Iterable
 from pathlib import Path
 
+from pallas_contract import limited_file
 from pallas_contract.codes import Code
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch.secret_files import Secret
@@ -25,10 +26,12 @@ def read(path: Path) -> str:
         Refused: it cannot be read, naming the file and the user that tried.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = limited_file.text(path)
     except OSError as error:
-        message = f"cannot be read by uid {os.getuid()}: {(error.strerror or type(error).__name__).lower()}"
+        message = f"cannot be read by uid {os.getuid()}: {limited_file.reason(error)}"
         hint = "make it readable for that user: `chmod o+r`, or change its owner"
+        if isinstance(error, limited_file.TooLarge):
+            hint = "it is no secret: name another file"
         raise Refused([Problem(Where(str(path)), message, hint, code=Code.SECRET_FILE)]) from None
     except UnicodeDecodeError as error:
         raise Refused(

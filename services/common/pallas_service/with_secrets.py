@@ -11,7 +11,7 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.problems import Refused
 
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str], environ: MutableMapping[str, str], secrets: P
 
 def _value(path: Path) -> str:
     try:
-        text = path.read_text("utf-8")
+        text = limited_file.text(path)
     except (OSError, UnicodeDecodeError):
         text = ""
     if not text or "\0" in text:

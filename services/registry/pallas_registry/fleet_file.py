@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.codes import Code
 from pallas_contract.documents import lock as locks
 from pallas_contract.documents.lock import Lock
@@ -22,6 +22,7 @@ from pallas_registry.registration import token_files
 from pallas_registry.registration.token_files import RegistrationTokens
 
 POLL_SECONDS = 1.0
+_LONGEST_REASON = 500
 _NUMBERS = TypeAdapter(dict[str, PositiveInt])
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
@@ -118,7 +119,7 @@ def _replicas(path: Path) -> Mapping[str, int] | None:
         Refused: they cannot be read.
     """
     try:
-        return _NUMBERS.validate_json(path.read_bytes())
+        return _NUMBERS.validate_json(limited_file.read(path))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError):
@@ -134,11 +135,11 @@ def _lock(path: Path) -> Lock | None:
         Refused: it cannot be read, or is no lock.
     """
     try:
-        data = path.read_bytes()
+        data = limited_file.read(path, locks.LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:
-        message = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        message = f"cannot be read: {limited_file.reason(error)}"
         raise Refused([Problem(Where(path.name), message, code=Code.LOCK_FILE)]) from None
     return locks.parse(data, path.name)
 
@@ -198,8 +199,11 @@ class FleetWatcher:
             loaded = self._read(self._path)
         except Refused:
             raise
-        except Exception as error:  # a defect of ours must not end a registry that has a fleet to go on with
-            message = f"cannot be checked: {type(error).__name__}: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        # A defect of ours must not end a registry that has a fleet to go on with. A panic of pydantic is no Exception.
+        except BaseException as error:
+            message = f"cannot be checked: {type(error).__name__}: {str(error)[:_LONGEST_REASON]}"
             hint = "this is a defect of pallas-kit, please report it; undoing the last change of the file helps"
             raise Refused([Problem(Where(self._path.name), message, hint, code=Code.DEFECT)]) from error
         if _was_replaced(lock_entry):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pallas_agent_runtime.config import environment
+from pallas_contract import limited_file
 from pallas_contract.fleet import source
 from pallas_contract.problems import Refused
 from pallas_contract.validate import load
@@ -98,7 +99,18 @@ def test_an_unreadable_secret_file_is_named_with_the_user(tmp_path: Path, monkey
     def denied(*_: object, **__: object) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", denied)
+    monkeypatch.setattr(limited_file, "text", denied)
     with pytest.raises(Refused) as refused:
         environment.secret_files(tmp_path)
     assert f"{path}: cannot be read by uid {os.getuid()}: permission denied" in str(refused.value)
+
+
+def test_a_file_that_is_too_large_for_a_secret_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "KEY"
+    path.touch()
+    os.truncate(path, 1 << 30)
+    with pytest.raises(Refused) as refused:
+        environment.secret_files(tmp_path)
+    assert without_codes(str(refused.value)) == (
+        f"{path}: cannot be read by uid {os.getuid()}: larger than 1 MiB\n    it is no secret: name another file"
+    )

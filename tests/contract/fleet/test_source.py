@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def test_a_hundred_thousand_brackets_neither_crash_nor_hang() -> None:
         (lambda path: path.mkdir(), "cannot be read: Is a directory"),
         (lambda path: path.write_bytes(b"\xff\xfe\x00"), "is not UTF-8 text (byte 0)"),
         (lambda path: path.write_bytes(b"#" * (source.MAX_BYTES + 1)), "is larger than 1 MiB"),
+        (os.mkfifo, "cannot be read: Not a regular file"),
     ],
 )
 def test_unreadable_files(tmp_path: Path, make, said: str) -> None:

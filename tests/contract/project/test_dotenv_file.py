@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pallas_contract import limited_file
 from pallas_contract.project import dotenv_file
 from tests.problem_lines import without_codes
 
@@ -29,6 +30,15 @@ def test_names_and_dead_lines(tmp_path: Path) -> None:
     assert [without_codes(str(problem)) for problem in dotenv_file.problems(path)] == [
         "warning: .env:5:1: sets nothing: there is no `=`\n    write `FOO=value`, or remove it",
         "warning: .env:11:1: sets nothing: there is no `=`\n    write `NAME=value`, or remove it",
+    ]
+
+
+def test_a_file_that_agents_would_refuse_for_its_size(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("A=1\n" + "#" * limited_file.LARGEST)
+    assert dotenv_file.keys(path) == set()
+    assert [str(problem) for problem in dotenv_file.problems(path)] == [
+        ".env: cannot be read: larger than 1 MiB [PAL001]"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,11 @@ async def test_each_sweep_reads_what_the_supervisor_says(discovery: StaticDiscov
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
 async def test_a_file_that_cannot_be_read_says_nothing(discovery: StaticDiscovery, path: Path, content: bytes) -> None:
     path.write_bytes(content)
+    assert (await sweep(discovery))["harper"].absence == OK
+
+
+async def test_a_pipe_in_its_place_holds_up_nobody(discovery: StaticDiscovery, path: Path) -> None:
+    os.mkfifo(path)
     assert (await sweep(discovery))["harper"].absence == OK
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract import limited_file
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Refused
 from pallas_registry import fleet_file
@@ -51,7 +53,10 @@ def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path
     (tmp_path / "binary").write_bytes(b"\xff" * 40)
     (tmp_path / "twin").write_text("the-same-token-0123456789")
     (tmp_path / "same").write_text("the-same-token-0123456789\n")
-    wanted = chosen(a="short", b="spaces", c="binary", d="twin", e="same", f="missing")
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 1 << 30)
+    os.mkfifo(tmp_path / "pipe")
+    wanted = chosen(a="short", b="spaces", c="binary", d="twin", e="same", f="missing", g="huge", h="pipe")
     with pytest.raises(Refused) as refused:
         token_files.read(wanted, token_files.paths(wanted, tmp_path, tmp_path / "no"), "agents.yaml")
     said = [without_codes(str(problem)).splitlines()[0] for problem in refused.value.problems]
@@ -63,6 +68,8 @@ def test_files_that_hold_no_token_are_refused_all_at_once_and_not_shown(tmp_path
         f"{at}.c.file: binary {none}",
         f"{at}.e.file: is the same token as another one's",
         f"{at}.f.file: missing cannot be read: no such file or directory",
+        f"{at}.g.file: huge cannot be read: larger than 1 MiB",
+        f"{at}.h.file: pipe cannot be read: not a regular file",
     ]
     assert canary not in str(refused.value)
 
@@ -91,12 +98,8 @@ class Unthought(Exception):
 async def test_a_file_whose_reading_fails_leaves_the_earlier_tokens(
     folder: Path, time: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_text = Path.read_text
-
-    def fail(path: Path, *args: Any) -> str:
-        if path.suffix == ".token":
-            raise Unthought
-        return read_text(path, *args)
+    def fail(path: Path) -> str:
+        raise Unthought(path)
 
     async def config_ok() -> str:
         metrics = (await desk.service.monitor.metrics.scrape(""))[0].decode()
@@ -107,7 +110,7 @@ async def test_a_file_whose_reading_fails_leaves_the_earlier_tokens(
     rotated = "rotated-token-0123456789"
     async with opened(folder, time) as desk:
         with monkeypatch.context() as patch, capture_logs() as lines:
-            patch.setattr(Path, "read_text", fail)
+            patch.setattr(limited_file, "text", fail)
             (folder / "partners.token").write_text(rotated)
             await time.advance(6)
         (event,) = (line for line in lines if line["log_level"] == "error")

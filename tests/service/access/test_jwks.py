@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from pallas_contract import limited_file
 from pallas_service.access import jwks
 from pallas_service.access.jwks import Keys
 
@@ -189,7 +191,7 @@ async def test_a_file_of_keys_whose_reading_fails_leaves_the_earlier_ones(
     assert await keys.find(source.newest)
     source.now += jwks.PAUSE
     with monkeypatch.context() as patch, capture_logs() as lines:
-        patch.setattr(Path, "read_bytes", fail)
+        patch.setattr(limited_file, "read", fail)
         assert await keys.find("made-up") is None
     assert keys.problem == "the look at the keys failed: RuntimeError"
     assert [line["event"] for line in lines if line.get("exc_info")] == ["issuer_keys_failed"]
@@ -197,6 +199,16 @@ async def test_a_file_of_keys_whose_reading_fails_leaves_the_earlier_ones(
     source.now += jwks.PAUSE
     assert await keys.find("made-up") is None
     assert keys.problem == ""
+
+
+async def test_a_file_that_is_no_set_of_keys_is_not_read_to_its_end(source: Source, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 1 << 30)
+    for name, problem in (("pipe", "Not a regular file"), ("huge", "Larger than 1 MiB")):
+        keys = Keys(jwks.from_file(tmp_path / name), clock=lambda: source.now)
+        assert await keys.find("made-up") is None
+        assert problem in keys.problem
 
 
 def test_keys_for_other_uses_are_left_out(issuer: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from jwt import PyJWK
 
+from pallas_contract import limited_file
 from pallas_contract.probe import http_client
 
 LASTING = 300.0
@@ -149,6 +150,6 @@ def from_file(path: Path) -> Fetch:
     """Return a fetch that reads again each time, so that a replaced file needs no restart."""
 
     async def fetch() -> bytes:
-        return await asyncio.to_thread(path.read_bytes)
+        return await asyncio.to_thread(limited_file.read, path)
 
     return fetch

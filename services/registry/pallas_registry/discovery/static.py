@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.documents import absence
 from pallas_contract.documents.reason import OK, Reason
 from pallas_registry.discovery.sighting import Endpoint, OnSighting, Sighting
@@ -37,6 +37,6 @@ class StaticDiscovery:
 def read_absences(path: Path | None) -> Mapping[str, Reason]:
     """Return the supervisor's words; none where there is no such file, or none that can be read."""
     try:
-        return absence.parse(path.read_text("utf-8")) if path else {}
+        return absence.parse(limited_file.text(path)) if path else {}
     except (OSError, ValueError):
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.codes import Code
 from pallas_contract.fleet.model import Registration
 from pallas_contract.problems import Problem, Refused, Where
@@ -64,9 +64,9 @@ def read(registration: Registration, files: Mapping[str, Path], agents_file: str
         where = Where(agents_file, field=f"registry.registration.tokens.{name}.file")
         file = registration.tokens[name].file
         try:
-            token = path.read_text("utf-8").strip()
+            token = limited_file.text(path).strip()
         except OSError as error:
-            reason = f"{file} cannot be read: {(error.strerror or 'failed').lower()}"
+            reason = f"{file} cannot be read: {limited_file.reason(error)}"
             hint = "create it for the registry to read, for example `openssl rand -hex 32`"
             problems.append(Problem(where, reason, hint, code=Code.SECRET_FILE))
             continue
