@@ -16,10 +16,17 @@ from pallas_contract.codes import Code
 from pallas_contract.problems import Level, Problem, Refused, Where
 
 MAX_BYTES = limited_file.LARGEST
+"""Bytes of a file, and characters of its keys and values after aliases are expanded."""
 MAX_DEPTH = 32
 MAX_ALIASES = 100
 MAX_NODES = 100_000
 """Nodes after aliases are expanded: what a reader of the tree would have to walk."""
+MAX_KEY = 320
+"""Characters of a key: the longest of Kubernetes' labels has 317, and every problem below a key repeats it."""
+MAX_NUMBER = 64
+"""Characters of a number: those of thousands take seconds to read (`1:30:00` counts by 60), or cannot be printed."""
+MAX_FIELD = 200
+"""Characters of a problem's field; a longer one is cut in its middle."""
 
 _NUMBER_OR_TRUTH = re.compile(
     r"[-+]?(0b[01_]+|0x[0-9a-f_]+|[0-9][0-9_]*(\.[0-9_]*)?(e[-+][0-9]+)?|\.[0-9][0-9_]*(e[-+][0-9]+)?|\.inf)"
@@ -31,6 +38,7 @@ _IN_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """YAML can spell these, but no environment, argument, path or UTF-8 file can hold them."""
 _NO_TEXT = "has a character that no text may have: NUL, or half of a surrogate pair"
 
+_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 
 # libyaml is five times as fast (0.09 s against 0.48 s for a thousand agents), but not every build of PyYAML has it.
@@ -52,7 +60,7 @@ class Source:
         while ancestor and ancestor not in self.marks:
             ancestor = ancestor[:-1]
         line, column = self.marks.get(ancestor, (0, 0))
-        return Where(self.name, line, column, ".".join(map(str, path)))
+        return Where(self.name, line, column, _field(path))
 
     def problem(self, *path: str | int, code: Code, message: str, hint: str = "", level: Level = "error") -> Problem:
         return Problem(self.where(*path), message, hint, level, code=code)
@@ -113,7 +121,7 @@ def parse(text: str, *, name: str) -> Source:
             node = loader.get_single_node()
             marks: dict[Path_, tuple[int, int]] = {}
             if node is not None:
-                problems = list(_walk(node, (), name=name, marks=marks, budget=[MAX_NODES]))
+                problems = list(_walk(node, (), name=name, marks=marks, budget=_Budget()))
                 if problems:
                     raise Refused(problems)
             data = loader.construct_document(node) if node is not None else None
@@ -126,10 +134,9 @@ def parse(text: str, *, name: str) -> Source:
         raise Refused(
             [Problem(where, f"broken YAML: {error.problem or error.context}", hint, code=Code.BROKEN_YAML)]
         ) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise Refused(
-            [Problem(Where(name), f"broken YAML: {str(error).splitlines()[0]}", code=Code.BROKEN_YAML)]
-        ) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        reason = f"{error}".partition("\n")[0]
+        raise Refused([Problem(Where(name), f"broken YAML: {reason}", code=Code.BROKEN_YAML)]) from None
     return Source(name, data, marks)
 
 
@@ -168,15 +175,36 @@ def _place(event: Any, name: str) -> Where:
     return Where(name, mark.line + 1, mark.column + 1) if mark else Where(name)
 
 
+@dataclass(slots=True)
+class _Budget:
+    """The rest of what all branches of a tree may have together, aliases expanded."""
+
+    nodes: int = MAX_NODES
+    characters: int = MAX_BYTES
+
+    def spend(self, node: Any, name: str, nodes: int = 1) -> None:
+        """Count a value or key, and its characters.
+
+        Raises:
+            Refused: there is nothing left.
+        """
+        self.nodes -= nodes
+        self.characters -= len(node.value) if isinstance(node, yaml.ScalarNode) else 0
+        if self.nodes < 0:
+            message = f"expands to more than {MAX_NODES} values"
+        elif self.characters < 0:
+            message = f"expands to more than {MAX_BYTES >> 20} MiB"
+        else:
+            return
+        raise Refused([Problem(_place(node, name), message, code=Code.YAML_LIMITS)])
+
+
 def _walk(
-    node: Any, path: Path_, *, name: str, marks: dict[Path_, tuple[int, int]], budget: list[int]
+    node: Any, path: Path_, *, name: str, marks: dict[Path_, tuple[int, int]], budget: _Budget
 ) -> Iterator[Problem]:
-    # In a list, because all branches of the recursion spend from the same budget.
-    budget[0] -= 1
+    budget.spend(node, name)
     mark = node.start_mark
     here = (mark.line + 1, mark.column + 1)
-    if budget[0] < 0:
-        raise Refused([Problem(Where(name, *here), f"expands to more than {MAX_NODES} values", code=Code.YAML_LIMITS)])
     if len(path) > MAX_DEPTH:  # an alias to its own parent has no end
         raise Refused([Problem(Where(name, *here), f"nested deeper than {MAX_DEPTH} levels", code=Code.YAML_LIMITS)])
     # A value of a mapping has its mark already: messages point at the key, not behind it.
@@ -185,13 +213,19 @@ def _walk(
         keys: set[str] = set()
         for key, value in node.value:
             yield from _check_key(key, path, name, keys)
+            budget.spend(key, name, nodes=0)
             marks.setdefault((*path, key.value), (key.start_mark.line + 1, key.start_mark.column + 1))
             yield from _walk(value, (*path, key.value), name=name, marks=marks, budget=budget)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _walk(value, (*path, index), name=name, marks=marks, budget=budget)
-    elif _IN_NO_TEXT.search(node.value):
-        yield Problem(Where(name, *here, ".".join(map(str, path))), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)
+    else:
+        if _IN_NO_TEXT.search(node.value):
+            yield Problem(Where(name, *here, _field(path)), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)
+        if node.tag in _NUMBER_TAGS and len(node.value) > MAX_NUMBER:
+            message = f"is a number of more than {MAX_NUMBER} characters"
+            hint = "put it in quotes if it is a text"
+            yield Problem(Where(name, *here, _field(path)), message, hint, code=Code.YAML_LIMITS)
 
 
 def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Problem]:
@@ -199,10 +233,12 @@ def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Pro
     if not isinstance(key, yaml.ScalarNode) or key.tag not in _KEY_TAGS:
         hint = "YAML reads this key as another type: put it in quotes"
         raise Refused([Problem(_of_key(key, path, name), "keys must be text", hint, code=Code.KEY_NOT_TEXT)])
+    # These two without the field, which would be this key: a message with it could not be printed, or would be as long.
+    if len(key.value) > MAX_KEY:
+        message = f"this key has more than {MAX_KEY} characters"
+        raise Refused([Problem(_place(key, name), message, "shorten it", code=Code.YAML_LIMITS)])
     if _IN_NO_TEXT.search(key.value):
-        # Without the field, which would be this key: a message with it could not be printed.
-        place = Where(name, key.start_mark.line + 1, key.start_mark.column + 1)
-        raise Refused([Problem(place, _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)])
+        raise Refused([Problem(_place(key, name), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)])
     if key.value in keys:
         where = _of_key(key, path, name)
         yield Problem(where, "this key is given twice", "remove one of the two", code=Code.DUPLICATE_KEY)
@@ -210,5 +246,11 @@ def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Pro
 
 
 def _of_key(key: Any, path: Path_, name: str) -> Where:
-    field_name = ".".join(map(str, (*path, key.value if isinstance(key, yaml.ScalarNode) else "?")))
-    return Where(name, key.start_mark.line + 1, key.start_mark.column + 1, field_name)
+    last = key.value if isinstance(key, yaml.ScalarNode) else "?"
+    return Where(name, key.start_mark.line + 1, key.start_mark.column + 1, _field((*path, last)))
+
+
+def _field(path: Path_) -> str:
+    """Return the path as problems have it."""
+    text = ".".join(map(str, path))
+    return text if len(text) <= MAX_FIELD else f"{text[: MAX_FIELD // 2]}...{text[-MAX_FIELD // 2 :]}"

@@ -38,6 +38,65 @@ def test_limits() -> None:
     assert "nested deeper than 32" in refusal("[" * 40 + "]" * 40)
     assert "more than 100 aliases" in refusal("a: &a 1\nb: [" + "*a, " * 101 + "]")
     assert "more than 100000 values" in refusal("[" + "1," * 100_001 + "]")
+    long = "d" * (source.MAX_BYTES // 4)
+    assert source.parse(f"a: &d {long}\nb: [*d, *d]\n", name="f.yaml").data["b"] == [long, long]
+    assert refusal(f"a: &d {long}\nb: [*d, *d, *d, *d]\n").startswith("f.yaml:1:4: expands to more than 1 MiB")
+    keys = "k" * source.MAX_KEY
+    assert "expands to more than 1 MiB" in refusal(
+        f"a: &a {{{', '.join(f'{keys[5:]}{i:05}: 1' for i in range(99))}}}\nb: [{'*a, ' * 40}]\n"
+    )
+
+
+def test_a_key_is_as_long_as_a_name_and_no_longer() -> None:
+    """Every problem below it repeats it. YAML itself ends a key at 1,024 characters, but not one after `?`."""
+    key = "k" * source.MAX_KEY
+    assert source.parse(f"{key}: 1", name="f.yaml").data == {key: 1}
+    for text in (f"a:\n  {key}k: 1", f"a:\n  ? {key * 300}\n  :\n    x: 1\n"):
+        said = refusal(text)
+        assert "f.yaml:2:" in said
+        assert "this key has more than 320 characters" in said
+        assert len(said) < 100
+
+
+def test_a_long_field_is_cut_in_its_middle() -> None:
+    path = [letter * source.MAX_KEY for letter in "abc"]
+    tree = source.parse("{" + ": {".join(path) + ": 1" + "}" * 3, name="f.yaml")
+    assert tree.where(*path).field == f"{'a' * 100}...{'c' * 100}"
+    cut = refusal("{" + ": {".join(path) + ": 1" + "}" * 2 + f", {path[0]}: 1}}")
+    assert f" {'a' * 100}...{'a' * 100}: this key is given twice" in cut
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9" * 65,
+        "-0x" + "f" * 6000,
+        "0b" + "1" * 40_000,
+        "0" + "7" * 6000,
+        "1" + ":1" * 200_000,
+        "1" + ":1" * 400 + ".5",
+        "1." + "0" * 64,
+        "1_" * 60 + "1",
+    ],
+    ids=lambda number: number[:6],
+)
+def test_numbers_are_short(number: str) -> None:
+    """Python prints no number of more than 4,300 digits, and reading `1:1:1` takes time by the square of its length."""
+    assert refusal(f"a: [1, {number}]") == (
+        "f.yaml:1:8 a.1: is a number of more than 64 characters [PAL003]\n    put it in quotes if it is a text"
+    )
+    assert source.parse(f"a: '{number}'", name="f.yaml").data == {"a": number}
+
+
+def test_numbers_of_any_other_length_are_read() -> None:
+    tree = source.parse(f"[{'9' * 64}, 1:30:00, 1e400, {'x' * 65}]", name="f.yaml")
+    assert tree.data == [int("9" * 64), 5400, "1e400", "x" * 65]
+
+
+def test_a_number_that_no_processor_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of 64 characters is too large for the libraries of today."""
+    monkeypatch.setattr(source, "MAX_NUMBER", 9000)
+    assert refusal("a: 1" + ":1" * 400 + ".5").startswith("f.yaml: broken YAML: int too large to convert to float")
 
 
 def test_a_hundred_thousand_brackets_neither_crash_nor_hang() -> None:

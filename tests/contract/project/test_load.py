@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pallas_contract.problems import Refused
 from pallas_contract.project import code, load
+from tests.examples import hostile
 
 FILES = {
     "agents.yaml": "name: x\nagents:\n  scout: {module: scout, port: 8101}\n",
@@ -45,6 +49,73 @@ def test_a_file_that_makes_no_fleet_is_refused_with_what_is_wrong_beside_it(proj
     with pytest.raises(Refused) as refused:
         load.check(project, {})
     assert {problem.where.file for problem in refused.value.problems} == {"agents.yaml", "fastagent.config.yaml"}
+
+
+FLEET = """\
+name: x
+version: "1"
+registry_port: 8100
+registry: {probe_interval: 5.0}
+networks: {mode: isolated, pool: 10.213.0.0/16}
+agents:
+  scout: {module: scout, port: 8101, replicas: 1, depends_on: [notes], publish: false, egress: true,
+    labels: {a: b}, env: {A: b}, icons: [{src: "http://x/i.png"}], resources: {memory: 1Gi, cpus: 0.5}}
+services:
+  notes: {module: notes, port: 8102}
+"""
+CONFIG = "mcp: {servers: {weather: {url: 'http://w.example/mcp'}}}\nmodel_capabilities: {context_window: 9}\nzzz: 1\n"
+SCALARS = st.one_of(
+    st.sampled_from(["~", "", "!", "=", "<<", ".inf", "-.inf", ".nan", "1e400", "on", "'\\u0000'", '"\\0"', "*a"]),
+    st.builds(
+        lambda sign, base, digit, count: sign + base + digit * count,
+        st.sampled_from(["", "-", "+"]),
+        st.sampled_from(["", "0", "0x", "0b", "0o", "1", "1.", ".", "1e+", "1."]),
+        st.sampled_from(["0", "1", "7", "9", "f", "_", "1_", ":1", ":59", ":1.5"]),
+        st.sampled_from([0, 1, 2, 63, 400, 6000]),
+    ),
+    st.builds(
+        "{:04}-{:02}-{:02} {:02}:59:59 {}".format,
+        st.sampled_from([0, 1, 2026, 9999]),
+        st.integers(0, 13),
+        st.sampled_from([0, 1, 29, 31]),
+        st.sampled_from([0, 24]),
+        st.sampled_from(["", "Z", "+23:59", "-23:59", "-99:99"]),
+    ),
+)
+"""As YAML 1.1 spells numbers and moments, also such as no text, no calendar or no processor can have."""
+PLACE = re.compile(r"((?<=: )|(?<=\[))[^ {\[\n][^,}\]\n]*(?=[,}\]\n])")
+PLACES = [(name, match.span()) for name, text in (("a", FLEET), ("f", CONFIG)) for match in PLACE.finditer(text)]
+
+
+@given(place=st.sampled_from(PLACES), scalar=SCALARS)
+@pytest.mark.fuzz
+@hostile(300, fuzz=10_000)
+@example(PLACES[7], "0x" + "f" * 6000)  # these ended a registry's reading, or `pallas`, with a traceback
+@example(PLACES[7], "1" + ":1" * 400 + ".5")
+@example(PLACES[-2], "0x" + "f" * 6000)
+def test_any_scalar_at_any_place_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: tuple[str, tuple[int, int]], scalar: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    name, (start, end) = place
+    texts = {"a": FLEET, "f": CONFIG}
+    texts[name] = texts[name][:start] + scalar + texts[name][end:]
+    (folder / "agents.yaml").write_text(texts["a"])
+    (folder / "fastagent.config.yaml").write_text(texts["f"])
+    try:
+        _, problems = load.check(folder / "agents.yaml", {})
+    except Refused as refused:
+        problems = refused.problems
+        assert problems
+    assert sum(len(str(problem)) for problem in problems) < 10_000
+
+
+def test_a_number_that_agents_could_not_write_down_is_an_error_before_they_start(project: Path) -> None:
+    project.with_name("fastagent.config.yaml").write_text(f"zzz: 0x{'f' * 6000}\n")
+    said = [problem for problem in load.check(project, {})[1] if problem.where.field == "zzz"]
+    assert [(problem.level, problem.message) for problem in said] == [
+        ("error", "is a number of more than 64 characters")
+    ]
 
 
 def test_a_lock_of_no_use_is_a_warning_before_a_registry_has_it(project: Path) -> None:
