@@ -24,6 +24,7 @@ class Code(StrEnum):
     DOTENV_LINE = "PAL009"
     SECRET_FILE = "PAL010"
     WRONG_VARIABLE = "PAL011"
+    MORE_PROBLEMS = "PAL012"
 
     # the fleet file
     UNKNOWN_KEY = "PAL101"

@@ -15,7 +15,7 @@ from pallas_contract.fleet import model, source
 from pallas_contract.fleet.model import Fleet
 from pallas_contract.fleet.resolved import ResolvedFleet, resolve
 from pallas_contract.fleet.source import Source
-from pallas_contract.problems import Problem, Refused, refuse_errors
+from pallas_contract.problems import MOST, Problem, Refused, more, refuse_errors
 from pallas_contract.validate import graph_rules, habits, secret_shapes
 from pallas_contract.validate.suggestions import Suggestions, suggested
 
@@ -45,6 +45,8 @@ _REMEDIES = {
     "card": "write the path as it is seen from the folder of agents.yaml: `agents/NAME.md`",
 }
 """Remedies for values that cannot be, by their key."""
+_MOST = 10 * MOST
+"""Deviations of a shape that become problems, several of which can be at one place."""
 _PRIVATE = frozenset({"otlp_endpoint", "url", "env", "secrets", "tokens", "access"})
 
 
@@ -91,9 +93,11 @@ def parse(tree: Source) -> ResolvedFleet:
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         suggestions = Suggestions()
-        problems = [_problem(tree, detail, suggestions) for detail in details]
+        problems = [_problem(tree, detail, suggestions) for detail in details[:_MOST]]
         # Of several at one place, as from the branches of a union, the first one counts.
-        raise Refused({problem.where: problem for problem in reversed(_without_echoes(problems))}.values()) from None
+        single = {problem.where: problem for problem in reversed(_without_echoes(problems))}
+        unread = [more(tree.where(), len(details) - _MOST)] if len(details) > _MOST else []
+        raise Refused([*single.values(), *unread]) from None
 
 
 def _without_echoes(problems: Sequence[Problem]) -> list[Problem]:

@@ -16,6 +16,14 @@ def refusals(agent: str) -> list[str]:
     return list(map(str, refused.value.problems))
 
 
+def test_of_very_many_deviations_the_first_are_named() -> None:
+    said = refusals(", ".join(f"a{index}: 1" for index in range(20_000)))
+    assert len(said) == 101
+    # with `port`, which is not there
+    assert said[-1].partition(": ")[2] == "and 19901 more problems [PAL012]\n    mend those above, then look again"
+    assert sum(map(len, said)) < 50_000
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 6000, "!!int 3K", "{a0: &a0 {k: v}, a1: {<<: [*a0, *a0]}}", "&a [*a]", "8101 # x"]
 )
