@@ -89,7 +89,7 @@ PLACES = [(name, match.span()) for name, text in (("a", FLEET), ("f", CONFIG)) f
 
 @given(place=st.sampled_from(PLACES), scalar=SCALARS)
 @pytest.mark.fuzz
-@hostile(300, fuzz=10_000)
+@hostile(150, fuzz=10_000)
 @example(PLACES[7], "0x" + "f" * 6000)  # these ended a registry's reading, or `pallas`, with a traceback
 @example(PLACES[7], "1" + ":1" * 400 + ".5")
 @example(PLACES[-2], "0x" + "f" * 6000)

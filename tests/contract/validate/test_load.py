@@ -17,10 +17,10 @@ def refusals(agent: str) -> list[str]:
 
 
 def test_of_very_many_deviations_the_first_are_named() -> None:
-    said = refusals(", ".join(f"a{index}: 1" for index in range(20_000)))
+    said = refusals(", ".join(f"a{index}: 1" for index in range(3000)))
     assert len(said) == 101
     # with `port`, which is not there
-    assert said[-1].partition(": ")[2] == "and 19901 more problems [PAL012]\n    mend those above, then look again"
+    assert said[-1].partition(": ")[2] == "and 2901 more problems [PAL012]\n    mend those above, then look again"
     assert sum(map(len, said)) < 50_000
 
 
