@@ -37,6 +37,7 @@ _NUMBER_OR_TRUTH = re.compile(
 _IN_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """YAML can spell these, but no environment, argument, path or UTF-8 file can hold them."""
 _NO_TEXT = "has a character that no text may have: NUL, or half of a surrogate pair"
+_NO_TEXT_HINT = "leave it out: no variable, path or file can hold it"
 
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
@@ -134,6 +135,12 @@ def parse(text: str, *, name: str) -> Source:
         raise Refused(
             [Problem(where, f"broken YAML: {error.problem or error.context}", hint, code=Code.BROKEN_YAML)]
         ) from None
+    except yaml.reader.ReaderError as error:
+        before = text.partition(chr(error.character))[0]  # libyaml counts bytes, PyYAML's own parser characters
+        where = Where(name, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        message = f"broken YAML: unacceptable character #x{error.character:04x}"
+        hint = "remove it: control characters have no place in YAML"
+        raise Refused([Problem(where, message, hint, code=Code.BROKEN_YAML)]) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = f"{error}".partition("\n")[0]
         raise Refused([Problem(Where(name), f"broken YAML: {reason}", code=Code.BROKEN_YAML)]) from None
@@ -221,7 +228,7 @@ def _walk(
             yield from _walk(value, (*path, index), name=name, marks=marks, budget=budget)
     else:
         if _IN_NO_TEXT.search(node.value):
-            yield Problem(Where(name, *here, _field(path)), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)
+            yield Problem(Where(name, *here, _field(path)), _NO_TEXT, _NO_TEXT_HINT, code=Code.IMPOSSIBLE_CHARACTER)
         if node.tag in _NUMBER_TAGS and len(node.value) > MAX_NUMBER:
             message = f"is a number of more than {MAX_NUMBER} characters"
             hint = "put it in quotes if it is a text"
@@ -238,7 +245,7 @@ def _check_key(key: Any, path: Path_, name: str, keys: set[str]) -> Iterator[Pro
         message = f"this key has more than {MAX_KEY} characters"
         raise Refused([Problem(_place(key, name), message, "shorten it", code=Code.YAML_LIMITS)])
     if _IN_NO_TEXT.search(key.value):
-        raise Refused([Problem(_place(key, name), _NO_TEXT, code=Code.IMPOSSIBLE_CHARACTER)])
+        raise Refused([Problem(_place(key, name), _NO_TEXT, _NO_TEXT_HINT, code=Code.IMPOSSIBLE_CHARACTER)])
     if key.value in keys:
         where = _of_key(key, path, name)
         yield Problem(where, "this key is given twice", "remove one of the two", code=Code.DUPLICATE_KEY)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +29,15 @@ def test_a_place_is_that_of_the_key_counted_from_one() -> None:
 
 def test_an_absent_path_is_placed_at_its_parent() -> None:
     assert str(source.parse("a:\n  b: 1\n", name="f.yaml").where("a", "zzz")) == "f.yaml:1:1 a.zzz"
+
+
+@pytest.mark.parametrize("loader", [source.Loader, yaml.SafeLoader])
+def test_a_character_that_yaml_does_not_take_has_a_place(monkeypatch: pytest.MonkeyPatch, loader: Any) -> None:
+    monkeypatch.setattr(source, "Loader", loader)
+    with pytest.raises(Refused) as refused:
+        source.parse("name: demo\nagents: {é: {\0}}\n", name="agents.yaml")
+    where = refused.value.problems[0].where
+    assert (where.line, where.column) == (2, 14)
 
 
 def test_aliases_and_merge_keys_work() -> None:
