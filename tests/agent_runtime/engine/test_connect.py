@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import structlog
 from fast_agent.core.exceptions import FastAgentError
+from fast_agent.mcp.mcp_aggregator import MCPAttachOptions
 
 from pallas_agent_runtime.engine.connect import Connections, Programs
 from pallas_agent_runtime.health.program_reason import ProgramReasons
@@ -39,7 +40,10 @@ class Skipping(asyncio.SelectorEventLoop):
 
 
 class App:
-    """As fast-agent: an agent's servers are connected under a lock. `seconds` are what each server takes."""
+    """As fast-agent: an agent's servers are connected under a lock, and one that is not there in time is given up.
+
+    `seconds` are what each server takes.
+    """
 
     def __init__(self, seconds: dict[str, float], agents: tuple[str, ...] = ("one",)) -> None:
         self._seconds = seconds
@@ -56,10 +60,13 @@ class App:
     async def list_attached_mcp_servers(self, agent: str) -> list[str]:
         return list(self.attached[agent])
 
-    async def attach_mcp_server(self, agent: str, server: str) -> None:
+    async def attach_mcp_server(self, agent: str, server: str, *, options: MCPAttachOptions | None = None) -> None:
         self.calls[server] += 1
+        limit = (options or MCPAttachOptions()).startup_timeout_seconds
         async with self._locks[agent]:
-            await asyncio.sleep(self._seconds[server])
+            await asyncio.sleep(min(self._seconds[server], limit))
+            if self._seconds[server] > limit:
+                raise FastAgentError(f"MCP Server: '{server}': Startup timed out after {limit:.1f}s")
             if server in self.errors:
                 raise self.errors[server]
             self.attached[agent].append(server)
@@ -143,6 +150,22 @@ def test_a_slow_program_costs_no_turn_its_time_and_is_kept_once_it_is_there() ->
         another = made(App({"slow": 7.0, "quick": 0.5}), turns.programs)
         assert await turns.seconds(another.attach()) == pytest.approx(0.5)
         await another.close()
+
+    run(test())
+
+
+def test_the_limits_of_a_start_are_the_kits_and_not_fast_agents_default() -> None:
+    """`npx` and `uvx` download first; fast-agent gives up after 10 s by itself."""
+
+    async def test() -> None:
+        turns = Turns({"download": 115.0}, {"download"})
+        await turns.connections.start_programs()
+        await asyncio.sleep(115.0)
+        assert (turns.reported, turns.app.calls["download"]) == ({"download": ""}, 1)
+        app: Any = App({"far": 25.0})
+        await made(app, Programs(frozenset(), turns.reported.__setitem__, timeout=30.0)).attach()
+        assert app.attached["one"] == ["far"]
+        await turns.connections.close()
 
     run(test())
 

@@ -27,6 +27,7 @@ SYMBOLS = {
     "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.llm.provider_key_manager": "ProviderKeyManager",
     "fast_agent.mcp.client_connection": "MCPClientConnection",
+    "fast_agent.mcp.mcp_aggregator": "MCPAttachOptions",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
     "fast_agent.tools.elicitation": (
         "get_elicitation_fastmcp_tool run_elicitation_form set_elicitation_input_callback"
@@ -70,7 +71,8 @@ PARAMETERS = {
     ("fast_agent", "FastAgent", "__init__"): "config_path home no_home parse_cli_args quiet",
     ("fast_agent", "AgentHarness", "session"): "session_id agent_name",
     ("fast_agent", "HarnessSession", "generate"): "messages request_params",
-    ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name",
+    ("fast_agent.core.agent_app", "AgentApp", "attach_mcp_server"): "agent_name server_name options",
+    ("fast_agent.mcp.mcp_aggregator", "MCPAttachOptions"): "startup_timeout_seconds",
 }
 FIELDS = {
     ("fast_agent.context", "Context"): "no_shell",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import errno
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import structlog
 from fast_agent.core.agent_app import AgentApp
 from fast_agent.core.exceptions import FastAgentError
+from fast_agent.mcp.mcp_aggregator import MCPAttachOptions
 
 from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
 from pallas_agent_runtime.health.last_words import LastWords
@@ -31,6 +33,9 @@ RETRY = 30.0
 
 WATCH = 5.0
 """Seconds between two looks at a program that is there, as between two probes of a server on HTTP."""
+
+_NO_LIMIT = MCPAttachOptions(startup_timeout_seconds=math.inf)
+"""The limits are here: fast-agent's own is 10 s, after which it would end a program that is still being downloaded."""
 
 NOT_STARTED = "not started yet"
 _NO_WORDS = ProgramReasons()
@@ -214,7 +219,7 @@ class Connections:
     async def _attach(self, agent: str, server: str, end: float) -> None:
         try:
             async with asyncio.timeout_at(end):
-                await self._app.attach_mcp_server(agent, server)
+                await self._app.attach_mcp_server(agent, server, options=_NO_LIMIT)
         except Exception as error:
             log.warning("server_not_attached", server=server, error=type(error).__name__)
 
@@ -281,7 +286,7 @@ class Connections:
         timer = loop.call_later(self._programs.timeout, late)
         try:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
-                await self._app.attach_mcp_server(agent, name)
+                await self._app.attach_mcp_server(agent, name, options=_NO_LIMIT)
         except Exception as error:
             self._programs.failed(use, name, error)
             return False
