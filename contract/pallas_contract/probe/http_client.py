@@ -1,4 +1,4 @@
-"""Bounded HTTP/1.1 exchanges: no redirects, no compression, a capped body, the deadline of the caller.
+"""Bounded HTTP/1.1 exchanges: no redirects unasked, no compression, a capped body, the deadline of the caller.
 
 Small on purpose: a container healthcheck starts it every few seconds: it imports only the standard library and
 httptools, whose parser (llhttp) is also what makes probes cheap (benchmarks/registry_probes.py).
@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED, Code, Reason
 from pallas_contract.probe.http_connection import BROKEN, LIMIT, HttpConnection, HttpResponse, IsComplete, Unreachable
@@ -56,8 +56,8 @@ class Client:
         Raises:
             ValueError: `url` is not http(s) with a host.
         """
-        self._parts, host, self._port = _split(url)
-        self._address = address or host
+        self._parts, self._host, self._port = _split(url)
+        self._address = address or self._host
         self._protocol = functools.partial(HttpConnection, limit)
         self._connection: HttpConnection | None = None
 
@@ -77,6 +77,20 @@ class Client:
         if self._connection is not None:
             self._connection.abort()  # a clean shutdown would wait for a peer that may be frozen
             self._connection = None
+
+    def redirect(self, location: str) -> bool:
+        """Have the requests that follow go to another path of the same origin, and return True.
+
+        Anything else changes nothing, and is False: the headers of a request may have a token for this origin.
+        """
+        try:
+            parts, host, port = _split(urljoin(self._parts.geturl(), location))
+        except ValueError:
+            return False
+        if (parts.scheme, host, port) != (self._parts.scheme, self._host, self._port):
+            return False
+        self._parts = parts
+        return True
 
     async def request(
         self,

@@ -16,7 +16,7 @@ LIMIT = 64 * 1024
 caller may have another limit."""
 
 BROKEN = Reason("InvalidHttp", "broken HTTP answer")
-_COMPRESSED = Reason("InvalidHttp", "compressed answer to a request for an uncompressed one")
+COMPRESSED = Reason("InvalidHttp", "compressed answer to a request for an uncompressed one")
 
 
 class Unreachable(Exception):
@@ -156,7 +156,7 @@ class HttpConnection(asyncio.Protocol):
             return
         # a few bytes may unpack to gigabytes, so nothing is ever unpacked here
         if self._headers.get("content-encoding", "identity") != "identity":
-            self._settle(Unreachable(_COMPRESSED))
+            self._settle(Unreachable(COMPRESSED))
             return
         enough = self._is_complete is not None and self._is_complete(self._answer())
         self._too_large = self._too_large or self._received - self._body_received > self._limit

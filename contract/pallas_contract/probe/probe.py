@@ -10,22 +10,23 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pallas_contract import names
 from pallas_contract.documents import health
 from pallas_contract.documents.health import State
-from pallas_contract.documents.reason import INPUT_REFUSED, OK, Reason, reported
+from pallas_contract.documents.reason import OK, Reason, reported
 from pallas_contract.documents.tool_contract import ToolContract, tool_contract
-from pallas_contract.probe import http_client, plain
+from pallas_contract.probe import http_client, listing, plain
 from pallas_contract.probe.session import (
     ASIDE,
     CLIENT,
     LEGACY,
     META,
     MODERN,
+    NOT_MCP,
+    Bound,
     ProbeEnded,
     Session,
     Target,
@@ -33,6 +34,7 @@ from pallas_contract.probe.session import (
     as_text,
     as_texts,
     has_endpoint,
+    rpc_error,
 )
 
 __all__ = ["LEGACY", "MODERN", "PAUSE", "TIMEOUT", "Bound", "Line", "Result", "Target", "patience", "probe"]
@@ -49,13 +51,10 @@ SLOWER = 1.5
 _NO_SUCH_TOOL = (-32601, -32602)
 """JSON-RPC: unknown method (a server without tools), invalid parameters (a server without this tool)."""
 
-_NOT_MCP = Reason("NotMcp", "not an MCP answer")
 _NO_TOOL = Reason("NoHealthTool", f"reachable; no {health.TOOL} tool")
 _INVALID_HEALTH = Reason("InvalidHealth", f"{health.TOOL} gave no valid answer")
 
 Clock = Callable[[], float]
-Bound = Callable[[float], AbstractAsyncContextManager[object]]
-"""Raises TimeoutError in what it surrounds once so many seconds have passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,8 @@ class Result:
     status: int = 0
     wait: float = 0.0
     brief: bool = False
+    failed: str = ""
+    """The method that failed after a good handshake."""
 
     @property
     def reachable(self) -> bool:
@@ -146,6 +147,10 @@ async def probe(
     try:
         asking = _ask_again(session, known) if known else _ask_or_read_page(session, era)
         result = replace(await _probe_within(asking, era, timeout, bound), latency=clock() - started)
+        if target.lists and result.era and result.state == "ok":
+            ended = await listing.refusal(session, MODERN if result.era == MODERN else "", bound)
+            if ended:
+                result = replace(_ended(ended, result), latency=clock() - started, failed=ended.method)
         if target.tools and result.era and result.state in ("ok", "degraded") and not result.status:
             result = replace(result, tools=await _tools(session, result), listed=clock())
         if line is not None and result.state == "ok" and result.era == MODERN:
@@ -168,13 +173,17 @@ async def _probe_within(asking: Awaitable[Result], era: str, timeout: float, bou
         async with bound(timeout):
             return await asking
     except ProbeEnded as ended:
-        return Result(ended.state, ended.reason, era, status=ended.status, wait=ended.wait)
+        return _ended(ended, Result(ended.state, era=era))
     except TimeoutError:
         return Result("error", Reason("NoAnswer", f"no answer in {timeout:g} s"), era)
     except http_client.Unreachable as error:
         return Result("error", error.reason, era)
     except ValueError as error:
         return Result("error", Reason("InvalidRequest", str(error)), era)
+
+
+def _ended(ended: ProbeEnded, known: Result) -> Result:
+    return replace(known, state=ended.state, reason=ended.reason, status=ended.status, wait=ended.wait)
 
 
 async def _plain(target: Target) -> Result:
@@ -230,12 +239,14 @@ async def _sse(session: Session) -> Result:
     if response.status != 200:
         raise ProbeEnded("error", Reason("HttpError", f"HTTP {response.status}"))
     if not has_endpoint(response):
-        raise ProbeEnded("error", _NOT_MCP)
+        raise ProbeEnded("error", NOT_MCP)
     return Result("ok")
 
 
 async def _modern(session: Session) -> Result:
-    response = await session.post("server/discover", {}, era=MODERN, last=not session.target.deep)
+    response = await session.post(
+        "server/discover", {}, era=MODERN, last=not (session.target.deep or session.target.lists)
+    )
     answer = session.answer(response)
     result = answer.get("result")
     # Servers of the era before refuse an unknown method in many ways: HTTP 400 or 404, an error, another result.
@@ -245,6 +256,7 @@ async def _modern(session: Session) -> Result:
         or MODERN not in as_texts(result.get("supportedVersions"))
     ):
         raise _NotModern
+    session.capabilities = as_object(result.get("capabilities"))
     reached = _named(Result("ok", era=MODERN), result)
     return await _deep(session, reached) if session.target.deep else reached
 
@@ -257,7 +269,7 @@ async def _legacy(session: Session) -> Result:
     if response.status != 200:
         raise _NotLegacy("error", Reason("HttpError", f"HTTP {response.status}"))
     if not isinstance(result, dict) or not isinstance(result.get("protocolVersion"), str):
-        raise _NotLegacy("error", _rpc_error(answer))
+        raise _NotLegacy("error", rpc_error(answer))
     info = as_object(result.get("serverInfo"))
     version = result["protocolVersion"]
     reached = Result("ok", era=LEGACY, name=as_text(info.get("name")), version=as_text(info.get("version")))
@@ -265,6 +277,7 @@ async def _legacy(session: Session) -> Result:
         reason = Reason("UnknownProtocolVersion", f"answers with protocol version {as_text(version)!r}")
         return replace(reached, state="degraded", reason=reason)
     session.version = version
+    session.capabilities = as_object(result.get("capabilities"))
     if not session.target.deep:
         return reached
     # Before this a server of 2025-11-25 may refuse any other request (Lifecycle).
@@ -335,11 +348,3 @@ def _health(text: str) -> Result | None:
     reason = reported(message, well=status == "ok")  # of the whole text: the cut may go through a name
     text = as_text(message) or ("" if status == "ok" else f"{health.TOOL} says {status}")
     return Result(status, replace(reason, message=text))
-
-
-def _rpc_error(answer: dict[str, Any]) -> Reason:
-    error = as_object(answer.get("error"))
-    if as_object(error.get("data")).get("reason") == INPUT_REFUSED and isinstance(error.get("message"), str):
-        return Reason(INPUT_REFUSED, as_text(error["message"]))
-    code = error.get("code")
-    return Reason("JsonRpcError", as_text(f"JSON-RPC error {code}")) if isinstance(code, int) else _NOT_MCP

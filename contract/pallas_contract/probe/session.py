@@ -6,31 +6,40 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urljoin
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import State
-from pallas_contract.documents.reason import Reason
+from pallas_contract.documents.reason import INPUT_REFUSED, Reason
 from pallas_contract.probe import http_client
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 Era = Literal["2026-07-28", "2025-11-25"]
 
+Bound = Callable[[float], AbstractAsyncContextManager[object]]
+"""Raises TimeoutError in what it surrounds once so many seconds have passed."""
+
 ASIDE = 1.0
 """Seconds for what is asked after the state is known: the goodbye, the tools."""
 _MAX_TEXT = 500
 _DIGITS = 9
 """Digits of a Retry-After that are read: thirty years are enough, and no number is too long to be one."""
+_REDIRECTS = 3
+"""Most redirects that one request follows."""
+_SAME_REQUEST = (307, 308)
+"""Redirects that repeat the request as it is (RFC 9110, 15.4)."""
 _NOT_NOW = {
     429: Reason("TooManyRequests", "asked to slow down (HTTP 429)"),
     503: Reason("ServiceUnavailable", "cannot answer now (HTTP 503)"),
 }
 """It is there and says that it will answer later (table of faults, 15)."""
 
+NOT_MCP = Reason("NotMcp", "not an MCP answer")
 CLIENT = {"name": "pallas-probe", "version": __version__}
 META = "io.modelcontextprotocol/"
 
@@ -43,6 +52,9 @@ class Target:
     of the fleet: where its MCP endpoint asks for a token, its open page /healthz has the same answer. `sse` is a server
     of the transport of 2024-11-05, which is asked for its stream of events and nothing else. `plain` is what speaks no
     MCP: it is asked with GET, or whether it takes a connection (`tcp://host:port`).
+
+    `lists` asks, in so many seconds more, for the tools and prompts that it says it has: who shakes hands with anybody
+    may refuse these. `follow` follows a redirect to another path of the same origin, as clients do.
     """
 
     url: str
@@ -53,10 +65,15 @@ class Target:
     ours: bool = False
     sse: bool = False
     plain: Literal["", "get", "tcp"] = ""
+    lists: float = 0.0
+    follow: bool = False
 
 
 class ProbeEnded(Exception):
     """The early end of a probe: `status` is the HTTP status that says so, `wait` its Retry-After in seconds."""
+
+    method = ""
+    """The method that was refused after a good handshake."""
 
     def __init__(self, state: State, reason: Reason, status: int = 0, wait: float = 0.0) -> None:
         super().__init__(reason.message)
@@ -79,6 +96,8 @@ class Session:
         """Bytes of the stream under way whose events were looked at."""
         self.session_id = ""
         self.version = LEGACY
+        self.capabilities: Mapping[str, Any] = {}
+        """What the server said that it has, once it was asked."""
 
     async def post(
         self,
@@ -103,9 +122,17 @@ class Session:
             headers |= {"mcp-protocol-version": era, "mcp-method": method} | ({"mcp-name": name} if name else {})
         body = _body(self._id, method, json.dumps(params) if params else "{}", era)
         last = last and not self.session_id and not self._keep  # the goodbye follows, or another probe
-        response = await self._client.request(
-            "POST", headers=headers, body=body, is_complete=self._is_complete, last=last, again=again
+        send = functools.partial(
+            self._client.request, "POST", headers=headers, body=body, is_complete=self._is_complete, last=last
         )
+        response = await send(again=again)
+        for _ in range(_REDIRECTS if self.target.follow else 0):
+            if response.status not in _SAME_REQUEST or not self._client.redirect(response.headers.get("location", "")):
+                break
+            response = await send()
+        if self.target.follow and 300 <= response.status < 400:
+            message = f"HTTP {response.status}, and only redirects within its origin are followed"
+            raise ProbeEnded("error", Reason("Redirect", message), response.status)
         raise_for_status(response)
         return response
 
@@ -217,6 +244,15 @@ def raise_for_status(response: http_client.HttpResponse) -> None:
         raise ProbeEnded("error", Reason("Redirect", f"HTTP {status}, and redirects are not followed"), status)
     if status >= 500:
         raise ProbeEnded("error", Reason("HttpError", f"HTTP {status}"), status)
+
+
+def rpc_error(answer: dict[str, Any]) -> Reason:
+    """Return what an answer without a usable result says."""
+    error = as_object(answer.get("error"))
+    if as_object(error.get("data")).get("reason") == INPUT_REFUSED and isinstance(error.get("message"), str):
+        return Reason(INPUT_REFUSED, as_text(error["message"]))
+    code = error.get("code")
+    return Reason("JsonRpcError", as_text(f"JSON-RPC error {code}")) if isinstance(code, int) else NOT_MCP
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -160,6 +160,54 @@ async def test_a_status_is_a_finding(serve, answer, status: int, state: str, cod
     assert (result.state, result.reason) == (state, Reason(code, message))
 
 
+def moved(location: str, status: int = 307):
+    """A server that answers below /mcp/ and leads there from /mcp, as Starlette's mounts do."""
+
+    async def handler(asked, writer) -> None:
+        if asked.path != "/mcp/":
+            to = location.format(host=asked.headers["host"])
+            writer.write(f"HTTP/1.1 {status} Moved\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n".encode())
+            return
+        body = json.dumps({"jsonrpc": "2.0", "id": asked.json["id"], "result": DISCOVERED}).encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+
+    return handler
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("whole", [True, False])
+async def test_who_asks_for_it_is_led_to_another_path_of_the_same_origin(serve, status: int, whole: bool) -> None:
+    server = await serve(moved("http://{host}/mcp/" if whole else "/mcp/", status))
+    result = await probe.probe(Target(server.url, headers={"authorization": "Bearer k"}, follow=True))
+    assert (result.state, result.name) == ("ok", "research")
+    assert [(asked.path, asked.headers["authorization"]) for asked in server.asked] == [
+        ("/mcp", "Bearer k"),
+        ("/mcp/", "Bearer k"),
+    ]
+    assert (await probe.probe(Target(server.url))).reason.code == "Redirect"
+
+
+@pytest.mark.parametrize(
+    ("location", "status", "asked"),
+    [
+        ("http://127.0.0.1:1/mcp/", 307, 1),
+        ("https://127.0.0.1/mcp/", 307, 1),
+        ("//elsewhere.example/mcp/", 308, 1),
+        ("http://k@127.0.0.1/mcp/", 308, 1),
+        ("http://[/mcp/", 307, 1),
+        ("/mcp/", 302, 1),  # may become a GET
+        ("/elsewhere", 307, 4),  # without end
+    ],
+)
+async def test_no_redirect_is_followed_to_elsewhere_or_for_ever(serve, location: str, status: int, asked: int) -> None:
+    server = await serve(moved(location, status))
+    result = await probe.probe(Target(server.url, headers={"authorization": "Bearer k"}, follow=True))
+    message = f"HTTP {status}, and only redirects within its origin are followed"
+    assert (result.state, result.reason) == ("error", Reason("Redirect", message))
+    assert len(server.asked) == asked
+
+
 @pytest.mark.parametrize(
     ("status", "asked"),
     [
