@@ -82,6 +82,21 @@ def test_fast_agents_own_names_are_the_configuration(tmp_path: Path, folder: str
     assert prepared.config.data["openai"]["api_key"] == "sk-canary"
 
 
+def test_servers_are_probed_as_turns_use_them_but_for_those_that_only_callers_have_a_token_for(tmp_path: Path) -> None:
+    """For as long as a turn would wait for their tools."""
+    access = "tokens: {me: {file: me.txt}}, forward: [theirs]"
+    (tmp_path / "agents.yaml").write_text(FLEET.replace("8101", f"8101, access: {{{access}}}"))
+    (tmp_path / "me.txt").write_text("0123456789abcdef0123456789abcdef\n")
+    servers = "{ours: {url: 'http://a/mcp'}, theirs: {url: 'http://b/mcp'}}"
+    (tmp_path / "fastagent.config.yaml").write_text(f"mcp: {{servers: {servers}}}\n")
+    environ = {"PALLAS_CONNECT_TIMEOUT": "7"}
+    endpoints = prepare(tmp_path / "agents.yaml", "scout", environ, tmp_path / "secrets").endpoints
+    assert {name: (target.lists, target.follow) for name, target in endpoints.items()} == {
+        "ours": (7.0, True),
+        "theirs": (0.0, True),
+    }
+
+
 @pytest.mark.parametrize("folder", ["", "secrets/"], ids=["beside it", "mounted"])
 def test_the_default_model_may_stand_in_the_secrets(tmp_path: Path, folder: str) -> None:
     (tmp_path / "secrets").mkdir()

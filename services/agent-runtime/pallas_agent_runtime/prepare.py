@@ -116,9 +116,7 @@ def prepare(
         default_model=declared.default_model,
         model=declared.capabilities or Capabilities(model=""),
         published=declared.capabilities,
-        endpoints={
-            name: Target(server.url, headers=server.headers, sse=server.sse) for name, server in servers.items()
-        },
+        endpoints={name: _target(name, server, resolved) for name, server in servers.items()},
         programs=fastagent_yaml.programs(built.data),
         reasons=ProgramReasons(
             commands=declared.commands,
@@ -130,6 +128,12 @@ def prepare(
         keys_file=secret_text.locate(names.KEYS_FILE, jwks, project, secrets) if jwks else None,
         tokens=token_files.read(fleet.agents[name].access.tokens, own_secrets, tree, project=project, secrets=secrets),
     )
+
+
+def _target(name: str, server: fastagent_yaml.HttpServer, resolved: Settings) -> Target:
+    """Return what a probe asks of a server: what a turn would, and as long. Only callers have a token for some."""
+    lists = 0.0 if name in resolved.forward else float(resolved.connect_timeout)
+    return Target(server.url, headers=server.headers, sse=server.sse, lists=lists, follow=True)
 
 
 def _secret_values(environ: Mapping[str, str], targets: Set[str], declared: Config, built: Built) -> Iterator[str]:

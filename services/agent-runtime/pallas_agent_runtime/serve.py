@@ -137,6 +137,7 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 settings,
                 conversations,
                 choose=downstream.promising,
+                attached=downstream.attached,
                 programs=programs,
                 forwarding=forwarding,
             )

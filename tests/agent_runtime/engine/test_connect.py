@@ -14,6 +14,7 @@ import pytest
 import structlog
 from fast_agent.core.exceptions import FastAgentError
 from fast_agent.mcp.mcp_aggregator import MCPAttachOptions
+from mcp.shared.exceptions import MCPError
 
 from pallas_agent_runtime.engine.connect import Connections, Programs
 from pallas_agent_runtime.health.program_reason import ProgramReasons
@@ -112,6 +113,25 @@ def test_agents_do_not_wait_for_each_other_and_connect_only_what_they_miss() -> 
         runner.run(attach(app, frozenset({"forwarded"}), lambda names: sorted(set(names) - {"poor"})))
         assert app.attached == {"one": ["fine"], "two": ["fine"]}
         assert runner.get_loop().time() == pytest.approx(5.0)
+
+
+def test_each_attempt_is_told_with_what_no_probe_would_see() -> None:
+    """An answer with an error, as a connection that breaks, is seen by a probe too."""
+
+    async def test() -> None:
+        app: Any = App(dict.fromkeys(["fine", "refusing", "hanging", "garbled"], 0.0) | {"hanging": HANGS})
+        app.errors = {"refusing": MCPError(-32603, "boom"), "garbled": ValueError("s3cret")}
+        told: dict[str, str | None] = {}
+        programs = Programs(frozenset(), told.__setitem__)
+        await Connections(app, frozenset(), sorted, programs=programs, attached=told.__setitem__).attach()
+        assert told == {
+            "fine": None,
+            "refusing": "",
+            "hanging": "",
+            "garbled": "its answers cannot be read: ValueError",
+        }
+
+    run(test())
 
 
 class Turns:

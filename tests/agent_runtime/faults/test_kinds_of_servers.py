@@ -28,6 +28,37 @@ class Refusing(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+class Guarded(BaseHTTPRequestHandler):
+    """Whoever comes may shake hands; whoever wants to see tools gets the status in the path. /moved leads on."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        place = self.path.split("/")[1]
+        if place == "moved":
+            self._send(307, b"", location="/200/mcp")
+        elif request["method"] == "server/discover":
+            self._answer(request, {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+        elif place == "200":
+            self._answer(request, {"tools": []})
+        else:
+            self._send(int(place), b"")
+
+    def _answer(self, request: dict[str, Any], result: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
+        self._send(200, body, content_type="application/json")
+
+    def _send(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 class Streaming(BaseHTTPRequestHandler):
     """The stream of a server of HTTP with SSE, which ends after its first event."""
 
@@ -56,6 +87,7 @@ def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any) -> None:
     with ExitStack() as stack:
         refusing = stack.enter_context(answering(Refusing))
+        guarded = stack.enter_context(answering(Guarded))
         streaming = stack.enter_context(answering(Streaming))
         closed = f"http://127.0.0.1:{toolkit.free_port()}"
         servers = {
@@ -64,6 +96,9 @@ async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any)
             "short": {"target": f"{closed}/mcp"},
             "stream": {"url": f"{streaming}/events", "transport": "sse"},
             "gone": {"target": f"{closed}/sse"},
+            "guarded": {"url": f"{guarded}/401/mcp"},
+            "broken": {"url": f"{guarded}/500/mcp"},
+            "moved": {"url": f"{guarded}/moved/mcp"},
         }
         card = f"---\ntype: agent\nname: scout\nservers: [{', '.join(servers)}]\n---\nYou are Scout.\n"
         files = {
@@ -84,6 +119,12 @@ async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any)
             return answer if answer["downstream"].keys() == servers.keys() else None
 
         health = await asyncio.to_thread(toolkit.until, page)
-        assert (health["status"], health["message"]) == ("degraded", "Unreachable: gone, short; Refused by: locked")
+        assert health["status"] == "degraded"
+        assert health["message"].split("; ") == [
+            "Unreachable: broken, gone, short",
+            "broken: tools/list: HTTP 500",
+            "Refused by: guarded, locked",
+        ]
+        assert health["downstream"]["moved"]["state"] == "ok"
         assert health["downstream"]["stream"]["state"] == "ok"
         assert health["downstream"]["login"]["state"] == "unauthenticated"

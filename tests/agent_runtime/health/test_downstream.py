@@ -208,6 +208,85 @@ async def test_the_era_found_is_asked_first_the_next_time_and_the_age_is_known()
     assert downstream.age(downstream.last_probes["a"]) == 2.5
 
 
+class Listing:
+    """A server that shakes hands and answers `refused` to lists; `lists` has the seconds of each probe for these."""
+
+    def __init__(self) -> None:
+        self.refused = Result("ok")
+        self.lists: list[float] = []
+
+    async def __call__(self, target: Target, *, era: str, timeout: float) -> Result:
+        self.lists.append(target.lists)
+        return self.refused if target.lists else Result("ok")
+
+
+FIVE_HUNDRED = Result("error", Reason("HttpError", "tools/list: HTTP 500"), failed="tools/list")
+
+
+async def no_sleep(seconds: float) -> None:
+    pass
+
+
+async def test_tools_are_asked_for_at_first_and_once_a_minute() -> None:
+    server, now = Listing(), [0.0]
+    downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: now[0])
+    for now[0] in (0.0, 5.0, 59.0, 60.0, 65.0):
+        await downstream.refresh()
+    assert server.lists == [5.0, 0.0, 0.0, 5.0, 0.0]
+
+
+async def test_a_server_that_refuses_its_tools_is_asked_for_them_until_it_is_well() -> None:
+    server = Listing()
+    server.refused = FIVE_HUNDRED
+    downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: 5.0, sleep=no_sleep)
+    for _ in range(2):
+        await downstream.refresh()
+    assert combine(downstream.unreachable_why(), "", "", NOW).message == "Unreachable: a; a: tools/list: HTTP 500"
+    server.refused = Result("unauthenticated", failed="tools/list")
+    with capture_logs() as lines:
+        await downstream.refresh()
+        await downstream.refresh()
+    assert (downstream.unreachable(), downstream.refusing({"a"})) == ([], ["a"])
+    assert [line["state"] for line in lines] == ["unauthenticated"]
+    server.refused = Result("ok")
+    await downstream.refresh()
+    assert (downstream.unreachable(), downstream.refusing({"a"})) == ([], [])
+    assert server.lists == [5.0] * 5
+
+
+async def test_a_turn_that_could_not_connect_has_the_next_probe_ask_for_tools() -> None:
+    server = Listing()
+    downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: 5.0, sleep=no_sleep)
+    await downstream.refresh()
+    downstream.attached("a", None)
+    await downstream.refresh()
+    server.refused = FIVE_HUNDRED
+    downstream.attached("a", "")
+    await downstream.refresh()
+    assert server.lists == [5.0, 0.0, 5.0, 5.0]  # twice, as each change for the worse
+    assert downstream.unreachable_why() == {"a": "tools/list: HTTP 500"}
+    server.refused = Result("ok")
+    await downstream.refresh()
+    assert downstream.unreachable() == []
+
+
+async def test_a_failure_that_no_probe_sees_counts_until_a_turn_connects_or_nobody_tries() -> None:
+    server, now = Listing(), [0.0]
+    downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: now[0])
+    downstream.attached("a", "its answers cannot be read: ValidationError")
+    found = []
+    for now[0] in (5.0, 59.0, 60.0):
+        await downstream.refresh()
+        found.append(downstream.unreachable_why())
+    assert found == [{"a": "its answers cannot be read: ValidationError"}] * 2 + [{}]
+    downstream.attached("a", "its answers cannot be read: ValidationError")
+    await downstream.refresh()
+    assert downstream.unreachable() == ["a"]
+    downstream.attached("a", None)
+    await downstream.refresh()
+    assert downstream.unreachable() == []
+
+
 def test_a_server_that_the_agent_starts_itself_has_its_reason_in_the_message() -> None:
     downstream = Downstream({})
     downstream.program("notes", "not started: there is no program `uvx` here")

@@ -42,10 +42,15 @@ _NO_WORDS = ProgramReasons()
 _NOT_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR})
 """Errors of the system that started no program; any other, as a broken pipe, is of one that was started."""
 
+_UNREADABLE = (ValueError, TypeError, LookupError)
+"""Errors about what a server answers. Any other is of its connection, or an answer itself: a probe gets it too."""
+
 Choose = Callable[[Iterable[str]], list[str]]
 """Those of some servers that are worth trying, the most promising first."""
 Report = Callable[[str, str], None]
 """Takes a program, and the reason why some instance is without it; empty when none is."""
+Attached = Callable[[str, str | None], None]
+"""Takes an HTTP server, and None once it is connected; else a reason, empty where a probe of it would see it too."""
 _Use = tuple["Connections", str]
 """An agent of an instance."""
 
@@ -154,7 +159,7 @@ class _Start:
 class Connections:
     """The servers of one instance, connected where they are missing; `choose` says which HTTP servers to try now.
 
-    `forwarded` are connected elsewhere, for one turn each.
+    `forwarded` are connected elsewhere, for one turn each; `attached` is told of each HTTP server that was tried.
     """
 
     def __init__(
@@ -164,8 +169,10 @@ class Connections:
         choose: Choose,
         *,
         programs: Programs,
+        attached: Attached = lambda name, reason: None,
     ) -> None:
         self._app = app
+        self._attached = attached
         self._forwarded = forwarded
         self._choose = choose
         self._programs = programs
@@ -221,7 +228,11 @@ class Connections:
             async with asyncio.timeout_at(end):
                 await self._app.attach_mcp_server(agent, server, options=_NO_LIMIT)
         except Exception as error:
-            log.warning("server_not_attached", server=server, error=type(error).__name__)
+            kind = type(error).__name__
+            log.warning("server_not_attached", server=server, error=kind)
+            self._attached(server, f"its answers cannot be read: {kind}" if isinstance(error, _UNREADABLE) else "")
+        else:
+            self._attached(server, None)
 
     async def _start_missing(self, agent: str, names: set[str], end: float) -> None:
         """Start what is missing, the quick ones first, and wait for these until `end`."""

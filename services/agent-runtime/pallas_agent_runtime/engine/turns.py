@@ -22,7 +22,7 @@ from pallas_agent_runtime.calls.progress import Progress, Report
 from pallas_agent_runtime.config.settings import Settings
 from pallas_agent_runtime.conversations.store import Conversations, Transcript
 from pallas_agent_runtime.engine import copies, human_input, terminal, tool_policy, user_code
-from pallas_agent_runtime.engine.connect import Choose, Connections, Programs
+from pallas_agent_runtime.engine.connect import Attached, Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
 from pallas_agent_runtime.engine.patches import MissingKeys, overheard
@@ -69,8 +69,8 @@ class Engine:
     """Answers questions with a pool of warm instances; conversations live outside them.
 
     So no instance is tied to a caller, memory and downstream connections are bounded, and a failed turn leaves its
-    conversation as it was. `choose` says which servers to connect to now, in which order; `forwarding` are those that
-    are called as the caller, `programs` those that an instance starts itself.
+    conversation as it was. `choose` says which servers to connect to now, in which order, and `attached` is told what
+    came of it; `forwarding` are those that are called as the caller, `programs` those that an instance starts itself.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class Engine:
         conversations: Conversations[PromptMessageExtended],
         *,
         choose: Choose,
+        attached: Attached = lambda name, reason: None,
         programs: Programs,
         forwarding: Forwarding,
         limit: int = LIMIT,
@@ -88,6 +89,7 @@ class Engine:
         self._settings = settings
         self._conversations = conversations
         self._choose = choose
+        self._attached = attached
         self._programs = programs
         self._forwarding = forwarding
         self._wanting_humans = human_input.prepare(loaded.app.agents)
@@ -285,6 +287,7 @@ class Engine:
             self._forwarding.servers,
             self._choose,
             programs=self._programs,
+            attached=self._attached,
         )
         self._connections.add(connections)
         return _Instance(session, connections)

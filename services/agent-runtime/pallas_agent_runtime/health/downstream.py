@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -21,6 +21,11 @@ log = structlog.get_logger(__name__)
 
 INTERVAL = 5.0
 """Seconds between two rounds of probes."""
+
+LISTING = 60.0
+"""Seconds after which a server that is well is asked for its tools and prompts once more, beyond the handshake."""
+UNUSABLE = 60.0
+"""Seconds that a failure which no probe sees counts, where nobody tries again: it may be mended."""
 
 HANGING = 1.0
 """Seconds after which a probe that found nothing is taken for a server that hangs."""
@@ -52,6 +57,10 @@ class Downstream:
         self._clock = clock
         self._sleep = sleep
         self.last_probes: dict[str, LastProbe] = {}
+        self._listed: dict[str, float] = {}
+        """When the tools of each server were last listed without a failure, by the injected clock."""
+        self._unusable: dict[str, tuple[str, float]] = {}
+        """Why a turn could not connect to a server whose probes are good, and when."""
         self._not_started: dict[str, str] = {}
         """Reasons by name of the servers that the agent starts itself and that are not there."""
         self.refreshed = datetime.now(UTC)
@@ -67,8 +76,12 @@ class Downstream:
         return sorted(name for name, last in self.last_probes.items() if not last.result.reachable)
 
     def unreachable_why(self) -> dict[str, str]:
-        """Return `unreachable` by name, with the reason of each that the agent starts itself, else empty."""
-        return {name: self._not_started.get(name, "") for name in self.unreachable()}
+        """Return `unreachable` by name, with a reason for each that the agent starts itself or that shakes hands."""
+        return {name: self._not_started.get(name, "") or self._why(name) for name in self.unreachable()}
+
+    def _why(self, name: str) -> str:
+        result = self.last_probes[name].result
+        return result.reason.message if result.failed else ""
 
     def refusing(self, names: Set[str]) -> list[str]:
         """Those of `names` that want other credentials than the ones they were shown, sorted."""
@@ -124,17 +137,49 @@ class Downstream:
             self._log(name, result)
         self.last_probes[name] = LastProbe(result, self._clock())
 
+    def attached(self, name: str, reason: str | None) -> None:
+        """Take note that a turn has connected to a server, or could not: then the next probe asks all that turns ask.
+
+        `reason` is None where it has, and has text where no probe would see why not.
+        """
+        if reason is None:
+            self._unusable.pop(name, None)
+            return
+        self._listed.pop(name, None)
+        if reason:
+            self._unusable[name] = (reason, self._clock())
+
     async def _refresh(self, name: str, target: Target) -> None:
         before = self.last_probes.get(name)
         era = before.result.era if before else ""
+        if not self._is_listing_due(name, before):
+            target = replace(target, lists=0.0)
         result = await self._ask(target, era, probe.TIMEOUT)
         if not result.reachable and before and before.result.reachable:
             await self._sleep(probe.PAUSE)
             again = await self._ask(target, era, probe.patience(before.result))
             result = again if again.reachable else result
-        if before is None or before.result.reachable != result.reachable:
+        if result.state == "ok":
+            if target.lists:
+                self._listed[name] = self._clock()
+            result = self._as_used(name, result)
+        if before is None or _kind(before.result) != _kind(result):
             self._log(name, result)
         self.last_probes[name] = LastProbe(result, self._clock())
+
+    def _is_listing_due(self, name: str, before: LastProbe | None) -> bool:
+        """Return whether to ask for tools too: at first, while it is not well, after a failure, and now and then."""
+        if before is None or before.result.state != "ok" or name not in self._listed:
+            return True
+        return self._clock() - self._listed[name] >= LISTING
+
+    def _as_used(self, name: str, result: Result) -> Result:
+        """Return a good result, or why turns cannot use the server all the same."""
+        why, since = self._unusable.get(name, ("", 0.0))
+        if why and self._clock() - since < UNUSABLE:
+            return replace(result, state="error", reason=Reason("ConnectionFailed", why), failed="tools/list")
+        self._unusable.pop(name, None)
+        return result
 
     def _log(self, name: str, result: Result) -> None:
         event = log.info if result.reachable else log.warning
@@ -152,6 +197,11 @@ class Downstream:
 def _address(url: str) -> str:
     """Return host and port of a URL; a key may stand in the rest."""
     return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _kind(result: Result) -> tuple[bool, bool]:
+    """Return what the log tells a change of."""
+    return result.reachable, result.state == "unauthenticated"
 
 
 def _failed(error: Exception) -> Result:
