@@ -68,7 +68,7 @@ mcp:
 """
     built = build(written, peers={"research": "http://research:8080/mcp", "tech_research": "http://tech:8080/mcp"})
     assert built.data["mcp"]["servers"] == {
-        "argos": {"command": "argos", "args": ["-x"], "load_on_start": False},
+        "argos": {"command": "argos", "args": ["-x"], "load_on_start": False, "ping_interval_seconds": 0},
         "research": {
             "url": "http://research:8080/mcp",
             "headers": {"a": "b"},
@@ -80,6 +80,13 @@ mcp:
     assert built.notes == (
         "mcp.servers.research.url: http://localhost:1/mcp is replaced by the fleet's http://research:8080/mcp",
     )
+
+
+def test_fast_agent_pings_no_program_unless_it_is_told_to() -> None:
+    """It ends one that knows no `ping` after three errors; the runtime asks by itself."""
+    written = "mcp: {servers: {a: {command: a}, b: {target: npx b}, c: {command: c, ping_interval_seconds: 7}}}"
+    servers = build(written).data["mcp"]["servers"]
+    assert {name: entry["ping_interval_seconds"] for name, entry in servers.items()} == {"a": 0, "b": 0, "c": 7}
 
 
 def test_a_key_missing_for_the_active_provider_stops_no_agent() -> None:

@@ -16,6 +16,7 @@ from fast_agent.core.exceptions import FastAgentError
 from fast_agent.mcp.mcp_aggregator import MCPAttachOptions
 from mcp.shared.exceptions import MCPError
 
+from pallas_agent_runtime.engine import patches
 from pallas_agent_runtime.engine.connect import Connections, Programs
 from pallas_agent_runtime.health.program_reason import ProgramReasons
 from pallas_contract.fleet.fastagent import Command
@@ -52,6 +53,8 @@ class App:
         self.attached: dict[str, list[str]] = {agent: [] for agent in agents}
         self.calls: Counter[str] = Counter()
         self.errors: dict[str, Exception] = {"broken": OSError("broken")}
+        self.connection: Any = None
+        """What is made for each server, where a test wants it."""
 
     def registered_agents(self) -> Any:
         without = SimpleNamespace(config=SimpleNamespace(servers=[]))
@@ -70,6 +73,8 @@ class App:
                 raise FastAgentError(f"MCP Server: '{server}': Startup timed out after {limit:.1f}s")
             if server in self.errors:
                 raise self.errors[server]
+            if self.connection:
+                patches._noted.get().append(self.connection)
             self.attached[agent].append(server)
 
     async def detach_mcp_server(self, agent: str, server: str) -> None:
@@ -369,6 +374,38 @@ def test_a_program_that_ends_after_it_answered_is_told_and_started_again() -> No
         assert (turns.reported, turns.app.attached["one"]) == ({"notes": ""}, ["notes"])
         await asyncio.sleep(60.0)
         assert turns.app.calls["notes"] == 3
+        await turns.connections.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(test())
+
+
+def test_a_program_is_asked_whether_it_answers_only_while_no_turn_may_call_it() -> None:
+    """One with a call under way may do nothing beside it."""
+
+    async def test() -> None:
+        turns = Turns({"notes": 1.0}, {"notes"})
+        turns.programs.last_words["notes"] = Mortal(HANGS)  # type: ignore[assignment]
+        asked, free = [], asyncio.Event()
+
+        async def ping() -> None:
+            asked.append(asyncio.get_running_loop().time())
+            await free.wait()
+
+        turns.app.connection = SimpleNamespace(protocol_version="2025-11-25", ping=ping)
+        await turns.connections.start_programs()
+        await turns.connections.attach()
+        await asyncio.sleep(100.0)
+        assert (asked, turns.reported) == ([], {"notes": ""})
+        turns.connections.rest()
+        await asyncio.sleep(25.0)
+        assert (len(asked), turns.reported) == (1, {"notes": ""})
+        await asyncio.sleep(30.0)
+        assert turns.reported == {"notes": "`notes` runs and has not answered for 30 s"}
+        free.set()
+        await asyncio.sleep(0.0)
+        await asyncio.sleep(31.0)
+        assert (len(asked), turns.reported) == (2, {"notes": ""})
         await turns.connections.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

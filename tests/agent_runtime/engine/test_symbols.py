@@ -63,7 +63,9 @@ MEMBERS = {
     ("fast_agent.core.logging.transport", "AsyncEventBus"): "_next_event",
     ("fast_agent.core", "validation"): "validate_provider_keys_post_creation",
     ("fast_agent.agents.agent_types", "AgentConfig"): "human_input elicitation_handler",
-    ("fast_agent.mcp.client_connection", "MCPClientConnection"): "call_tool read_resource get_prompt session",
+    ("fast_agent.mcp.client_connection", "MCPClientConnection"): (
+        "call_tool list_tools read_resource get_prompt ping protocol_version session"
+    ),
     ("fast_agent.ui.console", "console"): "quiet",
     ("fast_agent.ui.console", "error_console"): "file soft_wrap",
 }
@@ -81,7 +83,10 @@ FIELDS = {
     ("fast_agent", "PromptMessageExtended"): "role content stop_reason tool_calls tool_results channels",
     ("fast_agent.llm.model_database", "ModelParameters"): "context_window max_output_tokens tokenizes",
     ("fast_agent.config", "Settings"): "session_history llm_retries logger mcp openai anthropic",
-    ("fast_agent.config", "MCPServerSettings"): "url transport headers access_token load_on_start elicitation",
+    (
+        "fast_agent.config",
+        "MCPServerSettings",
+    ): "url transport headers access_token load_on_start elicitation ping_interval_seconds",
 }
 
 

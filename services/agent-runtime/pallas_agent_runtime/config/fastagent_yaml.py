@@ -137,6 +137,9 @@ def _servers(data: Data, peers: Mapping[str, str], presented: Mapping[str, str],
         servers[name] = {**others, "transport": "http", "url": url, "load_on_start": False}
         if name in presented:
             _identify(servers[name], presented[name])
+    for name in programs(data):
+        # the runtime asks by itself, and takes an error for an answer: after three fast-agent would end the program
+        servers[name].setdefault("ping_interval_seconds", 0)
 
 
 def _identify(server: Data, variable: str) -> None:

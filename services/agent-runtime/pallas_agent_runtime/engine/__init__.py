@@ -15,11 +15,11 @@ fast-agent takes functions as.
 Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported, the look-up
 and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and `get_optional_api_key`,
 `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for which turn a request to a
-server is made (`human_input`), of the MCP SDK the function that starts a program, to hear its last words, and the
-method that ends a session, `terminate_session` of `StreamableHTTPTransport`, to wait for it no longer than it is worth
-(`patches`), and, where the installed version has them, the copies of messages and the merge of parameters (`copies`)
-and what prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
-`_display_trailing_user_messages`).
+server is made (`human_input`), a fourth, `list_tools`, to know which one is to which program (`patches`), of the MCP
+SDK the function that starts a program, to hear its last words, and the method that ends a session, `terminate_session`
+of `StreamableHTTPTransport`, to wait for it no longer than it is worth (`patches`), and, where the installed version
+has them, the copies of messages and the merge of parameters (`copies`) and what prepares messages for the display
+(`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and `_display_trailing_user_messages`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json

@@ -11,7 +11,7 @@ import contextvars
 import errno
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from fast_agent.core.exceptions import FastAgentError
 from fast_agent.mcp.mcp_aggregator import MCPAttachOptions
 
 from pallas_agent_runtime.config.settings import CONNECT_TIMEOUT
+from pallas_agent_runtime.engine.patches import noted
+from pallas_agent_runtime.health import liveness
 from pallas_agent_runtime.health.last_words import LastWords
 from pallas_agent_runtime.health.program_reason import ProgramReasons
 
@@ -130,6 +132,17 @@ class Programs:
         output = "\n".join(self._reasons.output(words))
         log.warning("server_ended", server=name, command=command, ending=words.ending, stderr=output)
 
+    def hanging(self, use: _Use, name: str) -> None:
+        """Report that a program that is there has not answered a question in time."""
+        fallback = f"runs and has not answered for {liveness.PING:g} s"
+        self._late[name][use] = self._reasons.ended(name, None, fallback)
+        self._report_presence(name)
+
+    def answering(self, use: _Use, name: str) -> None:
+        """Report that a program that hung answers once more."""
+        self._late[name].pop(use, None)
+        self._report_presence(name)
+
     def forget(self, connections: Connections) -> None:
         """Count an instance no longer. Of a program that no other has, what was known last stays: it may be broken."""
         for name in self.names:
@@ -178,6 +191,7 @@ class Connections:
         self._programs = programs
         self._starts: dict[tuple[str, str], _Start] = {}
         self._watches: set[asyncio.Task[None]] = set()
+        self._in_turn = False
         # fast-agent starts one program of an agent at a time; here, so that none pays for another one's time
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -187,10 +201,15 @@ class Connections:
         return set().union(*self._users().values()) - self._forwarded
 
     async def attach(self) -> None:
-        """Connect the servers the agents use; one that is down is tried again on a later turn."""
+        """Connect the servers the agents use, for a turn; one that is down is tried again on a later turn."""
+        self._in_turn = True
         loop = asyncio.get_running_loop()
         end = loop.time() + self._programs.timeout
         await asyncio.gather(*(self._attach_missing(agent, names, end) for agent, names in self._users().items()))
+
+    def rest(self) -> None:
+        """Note the end of a turn: no call is under way, so programs may be asked whether they answer."""
+        self._in_turn = False
 
     async def start_programs(self) -> None:
         """Begin to start the programs, and wait for them as long as any turn would."""
@@ -255,24 +274,33 @@ class Connections:
             start.task = loop.create_task(self._start(agent, name, start), context=self._programs.context.copy())
 
     async def _start(self, agent: str, name: str, start: _Start) -> None:
-        while not await self._started(agent, name, start):  # noqa: ASYNC110 - it is tried, not waited for
-            await asyncio.sleep(RETRY)
+        with noted() as connections:
+            while not await self._started(agent, name, start):  # noqa: ASYNC110 - it is tried, not waited for
+                await asyncio.sleep(RETRY)
         self._starts.pop((agent, name), None)
         words = self._programs.last_words.get(name)
         if words:
             context = self._programs.context.copy()
-            watch = asyncio.get_running_loop().create_task(self._watch(agent, name, words), context=context)
+            watch = asyncio.get_running_loop().create_task(
+                self._watch(agent, name, words, connections[-1:]), context=context
+            )
             self._watches.add(watch)
             watch.add_done_callback(self._watches.discard)
 
-    async def _watch(self, agent: str, name: str, words: LastWords) -> None:
+    async def _watch(self, agent: str, name: str, words: LastWords, connections: Sequence[liveness.Connection]) -> None:
         """Wait for the end of a program that is there, and start it again: fast-agent goes on calling a dead one.
 
         One that ends soon after its start has the pause of one that fails at it; a turn does not wait for that.
         """
         began = asyncio.get_running_loop().time()
-        while words.exit_code() is None:  # noqa: ASYNC110 - the system tells it to the SDK alone
-            await asyncio.sleep(WATCH)
+        asking = [asyncio.create_task(self._ask(agent, name, connection)) for connection in connections]
+        try:
+            while words.exit_code() is None:  # noqa: ASYNC110 - the system tells it to the SDK alone
+                await asyncio.sleep(WATCH)
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
         self._programs.ended((self, agent), name, words)
         try:
             async with self._locks[agent], asyncio.timeout(START_LIMIT):
@@ -283,6 +311,21 @@ class Connections:
             await asyncio.sleep(RETRY)
         if name not in await self._app.list_attached_mcp_servers(agent):
             self._begin(agent, name)
+
+    async def _ask(self, agent: str, name: str, connection: liveness.Connection) -> None:
+        """Ask a program now and then whether it answers, until cancelled; one with a call may do nothing beside it."""
+        while True:
+            await asyncio.sleep(liveness.PING)
+            if self._in_turn:
+                continue
+            answer = asyncio.create_task(liveness.answered(connection))
+            try:
+                if not (await asyncio.wait([answer], timeout=liveness.PING))[0]:
+                    self._programs.hanging((self, agent), name)
+                    await answer
+                    self._programs.answering((self, agent), name)
+            finally:
+                answer.cancel()
 
     async def _started(self, agent: str, name: str, start: _Start) -> bool:
         """Start a program once, within `START_LIMIT`."""

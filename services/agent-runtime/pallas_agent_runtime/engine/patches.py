@@ -1,7 +1,7 @@
 """Parts of fast-agent that are replaced for a time, since it has no setting for it.
 
-Its constructor, its look-up of keys, how it waits for events, and how the MCP SDK under it starts a program and ends a
-session.
+Its constructor, its look-up of keys, how it waits for events and lists tools, and how the MCP SDK under it starts a
+program and ends a session.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
@@ -21,6 +22,7 @@ from fast_agent.core import validation
 from fast_agent.core.exceptions import ProviderKeyError
 from fast_agent.core.logging.transport import AsyncEventBus
 from fast_agent.llm.provider_key_manager import ProviderKeyManager
+from fast_agent.mcp.client_connection import MCPClientConnection
 from mcp.client import stdio
 from mcp.client.streamable_http import StreamableHTTPTransport
 
@@ -153,6 +155,37 @@ def resting() -> Iterator[None]:
 
     with replaced(AsyncEventBus, "_next_event", wait):
         yield
+
+
+_noted: ContextVar[list[MCPClientConnection]] = ContextVar("pallas_connections")
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Have `noted` get the connections that are made meanwhile: fast-agent tells nobody which one is to which server.
+
+    It lists the tools of each server that it attaches.
+    """
+    original = MCPClientConnection.list_tools
+
+    @functools.wraps(original)
+    async def list_tools(connection: MCPClientConnection, **arguments: Any) -> Any:
+        _noted.get([]).append(connection)
+        return await original(connection, **arguments)
+
+    with replaced(MCPClientConnection, "list_tools", list_tools):
+        yield
+
+
+@contextmanager
+def noted() -> Iterator[list[MCPClientConnection]]:
+    """Yield a list that gets the connections that this task makes inside."""
+    connections: list[MCPClientConnection] = []
+    token = _noted.set(connections)
+    try:
+        yield connections
+    finally:
+        _noted.reset(token)
 
 
 class MissingKeys:

@@ -25,7 +25,7 @@ from pallas_agent_runtime.engine import copies, human_input, terminal, tool_poli
 from pallas_agent_runtime.engine.connect import Attached, Choose, Connections, Programs
 from pallas_agent_runtime.engine.definition import Loaded, said
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.patches import MissingKeys, overheard
+from pallas_agent_runtime.engine.patches import MissingKeys, noting, overheard
 from pallas_agent_runtime.engine.pool import Instances
 from pallas_service.access.caller import Caller
 
@@ -131,7 +131,13 @@ class Engine:
         try:
             if not self._settings.agent.shell:
                 await tool_policy.withhold_shell(self._loaded.app)
-            with self._keys.tolerated(), overheard(self._programs.last_words), copies.cheaper(), terminal.unseen():
+            with (
+                self._keys.tolerated(),
+                overheard(self._programs.last_words),
+                noting(),
+                copies.cheaper(),
+                terminal.unseen(),
+            ):
                 async with AsyncExitStack() as stack:
                     try:
                         self._harness = await self._loaded.app.harness().__aenter__()
@@ -293,6 +299,7 @@ class Engine:
         return _Instance(session, connections)
 
     async def _clean(self, instance: _Instance) -> bool:
+        instance.connections.rest()
         agents: Any = instance.session.agent_app.registered_agents()
         for agent in agents.values():  # the session's own `clear` takes two locks for each
             agent.clear()
