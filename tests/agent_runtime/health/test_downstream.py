@@ -272,12 +272,14 @@ async def test_a_turn_that_could_not_connect_has_the_next_probe_ask_for_tools() 
 
 async def test_a_failure_that_no_probe_sees_counts_until_a_turn_connects_or_nobody_tries() -> None:
     server, now = Listing(), [0.0]
+    server.refused = Result("ok", latency=2.0)
     downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: now[0])
     downstream.attached("a", "its answers cannot be read: ValidationError")
     found = []
     for now[0] in (5.0, 59.0, 60.0):
         await downstream.refresh()
         found.append(downstream.unreachable_why())
+        assert downstream.worth_trying("a")
     assert found == [{"a": "its answers cannot be read: ValidationError"}] * 2 + [{}]
     downstream.attached("a", "its answers cannot be read: ValidationError")
     await downstream.refresh()

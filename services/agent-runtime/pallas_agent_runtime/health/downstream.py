@@ -177,7 +177,9 @@ class Downstream:
         """Return a good result, or why turns cannot use the server all the same."""
         why, since = self._unusable.get(name, ("", 0.0))
         if why and self._clock() - since < UNUSABLE:
-            return replace(result, state="error", reason=Reason("ConnectionFailed", why), failed="tools/list")
+            reason = Reason("ConnectionFailed", why)
+            # it is no server that hangs, however long its good answer took: turns go on to try it
+            return replace(result, state="error", reason=reason, latency=0.0, failed="tools/list")
         self._unusable.pop(name, None)
         return result
 
