@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,36 @@ def test_a_dead_server_of_its_own_does_not_stop_the_start(agent: Callable[..., A
     started = agent({"default_model": "passthrough", "mcp": {"servers": servers}}, servers="['argos']")
     started.wait("jarvis")
     assert toolkit.until(lambda: message_of(started)) == "Unreachable: argos"
+
+
+BOUNDLESS = """
+import json, sys
+
+info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
+results = {"initialize": info, "tools/list": {"tools": [{"name": "read", "inputSchema": {"type": "object"}}]}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "tools/call":
+        print("x" * (3 << 20), flush=True)
+    elif "id" in message:
+        result = results.get(message["method"], {})
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_server_that_answers_without_an_end_ends_its_call_and_not_the_agent(
+    agent: Callable[..., Any], tmp_path: Path
+) -> None:
+    async def read() -> str:
+        async with Client(started.url("jarvis")) as client:
+            answer = await client.call_tool("jarvis", {"message": "***CALL_TOOL notes__read {}"})
+        return str(answer.content[0].text)  # type: ignore[union-attr]
+
+    (tmp_path / "notes.py").write_text(BOUNDLESS)
+    servers = {"notes": {"command": sys.executable, "args": ["-I", "notes.py"], "protocol_mode": "legacy"}}
+    config = {"default_model": "passthrough", "mcp": {"servers": servers}}
+    started = agent(config, servers="['notes']", PALLAS_MAX_BODY=str(2 << 20))
+    started.wait("jarvis")
+    for _ in range(2):
+        assert asyncio.run(read()).endswith("server 'notes' answered with more than 2 MiB")
+    assert started.end("jarvis") == 0

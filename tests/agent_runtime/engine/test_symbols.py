@@ -26,6 +26,7 @@ SYMBOLS = {
     "fast_agent.llm.model_database": "ModelDatabase ModelParameters",
     "fast_agent.llm.model_factory": "ModelFactory",
     "fast_agent.llm.provider_key_manager": "ProviderKeyManager",
+    "fast_agent.mcp": "client_gateway stdio_tracking_simple",
     "fast_agent.mcp.client_connection": "MCPClientConnection",
     "fast_agent.mcp.mcp_aggregator": "MCPAttachOptions",
     "fast_agent.mcp.prompt_serialization": "from_json to_json",
@@ -63,6 +64,8 @@ MEMBERS = {
     ("fast_agent.core.logging.transport", "AsyncEventBus"): "_next_event",
     ("fast_agent.core", "validation"): "validate_provider_keys_post_creation",
     ("fast_agent.agents.agent_types", "AgentConfig"): "human_input elicitation_handler",
+    ("fast_agent.mcp", "client_gateway"): "sse_client",
+    ("fast_agent.mcp", "stdio_tracking_simple"): "stdio_client",
     ("fast_agent.mcp.client_connection", "MCPClientConnection"): (
         "call_tool list_tools read_resource get_prompt ping protocol_version session"
     ),

@@ -1,0 +1,141 @@
+"""How large one message of an MCP server may be.
+
+What the MCP SDK reads has no limit, but for an event of a stream: a server that answers a call with a gigabyte would
+end the agent in its container. Here whoever asked gets an error instead, and the agent goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import Any
+
+import httpx2
+import structlog
+from fast_agent.mcp import client_gateway
+from mcp.client import sse
+from mcp.client.streamable_http import StreamableHTTPTransport
+from mcp.shared._httpx_utils import create_mcp_http_client, sse_within_origin
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from pallas_agent_runtime.engine import program_lines
+from pallas_agent_runtime.engine.patches import replaced
+
+log = structlog.get_logger(__name__)
+
+LEAST = 1 << 20
+"""Bytes that a message may always have: who takes only short requests still wants the lists of its tools."""
+
+
+class AnswerTooLarge(httpx2.StreamError):
+    """A body with more bytes than are read."""
+
+
+@contextmanager
+def bounded(servers: Mapping[str, str], limit: int) -> Iterator[None]:
+    """Have no message of an MCP server be longer than `limit` bytes meanwhile; `servers` maps URL -> name.
+
+    It holds for a body, as it comes and unpacked, for an event of a stream, and for a line of a program. `LEAST` bytes
+    are let through in any case.
+    """
+    limit = max(limit, LEAST)
+    write = StreamableHTTPTransport.post_writer
+
+    def refusal(server: str) -> str:
+        log.warning("answer_too_large", server=server, limit=limit)
+        size = f"{limit >> 20} MiB" if limit % (1 << 20) == 0 else f"{limit} bytes"
+        who = f"server '{server}'" if server else "an MCP server"  # not its URL, which may have a key in it
+        return f"{who} answered with more than {size}"
+
+    @functools.wraps(write)
+    async def post_writer(transport: StreamableHTTPTransport, client: httpx2.AsyncClient, *args: Any) -> None:
+        transport.max_sse_event_size = limit
+        _bind(client, limit, functools.partial(refusal, servers.get(transport.url, "")))
+        await write(transport, client, *args)
+
+    def sse_client(url: str, *args: Any, **kwargs: Any) -> Any:
+        def factory(**settings: Any) -> httpx2.AsyncClient:
+            client = create_mcp_http_client(**settings)
+            _bind(client, limit, functools.partial(refusal, servers.get(url, "")))
+            return client
+
+        return sse.sse_client(url, *args, **{**kwargs, "httpx_client_factory": factory})
+
+    with (
+        replaced(StreamableHTTPTransport, "post_writer", post_writer),
+        replaced(client_gateway, "sse_client", sse_client),
+        replaced(sse, "sse_within_origin", functools.partial(sse_within_origin, max_event_size=limit)),
+        program_lines.bounded(limit, refusal),
+    ):
+        yield
+
+
+class _Bounded(httpx2.Response):
+    """A response that is read as far as `limit`, packed and unpacked; the SDK counts the events of one that streams."""
+
+    limit: int
+    refusal: Callable[[], str]
+    _whole = False
+    _packed = 0
+
+    async def aread(self) -> bytes:
+        """Return the body; of one that is too large as answer to a request an error of JSON-RPC in its place.
+
+        Raises:
+            AnswerTooLarge: it answers something else, which is none of the SDK's messages.
+        """
+        self._whole = True
+        try:
+            return await super().aread()
+        except AnswerTooLarge as failure:  # the SDK would make an answer of it too, and write a traceback to the log
+            number = _request_id(self.request)
+            if number is None:
+                raise
+            error = ErrorData(code=INTERNAL_ERROR, message=str(failure))
+            return JSONRPCError(jsonrpc="2.0", id=number, error=error).model_dump_json(by_alias=True).encode()
+
+    async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        unpacked = 0
+        async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
+            async for piece in pieces:
+                if self._whole:
+                    unpacked += len(piece)
+                    self._check(unpacked)
+                else:
+                    self._packed = 0
+                yield piece
+
+    async def aiter_raw(self, chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        # Counted too, since what unpacks to nothing is kept: zlib collects all that comes behind the end.
+        async with aclosing(super().aiter_raw(chunk_size)) as pieces:
+            async for piece in pieces:
+                self._packed += len(piece)
+                self._check(self._packed)
+                yield piece
+
+    def _check(self, size: int) -> None:
+        if size > self.limit:
+            raise AnswerTooLarge(self.refusal())
+
+
+def _request_id(request: httpx2.Request) -> RequestId | None:
+    try:
+        message = jsonrpc_message_adapter.validate_json(request.content, by_name=False)
+    except (ValidationError, httpx2.RequestNotRead):  # the latter of one that follows a redirect
+        return None
+    return message.id if isinstance(message, JSONRPCRequest) else None
+
+
+def _bind(client: httpx2.AsyncClient, limit: int, refusal: Callable[[], str]) -> None:
+    """Have each response of `client` be bounded; `refusal` says what is wrong with one that is too large."""
+
+    async def bind(response: httpx2.Response) -> None:
+        # The client has no setting for the class of its responses, and with a transport of ours it would use no proxy.
+        response.__class__ = _Bounded
+        bounded: Any = response
+        bounded.limit, bounded.refusal = limit, refusal
+
+    hooks = client.event_hooks
+    client.event_hooks = {**hooks, "response": [*hooks["response"], bind]}
