@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.responses import PlainTextResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.body_limits import Refusals
 from pallas_service.http.bodies import AT_ONCE, SMALL
 
 LIMIT = 1 << 20
+
+
+def calling(app: ASGIApp, address: str = "127.0.0.1") -> httpx.AsyncClient:
+    """A client of `app` at this address."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(address, 1)), base_url="http://x")
 
 
 async def test_large_bodies_share_a_budget_and_small_ones_need_none() -> None:
@@ -25,9 +33,12 @@ async def test_large_bodies_share_a_budget_and_small_ones_need_none() -> None:
         await PlainTextResponse("answered")(scope, receive, send)
 
     app = Refusals(transport, LIMIT)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
-        bodies = [b"x" * LIMIT] * AT_ONCE + [b"x" * SMALL]
-        calls = [asyncio.create_task(http.post("/mcp", content=body)) for body in bodies]
+    async with AsyncExitStack() as stack:
+        http, *others = [
+            await stack.enter_async_context(calling(app, f"10.0.0.{number}")) for number in range(AT_ONCE + 1)
+        ]
+        calls = [asyncio.create_task(other.post("/mcp", content=b"x" * LIMIT)) for other in others]
+        calls.append(asyncio.create_task(http.post("/mcp", content=b"x" * SMALL)))
         for _ in calls:
             await entered.acquire()
         refused = await http.post("/mcp", content=b"x" * (SMALL + 1))
@@ -54,9 +65,12 @@ async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
         yield b"end"
 
     app = Refusals(transport, LIMIT)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
+    async with AsyncExitStack() as stack:
+        http, *others = [
+            await stack.enter_async_context(calling(app, f"10.0.0.{number}")) for number in range(AT_ONCE + 1)
+        ]
         calls = [asyncio.create_task(http.post("/mcp", content=slow(b""))) for _ in range(4 * AT_ONCE)]
-        large = [asyncio.create_task(http.post("/mcp", content=slow(b"x" * LIMIT))) for _ in range(AT_ONCE)]
+        large = [asyncio.create_task(other.post("/mcp", content=slow(b"x" * LIMIT))) for other in others]
         while app._budget.left > 0:
             await asyncio.sleep(0)
         assert (await http.post("/mcp", content=b"x" * SMALL)).text == str(SMALL)
@@ -66,6 +80,42 @@ async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
         assert {reply.text for reply in await asyncio.gather(*calls)} == {"3"}
         assert {reply.text for reply in await asyncio.gather(*large)} == {str(LIMIT + 3)}
     assert app._budget.left == AT_ONCE * LIMIT
+
+
+@pytest.mark.parametrize("verified", [False, True])
+async def test_one_caller_cannot_take_the_room_of_all_others(verified: bool) -> None:
+    """A caller is who the token says, whatever the address, and an address where there is no token."""
+    ends = asyncio.Event()
+
+    async def transport(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await PlainTextResponse("read")(scope, receive, send)
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"x" * LIMIT
+        await ends.wait()
+
+    refusals = Refusals(transport, LIMIT)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if verified:
+            scope["user"] = AuthenticatedUser(AccessToken(token="t", client_id=scope["client"][0], scopes=[]))
+            scope["client"] = ("10.0.0.1", 1)
+        await refusals(scope, receive, send)
+
+    async with asyncio.timeout(60), calling(app, "mallory") as mallory, calling(app, "alice") as alice:
+        held = [asyncio.create_task(mallory.post("/mcp", content=slow())) for _ in range(AT_ONCE)]
+        done, held_open = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+        while len(held_open) > AT_ONCE // 2:
+            more, held_open = await asyncio.wait(held_open, return_when=asyncio.FIRST_COMPLETED)
+            done |= more
+        assert {call.result().status_code for call in done} == {503}
+        assert (await alice.post("/mcp", content=b"x" * LIMIT)).text == "read"
+        assert (await mallory.post("/mcp", content=b"x" * (SMALL + 1))).status_code == 503
+        assert (await mallory.post("/mcp", content=b"x" * SMALL)).text == "read"
+        ends.set()
+        assert {(await call).text for call in held_open} == {"read"}
 
 
 async def test_who_hangs_up_gives_back_what_was_taken() -> None:
@@ -89,6 +139,5 @@ async def test_who_hangs_up_gives_back_what_was_taken() -> None:
 
 @pytest.mark.parametrize("headers", [{"content-length": str(LIMIT * 100)}, {"transfer-encoding": "chunked"}])
 async def test_a_body_that_says_too_much_or_nothing_is_for_the_transport_to_refuse(headers: dict[str, str]) -> None:
-    app = Refusals(PlainTextResponse("seen"), LIMIT)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
+    async with calling(Refusals(PlainTextResponse("seen"), LIMIT)) as http:
         assert (await http.post("/mcp", content=b"x", headers=headers)).status_code == 200

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pallas_agent_runtime.web.owners import owner
 from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
 
 TOO_LARGE = 413
@@ -24,7 +25,8 @@ class Refusals:
     A body beyond the limit is refused before it is read, so its id is not known: JSON-RPC has `null` for that, and
     clients take it for the answer to what they sent. The SDK says it as plain text, of which a client can tell its user
     nothing. Of a body that is no JSON-RPC message the SDK quotes what pydantic thinks of it: that stays here. What is
-    large takes from a budget for as long as its call is open, since the transport holds all of it; beyond, 503.
+    large takes from a budget for as long as its call is open, since the transport holds all of it; beyond, 503. No
+    caller takes more of it than is left for all others, but for a single body.
     """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
@@ -38,15 +40,17 @@ class Refusals:
         declared = int(Headers(scope=scope).get("content-length") or 0)
         if scope["method"] != "POST" or declared > most_read(self._limit):  # no body, or one that nobody reads
             await self._pass_on(scope, receive, send)
-        elif not self._budget.admits(declared):
-            await _busy(scope, receive, send)
+            return
+        who = owner(scope)
+        if self._budget.admits(declared, who):
+            await self._read(scope, receive, send, who=who)
         else:
-            await self._read(scope, receive, send)
+            await _busy(scope, receive, send)
 
-    async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _read(self, scope: Scope, receive: Receive, send: Send, *, who: str) -> None:
         """Read the body as far as the budget and its largest size go, then pass it on."""
         try:
-            async with self._budget.read(receive) as upload:
+            async with self._budget.read(receive, who) as upload:
                 pieces = upload.pieces
 
                 async def again() -> Message:

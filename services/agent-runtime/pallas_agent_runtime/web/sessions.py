@@ -20,6 +20,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pallas_agent_runtime.web.owners import owner
 from pallas_service.access.caller import caller
 
 IDLE_SESSION = 1800.0
@@ -103,7 +104,7 @@ class Sessions:
         The SDK compares tokens, and behind the gateway all callers have one.
         """
         session = self._open.get(key)
-        return caller(HTTPConnection(scope)) is None or (session is not None and session.owner == _owner(scope))
+        return caller(HTTPConnection(scope)) is None or (session is not None and session.owner == owner(scope))
 
     async def _use(self, scope: Scope, receive: Receive, send: Send, *, key: str) -> None:
         session = self._open[key]
@@ -144,7 +145,7 @@ class Sessions:
         async def watched(message: Message) -> None:
             key = Headers(raw=message["headers"]).get(_ID) if message["type"] == "http.response.start" else None
             if key and message["status"] < 400:
-                self._open[key] = _Session(_owner(scope), _end(scope, key), self._clock())
+                self._open[key] = _Session(owner(scope), _end(scope, key), self._clock())
                 await self._make_room(key)
             await send(message)
 
@@ -171,11 +172,6 @@ class Sessions:
         for key in self._idle_ones():
             if self._open[key].used < old and not self._open[key].listening:
                 del self._open[key]
-
-
-def _owner(scope: Scope) -> str:
-    verified = caller(HTTPConnection(scope))
-    return verified.identity if verified else (scope.get("client") or ("",))[0]
 
 
 def _end(scope: Scope, key: str) -> Scope:
