@@ -89,6 +89,18 @@ async def test_an_owner_holds_one_body_of_any_size_and_else_no_more_than_is_left
         assert budget.admits(LIMIT, "acme")
 
 
+async def test_what_an_owner_wants_more_counts_as_taken_from_the_others() -> None:
+    budget = BodyBudget(LIMIT, LIMIT)
+    whole, half = b"x" * LIMIT, b"x" * (LIMIT // 2)
+    async with budget.read(sender(whole), "home"), budget.read(sender(whole), "acme"):
+        assert not budget.admits(len(half) + 1, "acme")
+        with pytest.raises(OverBudget):
+            async with budget.read(sender(half + b"x"), "acme"):
+                raise AssertionError
+        async with budget.read(sender(half), "acme"):
+            assert budget.left == LIMIT + LIMIT // 2, "as much as acme has"
+
+
 async def test_a_body_that_comes_in_pieces_is_held_to_its_owners_share() -> None:
     budget = BodyBudget(LIMIT, LIMIT, weight=2)
     whole = b"x" * LIMIT

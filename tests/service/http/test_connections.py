@@ -264,6 +264,30 @@ async def test_a_body_has_to_come(numbers: dict[str, float]) -> None:
         await asyncio.wait_for(site.aborted.wait(), DEADLINE)
 
 
+@pytest.mark.parametrize("waits_for", ["_waiting", "_body_since"], ids=["head", "body"])
+def test_time_in_which_nobody_here_reads_is_not_the_senders(waits_for: str) -> None:
+    ended: list[bytes] = []
+
+    class Noting(connections.TimedProtocol):
+        def hang_up(self, answer: bytes = b"") -> None:
+            ended.append(answer)
+
+    protocol: Any = object.__new__(Noting)
+    protocol.cycle = SimpleNamespace(response_complete=False)
+    protocol.flow = SimpleNamespace(read_paused=True)
+    protocol._head_begun = True
+    setattr(protocol, waits_for, 0.0)
+    look = connections.LOOK_SECONDS
+    paused = 2 * connections.BODY_SECONDS
+    for number in range(1, int(paused / look) + 1):
+        protocol._check_received(number * look)
+    protocol.flow.read_paused = False
+    protocol._check_received(paused + look)
+    assert ended == []
+    protocol._check_received(paused + connections.STALL_SECONDS)
+    assert [answer[:13] for answer in ended] == [b"HTTP/1.1 408 "]
+
+
 async def test_an_answer_may_take_as_long_as_it_takes() -> None:
     """Deadlines are for what a client sends, not for what is done with it."""
     async with serving(head_seconds=0.05, stall_seconds=0.05, body_seconds=0.05) as site:
@@ -345,7 +369,7 @@ async def test_what_the_system_holds_for_who_reads_slowly_counts() -> None:
 
 @pytest.mark.parametrize("sent", [GET % b"/large", 2 * (GET % b"/large")], ids=["idle", "another under way"])
 async def test_those_who_never_read_make_room(sent: bytes) -> None:
-    async with serving(most=2, stall_seconds=0.0) as site:
+    async with serving(most=2, stall_seconds=0.0, unread_seconds=10 * DEADLINE) as site:
         for _ in range(2):
             await site.deaf(sent)
         for connection in site.connections:
@@ -354,6 +378,9 @@ async def test_those_who_never_read_make_room(sent: bytes) -> None:
                     await asyncio.sleep(0)
         peer = await site.connect(GET % b"/other")
         assert await peer.status() == 200
+        async with asyncio.timeout(DEADLINE):
+            while len(site.connections) > 2:  # one that is only closed stays until its client reads
+                await asyncio.sleep(0)
 
 
 async def test_who_reads_makes_no_room() -> None:
