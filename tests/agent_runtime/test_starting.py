@@ -31,8 +31,10 @@ def agent(toolkit: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Start `jarvis` of a project made for it."""
     started = toolkit.Agents(tmp_path)
 
-    def start(config: Any, model: str = "", servers: str = "[]", *, command: bool = False, **env: str) -> Any:
-        """As the command that a user runs, or forked from what has imported the runtime."""
+    def start(
+        config: Any, model: str = "", servers: str = "[]", *, command: bool = False, script: str = "", **env: str
+    ) -> Any:
+        """As the command that a user runs, or forked from what has imported the runtime, where a script may be it."""
         started.parent = None if command else toolkit.warm_parent
         fleet = {"name": "demo", "agents": {"jarvis": {"module": "agents.jarvis", "port": toolkit.free_port()}}}
         code = MODULE.format(servers=servers, model=model).replace(', model=""', "")
@@ -41,7 +43,7 @@ def agent(toolkit: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
             {"agents.yaml": fleet, "agents/jarvis.py": code, "fastagent.config.yaml": config},
         )
         started.env = env
-        started.start("jarvis")
+        started.start("jarvis", script)
         return started
 
     yield start
@@ -109,14 +111,24 @@ def test_conversations_outlive_a_kill(agent: Callable[..., Any], mode: str) -> N
     assert started.end("jarvis") == 0
 
 
-def test_conversations_that_cannot_be_kept_are_in_the_health_of_the_agent(
+IMPATIENT = """
+from pallas_agent_runtime import cli
+from pallas_agent_runtime.conversations import sqlite
+
+sqlite.RETRY = 0.05
+cli.main(["--agent", "jarvis"])
+"""
+"""As the command, but it looks more often whether a file can be written to again."""
+
+
+def test_conversations_that_cannot_be_kept_are_in_the_health_of_the_agent_until_they_can(
     agent: Callable[..., Any], toolkit: Any
 ) -> None:
     async def say(text: str) -> bool:
         async with Client(started.url("jarvis")) as client:
             return bool((await client.call_tool("jarvis", {"message": text, "session_id": "s"})).is_error)
 
-    started = agent({"default_model": "passthrough"}, PALLAS_CONVERSATIONS="kept.db")
+    started = agent({"default_model": "passthrough"}, script=IMPATIENT, PALLAS_CONVERSATIONS="kept.db")
     started.wait("jarvis")
     assert toolkit.until(lambda: message_of(started) is None)
     # a file that may not grow stands for a disk that is full
@@ -124,6 +136,8 @@ def test_conversations_that_cannot_be_kept_are_in_the_health_of_the_agent(
     assert asyncio.run(say("x" * 100_000)) is False, "who calls is answered all the same"
     assert toolkit.until(lambda: message_of(started)).startswith("Conversations: not kept: ")
     assert json.loads(started.get("jarvis", "/healthz")[1])["status"] == "degraded"
+    resource.prlimit(started.running["jarvis"].pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert toolkit.until(lambda: message_of(started) is None or None), "without another turn"
     assert started.end("jarvis") == 0
 
 

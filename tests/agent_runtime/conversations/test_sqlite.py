@@ -131,6 +131,57 @@ async def test_room_on_the_disk_is_seen_without_a_turn(tmp_path: Path) -> None:
         assert connection.execute("SELECT key FROM conversations").fetchall() == []
 
 
+async def test_a_short_turn_that_finds_room_does_not_hide_that_a_long_one_did_not(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "kept.db")
+    connection.execute("PRAGMA max_page_count = 12")
+    short, middle, long = ({"x": [user("a" * size)]} for size in (1, 20_000, 40_000))
+    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+        await store.save("a", long)
+        await store.save("b", short)
+        assert await store.load("b") == short
+        assert store.problem == "database or disk is full"
+        await store.save("c", middle)
+        await store.save("d", middle)
+        assert await store.load("d") == {}, "missed as well, but less"
+        await store.retry()
+        assert store.problem == "database or disk is full"
+        connection.execute("PRAGMA max_page_count = 30")
+        await store.save("d", middle)
+        assert await store.load("d") == middle
+        assert store.problem == "database or disk is full"
+        connection.execute("PRAGMA max_page_count = 1000")
+        with capture_logs() as lines:
+            await store.save("a", long)
+            assert store.problem == ""
+            await store.save("b", short)
+        assert [line["event"] for line in lines] == ["conversations_kept_again"]
+
+
+async def test_room_for_what_was_missed_first_is_not_room_for_what_was_missed_meanwhile(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "kept.db")
+    connection.execute("PRAGMA max_page_count = 4")
+    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+        await store.save("a", {"x": [user("a" * 20_000)]})
+        connection.execute("PRAGMA max_page_count = 14")
+        await asyncio.gather(store.save("b", {"x": [user("b" * 80_000)]}), store.retry())
+        assert store.problem == "database or disk is full"
+
+
+async def test_what_was_missed_once_is_no_measure_for_the_next_problem(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "kept.db")
+    connection.execute("PRAGMA max_page_count = 4")
+    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+        await store.save("a", {"x": [user("a" * 40_000)]})
+        connection.execute("PRAGMA max_page_count = 1000")
+        await store.retry()
+        connection.execute("PRAGMA query_only = ON")
+        await store.save("b", {"x": [user("b" * 100)]})
+        assert store.problem == "attempt to write a readonly database"
+        connection.execute("PRAGMA query_only = OFF")
+        await store.save("b", {"x": [user("b" * 100)]})
+        assert store.problem == ""
+
+
 async def test_an_idle_conversation_ages_out_and_leaves_the_file(make: Make, tmp_path: Path) -> None:
     now = [1000.0]
     store = make(idle=10, clock=lambda: now[0])

@@ -66,21 +66,24 @@ class SqliteStore[M]:
         self._total = total
         self._thread = SqliteThread(connection, "conversations")
         self._missed = 0
-        """Bytes of the transcript that could not be written last."""
+        """Bytes of the longest transcript that could not be written since the problem began."""
         self.problem = ""
 
     async def load(self, key: str) -> Transcript[M]:
         return await self._thread.run(self._load, key)
 
     async def save(self, key: str, transcript: Transcript[M]) -> None:
-        """Keep it. A disk that is full costs the conversation this turn, and not the caller the answer."""
-        try:
-            await self._thread.run(self._save, key, transcript)
-        except sqlite3.Error as error:
+        """Keep it. A disk that is full costs the conversation this turn, and not the caller the answer.
+
+        The problem stays while shorter ones than what was missed find room.
+        """
+        size, error = await self._thread.run(self._save, key, transcript)
+        if error is not None:
+            self._missed = max(self._missed, size)
             self.problem = str(error)
             log.error("conversation_not_saved", error=str(error))
-        else:
-            self.problem = ""
+        elif size >= self._missed:
+            self._solve()
 
     async def watch(self) -> None:
         """Try to write again while that fails, so that health tells of room on the disk without a turn."""
@@ -92,13 +95,21 @@ class SqliteStore[M]:
         """Write and forget as much as was missed, if anything was."""
         if not self.problem:
             return
+        size = self._missed
         try:
-            await self._thread.run(self._try)
+            await self._thread.run(self._try, size)
         except Exception as error:
             self.problem = str(error)
         else:
-            self.problem = ""
+            if size >= self._missed:  # a turn may have missed more meanwhile
+                self._solve()
+
+    def _solve(self) -> None:
+        """End the problem, if there is one: as much as was missed has room."""
+        if self.problem:
             log.info("conversations_kept_again")
+        self.problem = ""
+        self._missed = 0
 
     def close(self) -> None:
         """Wait for what is being written, and close the file."""
@@ -116,9 +127,16 @@ class SqliteStore[M]:
             log.warning("conversation_not_readable", error=type(error).__name__)
             return {}
 
-    def _save(self, key: str, transcript: Transcript[M]) -> None:
+    def _save(self, key: str, transcript: Transcript[M]) -> tuple[int, sqlite3.Error | None]:
+        """Write a transcript; return its bytes, and why they could not be written."""
         text = json.dumps({agent: self._dump(messages) for agent, messages in transcript.items()}).encode()
-        self._missed = len(text)
+        try:
+            self._write(key, text)
+        except sqlite3.Error as error:
+            return len(text), error
+        return len(text), None
+
+    def _write(self, key: str, text: bytes) -> None:
         now = self._clock()
         with self._connection:  # of its own and first: where the disk is full, that is what makes room
             self._connection.execute(_FORGET_OLD, (self._agent, now - self._idle))
@@ -128,9 +146,9 @@ class SqliteStore[M]:
         with self._connection:
             self._connection.execute(_SAVE, (self._agent, key, now, text))
 
-    def _try(self) -> None:
+    def _try(self, size: int) -> None:
         with self._connection:  # of no use since ever: should it stay, the next turn forgets it
-            self._connection.execute(_SAVE, (self._agent, "", 0.0, bytes(self._missed)))
+            self._connection.execute(_SAVE, (self._agent, "", 0.0, bytes(size)))
         with self._connection:
             self._connection.execute(_FORGET, (self._agent, ""))
 
