@@ -288,6 +288,17 @@ def test_an_exit_is_told_with_the_last_line_before_it(world, member, life):
     assert "exited with code 3 (its last line: ERROR: in use); starting it again in 0.5 s" in world.said
 
 
+def test_what_an_earlier_life_said_last_is_not_told_of_the_next_one(world, member, life):
+    world.lives["flaky"] = [
+        life(ready=None, ends=2, code=3, says=("ERROR: in use",)),
+        life(ready=None, ends=2, code=4),
+        life(ready=75),
+    ]
+    world.run(member("flaky"), until=100)
+    assert "exited with code 4; starting it again in 1 s" in world.said
+    assert "not ready after 60 s (connection refused); the fleet goes on without it\n" in world.said
+
+
 def test_a_terminal_has_a_live_line_for_each_member_until_all_are_up(world, member, life):
     world.terminal = True
     world.lives["slow"] = [life(ready=7)]
