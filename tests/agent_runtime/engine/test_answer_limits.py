@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from structlog.testing import capture_logs
 
-from pallas_agent_runtime.engine.answer_limits import bounded
+from pallas_agent_runtime.engine.answer_limits import MOST_VALUES, bounded
 from tests.served import served
 
 MIB = 1 << 20
@@ -30,10 +30,11 @@ Answer = Callable[[dict[str, Any]], Response]
 """The call -> what it is answered."""
 
 
-def result(call: dict[str, Any], size: int) -> bytes:
-    """The answer to a call, with a text of so many bytes."""
+def result(call: dict[str, Any], size: int, values: int = 0) -> bytes:
+    """The answer to a call, with a text of so many bytes, and so many values."""
     content = [{"type": "text", "text": "x" * size}]
-    return json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": {"content": content}}).encode()
+    answer = {"content": content, "structuredContent": {"a": [1] * values}}
+    return json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": answer}).encode()
 
 
 class Notes:
@@ -127,7 +128,16 @@ def refused(call: dict[str, Any]) -> Response:
     return Response(result(call, LIMIT), 400, media_type="application/json")
 
 
+def many(call: dict[str, Any]) -> Response:
+    return Response(result(call, 1, MOST_VALUES), media_type="application/json")
+
+
+def many_in_a_stream(call: dict[str, Any]) -> Response:
+    return Response(b"data: %b\n\n" % result(call, 1, MOST_VALUES), media_type="text/event-stream")
+
+
 WAYS: list[Answer] = [whole, packed, behind_the_end, refused]
+VALUES: list[Answer] = [many, many_in_a_stream]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -139,8 +149,22 @@ async def test_a_body_that_is_too_large_is_an_error_that_says_so_and_the_session
         with pytest.raises(MCPError) as failure, capture_logs() as lines:
             await client.call_tool("much")
         assert failure.value.message == SAID
-        assert lines == [{"event": "answer_too_large", "server": "notes", "limit": LIMIT, "log_level": "warning"}]
+        assert lines == [{"event": "answer_too_large", "server": "notes", "limit": "2 MiB", "log_level": "warning"}]
         assert await size(client.call_tool("most")) == LIMIT - 1000
+
+
+@pytest.mark.parametrize("way", VALUES, ids=lambda way: way.__name__)
+async def test_so_is_one_that_is_short_and_would_take_much_memory(way: Answer) -> None:
+    def most(call: dict[str, Any]) -> Response:
+        return Response(result(call, MOST_VALUES, 1000), media_type="application/json")
+
+    async with (
+        served(Notes({"much": way, "most": most})) as http,
+        connected({"url": f"{http.base_url}/mcp"}) as client,
+    ):
+        with pytest.raises(MCPError, match=f"server 'notes' answered with more than {MOST_VALUES} values"):
+            await client.call_tool("much")
+        assert await size(client.call_tool("most")) == MOST_VALUES
 
 
 async def test_of_a_stream_each_event_may_have_as_much_and_all_together_more() -> None:

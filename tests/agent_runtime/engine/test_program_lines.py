@@ -19,6 +19,7 @@ from mcp_types import TextContent
 from pallas_agent_runtime.engine import program_lines
 
 LIMIT = 1 << 20
+VALUES = 1000
 SAID = "notes says too much"
 SERVER = """
 import json, sys
@@ -30,7 +31,7 @@ def text(number, size):
     answer(number, result={"content": [{"type": "text", "text": "x" * size}]})
 
 INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("never", "size", "endless", "broken")]
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("never", "size", "endless", "broken", "many")]
 for line in sys.stdin:
     message = json.loads(line)
     number, method = message.get("id"), message.get("method")
@@ -45,6 +46,8 @@ for line in sys.stdin:
             text(number, arguments["size"])
         elif name == "endless":
             print("x" * arguments["size"], end="", flush=True)
+        elif name == "many":
+            answer(number, result={"content": [], "structuredContent": {"a": [1] * arguments["size"]}})
         elif name == "broken":
             print()
             text(number, 1)
@@ -57,7 +60,7 @@ async def connected(tmp_path: Path) -> AsyncIterator[Client]:
     script.write_text(SERVER)
     parameters = StdioServerParameters(command=sys.executable, args=["-I", str(script)])
     log: Any = SimpleNamespace(server_name="notes", fileno=sys.__stderr__.fileno)
-    with program_lines.bounded(LIMIT, lambda name: f"{name} says too much"):
+    with program_lines.bounded(LIMIT, VALUES, lambda name, bound: f"{name} says too much{bound}"):
         transport = stdio_tracking_simple.tracking_stdio_client(parameters, errlog=log)
         async with asyncio.timeout(60), Client(transport, mode="legacy") as client:
             yield client
@@ -75,6 +78,14 @@ async def test_what_is_not_too_long_comes_through_and_the_rest_is_an_error(tmp_p
         with pytest.raises(MCPError) as failure:
             await size(client, LIMIT)
         assert failure.value.message == SAID
+        assert await size(client, 5) == 5
+
+
+async def test_a_line_of_too_many_values_is_an_error_too(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        assert (await client.call_tool("many", {"size": VALUES - 10})).structured_content == {"a": [1] * (VALUES - 10)}
+        with pytest.raises(MCPError, match=f"{SAID}{VALUES} values"):
+            await client.call_tool("many", {"size": VALUES})
         assert await size(client, 5) == 5
 
 

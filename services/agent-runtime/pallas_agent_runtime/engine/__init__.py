@@ -19,8 +19,8 @@ server is made (`human_input`), a fourth, `list_tools`, to know which one is to 
 SDK the function that starts a program, to hear its last words, and the method that ends a session, `terminate_session`
 of `StreamableHTTPTransport`, to wait for it no longer than it is worth (`patches`), what makes the clients of MCP
 servers and reads from them, for a limit to their answers (`answer_limits`: `post_writer` of `StreamableHTTPTransport`,
-`sse_client` where fast-agent calls it, `sse_within_origin`; `program_lines`: `stdio_client` where fast-agent calls it,
-and the `TextReceiveStream` of the SDK), and, where the installed version has them, the copies of messages and the merge
+`sse_client` where fast-agent calls it, `sse_within_origin`, `EventSource`; `program_lines`: `stdio_client` where
+fast-agent calls it, and the `TextReceiveStream` of the SDK), and, where the installed version has them, the copies of messages and the merge
 of parameters (`copies`) and what prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent`
 and `McpAgent`, and `_display_trailing_user_messages`).
 """

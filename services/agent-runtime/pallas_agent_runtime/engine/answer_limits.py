@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import structlog
 from fast_agent.mcp import client_gateway
-from mcp.client import sse
+from mcp.client import sse, streamable_http
 from mcp.client.streamable_http import StreamableHTTPTransport
 from mcp.shared._httpx_utils import create_mcp_http_client, sse_within_origin
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
@@ -22,9 +22,13 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.engine import program_lines
 from pallas_agent_runtime.engine.patches import replaced
+from pallas_service.http.bodies import has_more_values
 
 log = structlog.get_logger(__name__)
 
+MOST_VALUES = 250_000
+"""Arrays, objects and members of a message: some 350 bytes of memory each, whose text has one or two. No model reads so
+many."""
 LEAST = 1 << 20
 """Bytes that a message may always have: who takes only short requests still wants the lists of its tools."""
 
@@ -43,11 +47,11 @@ def bounded(servers: Mapping[str, str], limit: int) -> Iterator[None]:
     limit = max(limit, LEAST)
     write = StreamableHTTPTransport.post_writer
 
-    def refusal(server: str) -> str:
-        log.warning("answer_too_large", server=server, limit=limit)
-        size = f"{limit >> 20} MiB" if limit % (1 << 20) == 0 else f"{limit} bytes"
+    def refusal(server: str, bound: str = "") -> str:
+        bound = bound or (f"{limit >> 20} MiB" if limit % (1 << 20) == 0 else f"{limit} bytes")
+        log.warning("answer_too_large", server=server, limit=bound)
         who = f"server '{server}'" if server else "an MCP server"  # not its URL, which may have a key in it
-        return f"{who} answered with more than {size}"
+        return f"{who} answered with more than {bound}"
 
     @functools.wraps(write)
     async def post_writer(transport: StreamableHTTPTransport, client: httpx2.AsyncClient, *args: Any) -> None:
@@ -67,16 +71,36 @@ def bounded(servers: Mapping[str, str], limit: int) -> Iterator[None]:
         replaced(StreamableHTTPTransport, "post_writer", post_writer),
         replaced(client_gateway, "sse_client", sse_client),
         replaced(sse, "sse_within_origin", functools.partial(sse_within_origin, max_event_size=limit)),
-        program_lines.bounded(limit, refusal),
+        replaced(streamable_http, "EventSource", _Events),
+        replaced(httpx2, "EventSource", _Events),
+        program_lines.bounded(limit, MOST_VALUES, refusal),
     ):
         yield
+
+
+class _Events(httpx2.EventSource):
+    """The events of a response, none of which has more than `MOST_VALUES` values."""
+
+    async def __aiter__(self) -> AsyncGenerator[httpx2.ServerSentEvent]:
+        """Yield the events.
+
+        Raises:
+            httpx2.SSEError: there is one that is too large. Of this the SDK makes the answer to a call.
+        """
+        async for event in super().__aiter__():
+            if isinstance(self.response, _Bounded) and len(event.data) > MOST_VALUES:
+                try:
+                    self.response.check_values(event.data.encode())
+                except AnswerTooLarge as failure:
+                    raise httpx2.SSEError(str(failure)) from None
+            yield event
 
 
 class _Bounded(httpx2.Response):
     """A response that is read as far as `limit`, packed and unpacked; the SDK counts the events of one that streams."""
 
     limit: int
-    refusal: Callable[[], str]
+    refusal: Callable[..., str]
     _whole = False
     _packed = 0
 
@@ -88,7 +112,9 @@ class _Bounded(httpx2.Response):
         """
         self._whole = True
         try:
-            return await super().aread()
+            body = await super().aread()
+            self.check_values(body)
+            return body
         except AnswerTooLarge as failure:  # the SDK would make an answer of it too, and write a traceback to the log
             number = _request_id(self.request)
             if number is None:
@@ -115,6 +141,15 @@ class _Bounded(httpx2.Response):
                 self._check(self._packed)
                 yield piece
 
+    def check_values(self, message: bytes) -> None:
+        """Look how many values a message has.
+
+        Raises:
+            AnswerTooLarge: more than `MOST_VALUES`.
+        """
+        if has_more_values(message, MOST_VALUES):
+            raise AnswerTooLarge(self.refusal(f"{MOST_VALUES} values"))
+
     def _check(self, size: int) -> None:
         if size > self.limit:
             raise AnswerTooLarge(self.refusal())
@@ -128,7 +163,7 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
     return message.id if isinstance(message, JSONRPCRequest) else None
 
 
-def _bind(client: httpx2.AsyncClient, limit: int, refusal: Callable[[], str]) -> None:
+def _bind(client: httpx2.AsyncClient, limit: int, refusal: Callable[..., str]) -> None:
     """Have each response of `client` be bounded; `refusal` says what is wrong with one that is too large."""
 
     async def bind(response: httpx2.Response) -> None:

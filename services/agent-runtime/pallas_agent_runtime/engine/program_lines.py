@@ -1,4 +1,4 @@
-"""How long a line of an MCP server on stdio may be: a line is one message.
+"""How large a line of an MCP server on stdio may be: a line is one message.
 
 The MCP SDK collects a line without a limit, and copies what it has of it with each piece that comes.
 """
@@ -18,20 +18,25 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from pallas_agent_runtime.engine.patches import replaced
+from pallas_service.http.bodies import has_more_values
+
+Refusal = Callable[[str, str], str]
+"""Maps the name of a server, and the bound that a message is beyond, to what is wrong; empty is that of its bytes."""
 
 
 class _Program:
     """A server on stdio, and the requests that it has not answered."""
 
-    def __init__(self, name: str, limit: int, refusal: Callable[[str], str]) -> None:
+    def __init__(self, name: str, limit: int, most_values: int, refusal: Refusal) -> None:
         self.limit = limit
+        self.most_values = most_values
         self.open: set[RequestId] = set()
         self._name = name
         self._refusal = refusal
 
-    def refuse(self) -> bytes:
+    def refuse(self, bound: str = "") -> bytes:
         """Return an error for each open request: nobody knows which of them a line answers that was not read."""
-        error = ErrorData(code=INTERNAL_ERROR, message=self._refusal(self._name))
+        error = ErrorData(code=INTERNAL_ERROR, message=self._refusal(self._name, bound))
         answers = [JSONRPCError(jsonrpc="2.0", id=number, error=error) for number in sorted(self.open, key=str)]
         return b"".join(answer.model_dump_json(by_alias=True).encode() + b"\n" for answer in answers)
 
@@ -41,12 +46,12 @@ _program: ContextVar[_Program | None] = ContextVar("program", default=None)
 
 
 @contextmanager
-def bounded(limit: int, refusal: Callable[[str], str]) -> Iterator[None]:
-    """Have a longer line than `limit` bytes be an error meanwhile; `refusal` maps the server's name to its text."""
+def bounded(limit: int, most_values: int, refusal: Refusal) -> Iterator[None]:
+    """Have a line of more than `limit` bytes or of more than `most_values` values be an error meanwhile."""
 
     @asynccontextmanager
     async def stdio_client(parameters: Any, **settings: Any) -> AsyncIterator[tuple[_Answers, _Requests]]:
-        program = _Program(getattr(settings.get("errlog"), "server_name", ""), limit, refusal)
+        program = _Program(getattr(settings.get("errlog"), "server_name", ""), limit, most_values, refusal)
         async with AsyncExitStack() as stack:
             outer = _program.set(program)
             try:
@@ -147,6 +152,8 @@ class _Lines(ByteReceiveStream):
         """Return the line that ends with `piece`, or errors."""
         errors = self._take(piece)
         line = errors if self._too_long else b"".join(self._pieces) + b"\n"
+        if has_more_values(line, self._program.most_values):
+            line = self._program.refuse(f"{self._program.most_values} values")
         self._pieces.clear()
         self._too_long = False
         self._size = 0

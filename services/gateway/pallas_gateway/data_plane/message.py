@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 
 from pallas_contract.names import META_MODEL
 from pallas_gateway.policy.keys import folded
+from pallas_service.http.bodies import has_more_values
 
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000
@@ -173,21 +174,6 @@ def _check_keys(value: Any, known: Mapping[str, str], request_id: str | int | No
     for key in value.keys() - _EXACT:
         if meant := known.get(folded(key)):
             raise Malformed(INVALID_REQUEST, f"Invalid request: `{meant}` is there in another spelling", request_id)
-
-
-def _marks(text: bytes) -> int:
-    return sum(text.count(mark) for mark in (b"[", b"{", b","))
-
-
-def has_more_values(body: bytes, most: int) -> bool:
-    """Return whether there are more than `most` values outside of strings, where a long text has its commas."""
-    if len(body) <= most or _marks(body) <= most:
-        return False
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # a value has two strings at most, its key and itself
-    if unescaped.count(b'"') > 4 * (most + 1):
-        return True
-    return sum(_marks(text) for text in unescaped.split(b'"')[::2]) > most
 
 
 def _name(method: str, params: Any) -> str | None:

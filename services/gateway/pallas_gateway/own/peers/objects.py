@@ -8,6 +8,7 @@ from typing import Any
 
 from pallas_gateway.data_plane import message
 from pallas_gateway.own.peers.peer import Answer
+from pallas_service.http.bodies import has_more_values
 
 _DEEPEST = 100
 """Objects and arrays in each other of an answer that is sent as an object."""
@@ -34,7 +35,7 @@ def value(answer: Answer) -> dict[str, Any] | None:
 
 def _parsed(text: str) -> dict[str, Any] | None:
     """Return the JSON object that `text` is; None where it is none, or none that can be sent."""
-    if text.lstrip()[:1] != "{" or message.has_more_values(text.encode(), message.MOST_VALUES):
+    if text.lstrip()[:1] != "{" or has_more_values(text.encode(), message.MOST_VALUES):
         return None
     with suppress(ValueError, RecursionError):
         body = json.loads(text)

@@ -20,6 +20,7 @@ from pallas_gateway.data_plane import headers, message, upstream
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.policy.route import Route
 from pallas_gateway.telemetry import spans
+from pallas_service.http.bodies import has_more_values
 
 _CLIENT = {"name": "pallas-gateway", "version": __version__}
 MOST = 4 << 20
@@ -195,7 +196,7 @@ def _meta(call: ToolCall, *, with_progress: bool) -> dict[str, Any]:
 
 
 def _answer(data: bytes, peer: Peer) -> Answer:
-    if message.has_more_values(data, message.MOST_VALUES):
+    if has_more_values(data, message.MOST_VALUES):
         raise Failed("failed", f"{peer} answers more than {message.MOST_VALUES} values")
     reply = _reply(data)
     result = reply.get("result")
