@@ -64,6 +64,7 @@ def test_an_agent_imports_and_builds_nothing_more_without_threads_or_files(toolk
         },
     )
     env = {**os.environ, "PALLAS_AGENTS_CONFIG": str(tmp_path / "agents.yaml"), "PALLAS_LOG_FORMAT": "text"}
+    env["PALLAS_RUN"] = "test/hello"  # as each that is forked has: nothing is started to watch over it
     done = subprocess.run(
         [sys.executable, "-P", "-c", READY], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
     )

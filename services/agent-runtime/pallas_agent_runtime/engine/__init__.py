@@ -12,22 +12,23 @@ the `console` and `error_console`, the loader of tools that are functions in fil
 `build_default_function_tool`), and `to_json` and `from_json` of messages; and fastmcp's `FunctionTool`, which
 fast-agent takes functions as.
 
-Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported, the look-up
-and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and `get_optional_api_key`,
+Nothing private; nothing patched but the constructor of `FastAgent`, while a module of the user is imported, the
+look-up and check of providers' keys (`patches`: `ProviderKeyManager` with `get_api_key` and `get_optional_api_key`,
 `validate_provider_keys_post_creation`), three methods of `MCPClientConnection`, to know for which turn a request to a
 server is made (`human_input`), a fourth, `list_tools`, to know which one is to which program (`patches`), of the MCP
-SDK the function that starts a program, to hear its last words, and the method that ends a session, `terminate_session`
-of `StreamableHTTPTransport`, to wait for it no longer than it is worth (`patches`), what makes the clients of MCP
-servers and reads from them, for a limit to their answers (`answer_limits`: `post_writer` of `StreamableHTTPTransport`,
-`sse_client` where fast-agent calls it, `sse_within_origin`, `EventSource`; `program_lines`: `stdio_client` where
-fast-agent calls it, and the `TextReceiveStream` of the SDK), and, where the installed version has them, the copies of messages and the merge
-of parameters (`copies`) and what prepares messages for the display (`terminal`: `show_assistant_message` of `LlmAgent`
-and `McpAgent`, and `_display_trailing_user_messages`).
+SDK the function that starts a program, to hear its last words, and the method that ends a session,
+`terminate_session` of `StreamableHTTPTransport`, to wait for it no longer than it is worth (`patches`), what makes
+the clients of MCP servers and reads from them, for a limit to their answers (`answers.limits`: `post_writer` of
+`StreamableHTTPTransport`, `sse_client` where fast-agent calls it, `sse_within_origin`, `EventSource`;
+`answers.program_lines`: `stdio_client` where fast-agent calls it, and the `TextReceiveStream` of the SDK), and, where
+the installed version has them, the copies of messages and the merge of parameters (`copies`) and what prepares
+messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
+`_display_trailing_user_messages`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
-from pallas_agent_runtime.engine.answer_limits import bounded
+from pallas_agent_runtime.engine.answers.limits import bounded
 from pallas_agent_runtime.engine.connect import Programs
 from pallas_agent_runtime.engine.definition import (
     Loaded,

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from structlog.testing import capture_logs
 
-from pallas_agent_runtime.engine.answer_limits import MOST_VALUES, bounded
+from pallas_agent_runtime.engine.answers.limits import MOST_VALUES, bounded
 from tests.served import served
 
 MIB = 1 << 20

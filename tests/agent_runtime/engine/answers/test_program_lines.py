@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import TextContent
 
-from pallas_agent_runtime.engine import program_lines
+from pallas_agent_runtime.engine.answers import program_lines
 
 LIMIT = 1 << 20
 VALUES = 1000

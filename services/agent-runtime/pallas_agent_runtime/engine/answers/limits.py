@@ -20,7 +20,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client, sse_within_origin
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, RequestId, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from pallas_agent_runtime.engine import program_lines
+from pallas_agent_runtime.engine.answers import program_lines
 from pallas_agent_runtime.engine.patches import replaced
 from pallas_service.http.bodies import has_more_values
 
