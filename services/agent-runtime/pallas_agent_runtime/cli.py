@@ -87,7 +87,9 @@ def _fleet(path: Path, *, watch: bool, allow_plain_secrets: bool, beside: Beside
 def _agent(path: Path, options: argparse.Namespace, settle: Callable[[], None]) -> int:
     # A stop that comes before the agent listens ends the process as quietly as one that comes after.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from pallas_agent_runtime.local import guardian  # noqa: PLC0415 - `pallas --help` needs none of it
+    if names.ENV_RUN in os.environ:  # a fleet's supervisor has its members watched
+        return _serve(path, options, settle)
+    from pallas_agent_runtime.local import guardian  # noqa: PLC0415 - a member needs none of it
 
     with guardian.watching_agent(options.agent):
         return _serve(path, options, settle)

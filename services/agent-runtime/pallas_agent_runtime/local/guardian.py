@@ -38,12 +38,12 @@ def watching() -> Iterator[str]:
 
 @contextlib.contextmanager
 def watching_agent(name: str) -> Iterator[None]:
-    """Watch over this process, an agent by itself, where nobody else does: a fleet's supervisor, or an init process.
+    """Watch over this process, an agent by itself, where no init process does.
 
     A container ends with its first process, which is the agent or its parent, and systemd ends all that a service has
     started.
     """
-    if RUN in os.environ or 1 in (os.getpid(), os.getppid()):
+    if 1 in (os.getpid(), os.getppid()):
         yield
         return
     with watching() as run:
