@@ -15,7 +15,7 @@ from tests.agent_runtime.pair.calls import DELEGATED, STATELESS, call, shown, te
 pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 
-async def test_a_providers_failure_is_an_error_result(fleet: Any, era: str, model: Any) -> None:
+async def test_a_providers_failure_is_an_error_result(fleet: Any, era: str, model: Any, toolkit: Any) -> None:
     model.broken = True
     try:
         result = await call(fleet, era, "harper", {"message": "x", "session_id": f"broken-{era}"})
@@ -24,6 +24,7 @@ async def test_a_providers_failure_is_an_error_result(fleet: Any, era: str, mode
     assert result.is_error
     async with Client(fleet.url("harper"), mode=era) as client:
         assert (await client.get_prompt("harper_history", {"session_id": f"broken-{era}"})).messages == []
+    await asyncio.to_thread(toolkit.until, lambda: shown(fleet, "ok"))  # the failed turn had its provider checked
 
 
 async def test_a_client_that_goes_away_stops_the_turn(fleet: Any, model: Any, toolkit: Any) -> None:
