@@ -49,6 +49,20 @@ async def test_large_bodies_share_a_budget_and_small_ones_need_none() -> None:
         assert (await http.post("/mcp", content=b"x" * LIMIT)).status_code == 200
 
 
+@pytest.mark.parametrize("text", [b"{}", b'"a,b"'])
+async def test_a_body_of_very_many_values_is_not_parsed(text: bytes) -> None:
+    """Its values take a gigabyte where the body has 32 MiB; commas in a text are none."""
+    app = Refusals(PlainTextResponse("parsed"), 8 * LIMIT)
+    async with calling(app) as http:
+        fits = await http.post("/mcp", content=b"[" + b",".join([text] * 40_000) + b"]")
+        refused = await http.post("/mcp", content=b"[" + b",".join([text] * 100_001) + b"]")
+    assert (fits.status_code, fits.text) == (200, "parsed")
+    assert (refused.status_code, refused.json()["error"]) == (
+        413,
+        {"code": -32600, "message": "request body has more than 100000 values"},
+    )
+
+
 async def test_heads_alone_and_slow_bodies_take_nothing_from_others() -> None:
     """A chunked body says nothing of its size; what it may take is what has come of it."""
     ends = asyncio.Event()

@@ -11,12 +11,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.owners import owner
-from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
+from pallas_service.http.bodies import BodyBudget, OverBudget, Upload, UploadAborted, has_more_values
 
 TOO_LARGE = 413
 BAD = 400
 SLACK = 64 << 10
 """Bytes of a request body beside the message and the images."""
+MOST_VALUES = 100_000
+"""Arrays, objects and their members of a request body; each takes thirty times its bytes once it is parsed."""
 
 
 class Refusals:
@@ -51,6 +53,9 @@ class Refusals:
         """Read the body as far as the budget and its largest size go, then pass it on."""
         try:
             async with self._budget.read(receive, who) as upload:
+                if _has_too_many_values(upload):
+                    await _refuse_values(scope, receive, send)
+                    return
                 pieces = upload.pieces
 
                 async def again() -> Message:
@@ -87,6 +92,18 @@ class Refusals:
             await send({"type": "http.response.body", "body": whole})
 
         await self._app(scope, receive, rewrite)
+
+
+def _has_too_many_values(upload: Upload) -> bool:
+    sizes = (len(piece.get("body", b"")) for piece in upload.pieces)
+    if sum(sizes) <= MOST_VALUES:
+        return False
+    return has_more_values(b"".join(piece.get("body", b"") for piece in upload.pieces), MOST_VALUES)
+
+
+async def _refuse_values(scope: Scope, receive: Receive, send: Send) -> None:
+    body = _error(INVALID_REQUEST, f"request body has more than {MOST_VALUES} values")
+    await Response(body, TOO_LARGE, media_type="application/json")(scope, receive, send)
 
 
 async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
