@@ -78,8 +78,11 @@ def registry_of(config: Path) -> str:
         listed = [stack for stack in stacks.all_here(stacks.BRIEF) if _is_meant(stack, config, None)]
     except Trouble:
         return ""
-    ports = {port for stack in listed for port in stack.ports}
-    return f"http://{addresses.LOOPBACK}:{ports.pop()}" if len(ports) == 1 else ""
+    published = {pair for stack in listed for pair in stack.published}
+    if len({port for _, port in published}) != 1:
+        return ""
+    host, port = min(published, key=lambda pair: (pair[0] != addresses.LOOPBACK, pair))
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def stack_of(config: Path) -> Stack | None:

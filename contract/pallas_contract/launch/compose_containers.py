@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 
 PROJECT_LABEL = "com.docker.compose.project"
 _FILES_LABEL = f"{PROJECT_LABEL}.config_files"
@@ -24,7 +24,9 @@ _REGISTRY = "registry"
 _FOREIGN = "service"
 """Kind of the containers that may have no file of the project, so that `up` elsewhere leaves them, label and all."""
 
-_PUBLISHED = re.compile(r":(\d+)->")
+_PUBLISHED = re.compile(r"(\S*):(\d+)->")
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses that are all of this machine's, and one of these."""
 _CONFIG = re.compile(rf"^ +{names.ENV_AGENTS_CONFIG}: (\S+)$", re.MULTILINE)
 _MOUNT = re.compile(r"^ +source: (.+)\n +target: (.+)$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?COMPOSE_PROJECT_NAME\s*=\s*(['\"]?)([\w-]*)\1\s*(?:#.*)?$", re.MULTILINE)
@@ -36,8 +38,13 @@ class Stack:
 
     project: str
     files: tuple[Path, ...]
-    ports: frozenset[int] = frozenset()
-    """Ports of this machine on which its registry is published."""
+    published: frozenset[tuple[str, int]] = frozenset()
+    """Addresses and ports of this machine on which its registry is published."""
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Return the ports of `published`."""
+        return frozenset(port for _, port in self.published)
 
     @property
     def fleet_file(self) -> Path | None:
@@ -57,7 +64,13 @@ def stacks(listed: str) -> Iterator[Stack]:
         project, files, ports = [*line.split("\t"), "", ""][:3]
         paths = tuple(Path(path) for path in dict.fromkeys([files, *files.split(",")]) if os.path.isfile(path))
         if paths:
-            yield Stack(project, paths, frozenset(map(int, _PUBLISHED.findall(ports))))
+            yield Stack(project, paths, frozenset(_published(ports)))
+
+
+def _published(ports: str) -> Iterator[tuple[str, int]]:
+    for host, port in _PUBLISHED.findall(ports):
+        address = host.strip("[]")
+        yield _EVERYWHERE.get(address, address), int(port)
 
 
 def fleet_file(compose: Path) -> Path | None:
@@ -81,7 +94,8 @@ def project_name(name: str, folder: Path, environ: Mapping[str, str]) -> str:
     if in_environment := environ.get("COMPOSE_PROJECT_NAME"):
         return in_environment
     try:
-        assigned = _ASSIGNMENT.findall((folder / names.DOTENV_FILE).read_text("utf-8-sig", errors="replace"))
+        text = limited_file.text(folder / names.DOTENV_FILE, encoding="utf-8-sig", errors="replace")
+        assigned = _ASSIGNMENT.findall(text)
     except OSError:
         return name
     return assigned[-1][1] or name if assigned else name

@@ -183,8 +183,12 @@ def _split(url: str) -> tuple[SplitResult, str, int]:
     """Return the parts, host and port of a URL; remembered, since the same ones are probed again and again."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise ValueError(f"not an http(s) URL: {url}")
-    return parts, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        raise ValueError(f"not an http(s) URL: {parts.scheme}://{parts.hostname or ''}")  # the rest may be secret
+    try:
+        port = parts.port
+    except ValueError:
+        raise ValueError("not an http(s) URL: its port is no number up to 65535") from None
+    return parts, parts.hostname, port or (443 if parts.scheme == "https" else 80)
 
 
 def _trust() -> ssl.SSLContext:
@@ -211,9 +215,12 @@ def _encode(method: str, parts: SplitResult, *, headers: Mapping[str, str], body
         fields["connection"] = "close"
     if body or method in ("POST", "PUT"):
         fields["content-length"] = str(len(body))
-    lines = [f"{name}: {value}" for name, value in (fields | {key.lower(): headers[key] for key in headers}).items()]
-    # a line break in a header would begin another request
-    unfit = [line for line in lines if not _FIELD.fullmatch(line)]
-    if unfit or not _TARGET.fullmatch(start):
-        raise ValueError(f"not an HTTP request: {(unfit or [start])[0]!r}")
+    fields |= {key.lower(): headers[key] for key in headers}
+    # A line break in a header would begin another request. What is unfit is told without its value, often a token.
+    if unfit := [name for name, value in fields.items() if not _FIELD.fullmatch(f"{name}: {value}")]:
+        name = unfit[0] if _FIELD.fullmatch(f"{unfit[0]}: ") else "with that name"
+        raise ValueError(f"not an HTTP request: the header {name} cannot be sent; does its value end in a line break?")
+    if not _TARGET.fullmatch(start):
+        raise ValueError("not an HTTP request: its URL has a space or a character that is not ASCII")
+    lines = [f"{name}: {value}" for name, value in fields.items()]
     return "\r\n".join((f"{start} HTTP/1.1", *lines, "", "")).encode("latin-1") + body

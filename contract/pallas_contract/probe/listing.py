@@ -19,7 +19,8 @@ async def refusal(session: Session, era: str, bound: Bound) -> ProbeEnded | None
     `era` is empty in the handshake era. Only the first page of each is asked for.
     """
     seconds = session.target.lists
-    kinds = [kind for kind in ("tools", "prompts") if kind in session.capabilities]
+    # clients take null for none, as some serializers write it
+    kinds = [kind for kind in ("tools", "prompts") if session.capabilities.get(kind) is not None]
     if not kinds:
         return None
     method = f"{kinds[0]}/list"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.codes import Code
 from pallas_contract.documents import lock as locks
 from pallas_contract.documents.lock import Lock
@@ -101,7 +101,7 @@ def _between(former: Lock, lock: Lock) -> list[Change]:
 
 def _read(folder: Path) -> Lock | None:
     try:
-        return locks.parse((folder / names.LOCK_FILE).read_bytes())
+        return locks.parse(limited_file.read(folder / names.LOCK_FILE, locks.LARGEST))
     except FileNotFoundError:
         return None
 

@@ -98,8 +98,9 @@ def _actual_mounts(container: Tree, root: str) -> Iterator[str]:
         name = str(mount.get("Name") or "")
         if mount["Type"] == "volume" and _ANONYMOUS.fullmatch(name):
             continue
-        source = f"volume {name}" if mount["Type"] == "volume" else _source(str(mount.get("Source") or ""), root)
-        yield _mount(mount["Destination"], source or mount["Type"], writable=bool(mount["RW"]))
+        path = str(mount.get("Source") or "")
+        source = f"volume {name}" if mount["Type"] == "volume" else _source(path, root) if path else mount["Type"]
+        yield _mount(mount["Destination"], source, writable=bool(mount["RW"]))
     for target, options in (container["HostConfig"].get("Tmpfs") or {}).items():
         yield _in_memory(target, options)
 

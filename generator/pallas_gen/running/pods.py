@@ -8,7 +8,7 @@ from typing import Any
 from pallas_gen.plan import Workload
 
 Tree = Mapping[str, Any]
-OF_VALUES = frozenset({"mounts", "memory", "cpus"})
+OF_VALUES = frozenset({"user", "mounts", "memory", "cpus"})
 """Fields that values of the chart can change, which the plan does not know."""
 _USER = 10001
 _VOLUMES = {
@@ -26,9 +26,11 @@ _SHARED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 
 
 def planned(workload: Workload) -> dict[str, Any]:
-    """Return what the chart grants, by the fields of a shape. Of mounts only those that it does not make are told."""
+    """Return what the chart grants, by the fields of a shape. Of mounts only those beside its own volumes."""
     user = workload.foreign.user if workload.foreign else _USER
-    return {"user": f"{user}:{user}", "privileges": (), "mounts": ()}
+    writable = workload.foreign.writable if workload.foreign else ()
+    mounts = (f"{path} from emptyDir writable-{index} (writable)" for index, path in enumerate(writable))
+    return {"user": f"{user}:{user}", "privileges": (), "mounts": tuple(sorted(mounts))}
 
 
 def actual(pod: Tree, image: str) -> dict[str, Any]:

@@ -23,9 +23,16 @@ pytestmark = [
 ]
 
 MODULE = """
+import os, time
 from fast_agent import FastAgent
 
 fast = FastAgent("it")
+
+if os.fork() == 0:
+    with open("copies", "a") as copies:
+        copies.write(f"{os.getpid()}\\n")
+    time.sleep(600)
+    os._exit(0)
 
 
 @fast.agent(name="it", instruction="x", servers=["deaf"], model="passthrough")
@@ -49,7 +56,7 @@ class Started:
     """A `pallas` of one agent, and the processes of its server on stdio."""
 
     def __init__(self, folder: Path, toolkit: Any, *options: str) -> None:
-        self._pids = folder / "pids"
+        self._pids, self._copies = folder / "pids", folder / "copies"
         server = {"command": sys.executable, "args": ["deaf.py", str(self._pids)]}
         agent = {"module": "agents.it", "port": toolkit.free_port()}
         files = {
@@ -77,6 +84,9 @@ class Started:
         self.process.wait()
         for pid in self._all():
             if b"deaf.py" in _command(pid):
+                os.kill(pid, signal.SIGKILL)
+        for pid in map(int, self._copies.read_text().split() if self._copies.exists() else ()):
+            if b"pallas_agent_runtime" in _command(pid):
                 os.kill(pid, signal.SIGKILL)
 
 
@@ -112,6 +122,7 @@ def started(tmp_path: Path, toolkit: Any) -> Iterator[Callable[..., Started]]:
 
 
 def test_a_server_on_stdio_ends_with_an_agent_that_is_by_itself(started: Callable[..., Started]) -> None:
+    """Also where a copy of the agent lives on: user code forks, as `ProcessPoolExecutor` does."""
     agent = started("--agent", "it")
     servers = agent.servers(2)
     agent.process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -131,6 +132,20 @@ def test_a_secret_that_no_environment_can_hold_is_a_problem_at_its_place(compile
         "agents.yaml:7:55 agents.loner.secrets.KEY: "
         "secret file key.txt cannot be read: is not UTF-8 text, or has a NUL in it"
     )
+
+
+def test_a_secret_that_is_longer_than_a_variable_may_be_or_a_pipe_is_a_problem(compiled, project):
+    (project / "key.txt").write_text("x" * (128 * 1024 - len("KEY=")))
+    (project / "token.txt").unlink()
+    os.mkfifo(project / "token.txt")
+    with pytest.raises(Refused) as refused:
+        compiled()
+    assert [
+        str(problem).partition(" cannot be read: ")[2].partition(" [")[0] for problem in refused.value.problems
+    ] == [
+        "larger than 128 KiB, the most that a variable may have",
+        "Not a regular file",
+    ]
 
 
 def test_main_refuses_a_broken_file_with_every_problem_and_code_2(project, capsys):

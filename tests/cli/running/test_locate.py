@@ -10,7 +10,7 @@ import pytest
 
 from pallas_cli.arguments import parse
 from pallas_cli.main import main
-from pallas_cli.running import kubernetes, locate, stacks
+from pallas_cli.running import kubernetes, locate, stacks, target
 from pallas_cli.running.locate import Registry
 from pallas_cli.running.owner import Fleet, OtherFleet
 from pallas_contract.launch import compose_containers, run_files
@@ -124,6 +124,24 @@ def test_a_fleet_that_runs_is_found_though_its_file_is_broken(
     remedy = "`pallas-gen validate` says what is wrong"
     noted = f"agents.yaml cannot be used: {remedy}. The fleet that runs is asked, at {stand.url}\n"
     assert printed.err.startswith(noted) == ("-q" not in verb)
+
+
+@pytest.mark.parametrize(
+    ("published", "url"),
+    [
+        ({("127.0.0.2", 24200)}, "http://127.0.0.2:24200"),
+        ({("::1", 24200)}, "http://[::1]:24200"),
+        ({("::1", 24200), ("127.0.0.1", 24200)}, "http://127.0.0.1:24200"),
+        ({("127.0.0.1", 24200), ("127.0.0.1", 24201)}, ""),
+        (set(), ""),
+    ],
+)
+def test_a_registry_in_containers_is_asked_where_it_is_published(
+    published: set[tuple[str, int]], url: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = compose_containers.Stack("desk", (write_compose(project),), frozenset(published))
+    monkeypatch.setattr(stacks, "all_here", lambda _=None: [stack])
+    assert target.registry_of(project / "agents.yaml") == url
 
 
 def test_where_nothing_is_known_to_run_the_refusal_says_how_to_name_it(

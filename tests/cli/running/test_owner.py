@@ -62,7 +62,9 @@ def test_containers_of_a_copy_are_another_fleet_of_the_name(desk: Fleet, here: l
             "      PALLAS_AGENTS_CONFIG: /project/agents.yaml\n"
             "      source: ./agents.yaml\n      target: /project/agents.yaml\n"
         )
-        here.append(Stack(name, (file.parent / "compose.yaml",), frozenset({24200 if name == "copy" else 24300})))
+        here.append(
+            Stack(name, (file.parent / "compose.yaml",), frozenset({("127.0.0.1", 24200 if name == "copy" else 24300)}))
+        )
     with pytest.raises(OtherFleet, match=rf"of this name, that of {texts['copy']} in containers"):
         refuse_other(containers, URL, desk)
     refuse_other(containers, "http://localhost:24300", desk)

@@ -17,7 +17,7 @@ Calls = Callable[[], list[str]]
 def test_docker_lists_them(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "compose.yaml").touch()
     monkeypatch.setenv("REGISTRIES", f"desk\t{tmp_path}/compose.yaml\t127.0.0.1:24200->8080/tcp\n")
-    assert stacks.all_here() == [Stack("desk", (tmp_path / "compose.yaml",), frozenset({24200}))]
+    assert stacks.all_here() == [Stack("desk", (tmp_path / "compose.yaml",), frozenset({("127.0.0.1", 24200)}))]
 
 
 def test_without_docker_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,12 +111,15 @@ def test_registries_of_all_stacks_are_listed_with_files_and_ports(tmp_path: Path
     assert compose_containers.registries()[-1] == "label=io.pallas-kit.kind=registry"
     override = desk.with_name("compose.override.yaml")
     override.touch()
-    ports = "127.0.0.1:24200->8080/tcp, [::1]:24200->8080/tcp, 9090/tcp"
-    listed = f"desk\t{desk},{override}\t{ports}\nb\t/nowhere/compose.yaml\t\na\t{copy}\t\nc\n"
-    assert list(compose_containers.stacks(listed)) == [
-        Stack("a", (copy,)),
-        Stack("desk", (desk, override), frozenset({24200})),
+    ports = "127.0.0.2:24200->8080/tcp, [::1]:24200->8080/tcp, 9090/tcp"
+    everywhere = "0.0.0.0:24201->8080/tcp, :::24201->8080/tcp"
+    listed = f"desk\t{desk},{override}\t{ports}\nb\t/nowhere/compose.yaml\t\na\t{copy}\t{everywhere}\nc\n"
+    found = list(compose_containers.stacks(listed))
+    assert found == [
+        Stack("a", (copy,), frozenset({("127.0.0.1", 24201), ("::1", 24201)})),
+        Stack("desk", (desk, override), frozenset({("127.0.0.2", 24200), ("::1", 24200)})),
     ]
+    assert [stack.ports for stack in found] == [{24201}, {24200}]
     assert list(compose_containers.stacks("")) == []
     (tmp_path / "desk" / "deploy").mkdir()
     assert Stack("a", (override, written(desk.parent / "deploy"))).fleet_file == desk.parent / "agents.yaml"

@@ -40,7 +40,7 @@ def test_processes_and_names_need_no_list_of_containers(of_registry: Owner | Non
 def test_a_stack_on_the_port_tells_its_fleet_file(tmp_path: Path) -> None:
     compose = tmp_path / "compose.yaml"
     compose.write_text("      PALLAS_AGENTS_CONFIG: /f\n      source: ./agents.yaml\n      target: /f\n")
-    stack = Stack("desk", (compose,), frozenset({24200}))
+    stack = Stack("desk", (compose,), frozenset({("127.0.0.1", 24200)}))
     containers = Owner("desk", "container")
     text = owner.other(containers, URL, name="desk", file=FILE, stacks=lambda: [stack])
     assert text == f"fleet of this name, that of {tmp_path}/agents.yaml in containers"

@@ -246,11 +246,30 @@ async def test_what_is_no_url_of_ours_is_refused(url: str) -> None:
         await http_client.request("GET", url)
 
 
-async def test_a_header_that_would_break_the_request_is_not_sent(serve, answer) -> None:
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [
+        ("", "Authorization", "Bearer s3cret\n"),
+        ("", "authorization", "s3cret\r\nx: y"),
+        ("", "s3cret: x\r\ny", "z"),
+        ("?token=s3cret 1", "a", "b"),
+    ],
+)
+async def test_what_would_break_the_request_is_not_sent_and_not_shown(
+    serve, answer, path: str, name: str, value: str
+) -> None:
     server = await serve(answer(200))
-    with pytest.raises(ValueError, match="not an HTTP request"):
-        await http_client.request("GET", server.url, headers={"authorization": "a\r\nx: y"})
+    with pytest.raises(ValueError, match="not an HTTP request") as refused:
+        await http_client.request("GET", server.url + path, headers={name: value})
+    assert "s3cret" not in str(refused.value)
     assert server.asked == []
+
+
+@pytest.mark.parametrize("url", ["http://bob:s3cret@host/", "ftp://host/s3cret?s3cret", "http://host:s3cret/"])
+async def test_a_url_that_is_refused_is_not_shown(url: str) -> None:
+    with pytest.raises(ValueError, match=r"not an http\(s\) URL") as refused:
+        await http_client.request("GET", url)
+    assert "s3cret" not in str(refused.value)
 
 
 async def test_header_bytes_come_back_as_they_came(serve, answer) -> None:

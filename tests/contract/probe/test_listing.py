@@ -93,3 +93,11 @@ async def test_a_list_that_never_comes_has_a_deadline_of_its_own(serve) -> None:
     result = await probe.probe(target(server.url, 0.05))
     assert (result.state, result.reason.message) == ("error", "tools/list: no answer in 0.05 s")
     assert result.latency >= 0.05
+
+
+async def test_what_a_server_says_is_null_it_does_not_have(serve, mcp) -> None:
+    capabilities = {"tools": {}, "prompts": None}
+    handshake = {"server/discover": {"supportedVersions": [MODERN], "capabilities": capabilities}}
+    server = await serve(mcp(handshake | {"tools/list": {"tools": []}, "prompts/list": failure(-32601)}))
+    assert (await probe.probe(target(server.url))).state == "ok"
+    assert methods(server) == ["server/discover", "tools/list"]

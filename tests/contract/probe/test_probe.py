@@ -386,7 +386,7 @@ async def test_latency_is_read_from_the_clock_given(serve, mcp) -> None:
     ("url", "reason"),
     [
         ("http://localhost:1/mcp", Reason("ConnectionRefused", "connection refused")),
-        ("ftp://research/", Reason("InvalidRequest", "not an http(s) URL: ftp://research/")),
+        ("ftp://research/", Reason("InvalidRequest", "not an http(s) URL: ftp://research")),
     ],
 )
 async def test_what_cannot_be_asked_is_a_finding_too(url: str, reason: Reason) -> None:

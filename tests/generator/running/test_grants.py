@@ -111,6 +111,7 @@ def test_what_compose_makes_of_the_plan_has_what_it_grants(planned: Plan) -> Non
 def test_all_that_a_file_can_grant_is_told() -> None:
     container = copy.deepcopy(CONTAINER)
     container["HostConfig"] |= GRANTED
+    container["Mounts"].append({"Type": "tmpfs", "Source": "", "Destination": "/scratch", "RW": True})
     told = grants.actual(container, ROOT)
     assert set(told["privileges"]) == {
         "cap_add NET_ADMIN",
@@ -129,6 +130,7 @@ def test_all_that_a_file_can_grant_is_told() -> None:
         "uts host",
     }
     assert told["memory"] == "1000 bytes"
+    assert "/scratch from tmpfs (writable)" in told["mounts"]
 
 
 def test_without_a_mount_the_folder_is_where_the_fleet_file_is(planned: Plan) -> None:

@@ -132,7 +132,9 @@ def test_what_values_can_ask_for_is_a_warning(release) -> None:
     mount(research, emptyDir={})
     next(it for it in container(research)["volumeMounts"] if it["name"] == "project")["readOnly"] = False
     container(research)["resources"]["limits"].update(memory="900Mi", cpu="250m")
+    research["spec"]["template"]["spec"]["securityContext"].update(runAsUser=20001, runAsGroup=20001)
     assert [(it.where.field, it.message, it.level) for it in kubernetes.problems(plan, "here", answer(objects))] == [
+        ("research.user", "is 20001:20001, and 10001:10001 in the plan", "warning"),
         (
             "research.mounts",
             "has /project from emptyDir project (writable), /x from emptyDir more (writable), unlike the plan",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,3 +103,16 @@ def test_an_edit_is_told(edit: Callable[[dict[str, Any]], object], field: str, e
 def test_a_sidecar_is_no_pod_of_the_chart() -> None:
     with pytest.raises(ValueError, match="too many values"):
         pods.actual({**POD, "containers": POD["containers"] * 2}, IMAGE)
+
+
+def test_what_an_image_of_another_may_write_to_is_of_the_plan() -> None:
+    foreign = SimpleNamespace(user=999, writable=("/data", "/b"))
+    workload: Any = SimpleNamespace(foreign=foreign)
+    pod = copy.deepcopy(POD)
+    pod["volumes"] += [{"name": f"writable-{number}", "emptyDir": {}} for number in range(2)]
+    pod["containers"][0]["volumeMounts"] += [
+        {"mountPath": path, "name": f"writable-{number}"} for number, path in enumerate(foreign.writable)
+    ]
+    planned = pods.planned(workload)
+    assert planned["user"] == "999:999"
+    assert planned["mounts"] == pods.actual(pod, IMAGE)["mounts"] != ()

@@ -170,11 +170,17 @@ async def test_addresses_that_are_no_agents_are_refused_beside_good_ones(address
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://user:secret@127.0.0.1/mcp"]
+    ("url", "shown"),
+    [
+        ("file:///etc/passwd", "file://"),
+        ("ftp://127.0.0.1/", "ftp://127.0.0.1"),
+        ("gopher://127.0.0.1/", "gopher://127.0.0.1"),
+        ("http://user:secret@127.0.0.1/mcp", "http://127.0.0.1"),
+    ],
 )
-async def test_other_schemes_are_not_asked(url: str) -> None:
+async def test_other_schemes_are_not_asked(url: str, shown: str) -> None:
     found = await Prober().check(Endpoint(url), Result("error"))
-    assert (found.state, found.reason.message) == ("error", f"not an http(s) URL: {url}")
+    assert (found.state, found.reason.message) == ("error", f"not an http(s) URL: {shown}")
 
 
 HOSTILE = 'a\nINFO fake line\r\x1b[31m red \u202e desrever </script><img src=x onerror=alert(1)> "} 1\npallas_up 7'

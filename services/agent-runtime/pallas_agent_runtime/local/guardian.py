@@ -32,7 +32,9 @@ def watching() -> Iterator[str]:
         return
     command = [sys.executable, "-I", "-S", __file__, run]
     environ = {key: value for key, value in os.environ.items() if key != RUN}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ, start_new_session=True):  # noqa: S603 - ours
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ, start_new_session=True) as guard:  # noqa: S603
+        if guard.stdin:  # a copy of this process, as in a pool of processes of the user's, would keep the pipe open
+            os.register_at_fork(after_in_child=guard.stdin.close)
         yield run
 
 
@@ -51,7 +53,7 @@ def watching_agent(name: str) -> Iterator[None]:
         try:
             yield
         finally:
-            del os.environ[RUN]
+            os.environ.pop(RUN, None)
 
 
 def end(mark: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping
@@ -10,13 +11,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pallas_agent_runtime.local import guardian
-from pallas_contract import names
+from pallas_contract import limited_file, names
 from pallas_contract.codes import Code
 from pallas_contract.fleet.resolved import ResolvedFleet
 from pallas_contract.fleet.source import Source
 from pallas_contract.launch import addresses, secret_files, start_order
 from pallas_contract.launch.program import Program, programs
 from pallas_contract.problems import Problem, refuse_errors
+
+_LONGEST = 128 * 1024
+"""Bytes of a variable with its name, as Linux takes it (execve(2), MAX_ARG_STRLEN)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +120,11 @@ def _secrets(fleet: ResolvedFleet, tree: Source, folder: Path) -> tuple[dict[str
     for name, secret in ((name, secret) for name, secrets in members for secret in secrets):
         is_variable = secret.is_variable and name != names.GATEWAY
         try:
-            text = (folder / secret.file).read_text(encoding="utf-8")
+            text = limited_file.text(folder / secret.file)
             if "\0" in text:
                 raise ValueError
+            if is_variable and len(f"{secret.target}={text}".encode()) >= _LONGEST:
+                raise OSError(errno.E2BIG, f"larger than {_LONGEST >> 10} KiB, the most that a variable may have")
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text, or has a NUL in it"
             message = f"secret file {secret.file} cannot be read: {reason}"
