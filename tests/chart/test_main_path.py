@@ -109,14 +109,14 @@ def test_a_program_that_asks_in_the_container_runs_half_as_often_as_a_get(plain)
         ]
         for name in ("top", "tools")
     }
-    assert intervals == {"top": [2, 5, 10], "tools": [8, 10, 20]}
+    assert intervals == {"top": [2, 5, 10], "tools": [2, 10, 20]}
 
 
 def test_a_program_that_asks_in_the_container_waits_for_one_that_starts(plain) -> None:
     """As long in all as the others are asked, and where a question ends early too: it has the whole period."""
     startup = plain.main("tools")["startupProbe"]
-    assert startup["exec"]["command"][-3:-1] == ["--wait", "8"]
-    assert (startup["timeoutSeconds"], startup["failureThreshold"]) == (13, 23)
+    assert startup["exec"]["command"][-3:-1] == ["--wait", "2"]
+    assert (startup["timeoutSeconds"], startup["failureThreshold"]) == (7, 90)
     assert plain.main("top")["startupProbe"]["failureThreshold"] == 90
     assert "--wait" not in plain.main("tools")["readinessProbe"]["exec"]["command"]
 

@@ -1,13 +1,14 @@
 {{/*
 A question that is a program in the container takes a tenth of a second of a core, a GET next to nothing: such a one is asked
-less often once it is up, and where it is ours it waits for a program that starts. How long the start takes is the same: a
-kubelet asks for readiness as soon as the startup probe is answered.
+less often once it is up, and where it is ours it waits for a program that starts, no longer than a period: a kubelet counts
+periods from when the pod was made, so its first question comes up to one of them after the container has started. It asks for
+readiness as soon as the startup probe is answered.
 */}}
 {{- define "pallas.probes" }}
 {{- $live := include "pallas.ask" (dict "it" .it "path" "live") }}
 {{- $ready := include "pallas.ask" (dict "it" .it "path" "ready") }}
 {{- $program := hasPrefix "exec:" $ready }}
-{{- $wait := 8 }}
+{{- $wait := 2 }}
 {{- $start := include "pallas.ask" (dict "it" .it "path" "live" "wait" $wait) }}
 {{- $waits := ne $start $live }}
 {{- $period := ternary $wait 2 $waits }}
