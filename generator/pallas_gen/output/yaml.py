@@ -53,13 +53,24 @@ def edited_by_hand(text: str) -> bool:
     return not text.startswith(MARK) or not match or hashlib.sha256(body.encode()).hexdigest() != match[1]
 
 
-def check_depth(content: bytes | str) -> None:
-    """Check that a loader may see a text which anybody may have edited.
+def load(content: bytes | str) -> Any:
+    """Return the one document of a text which anybody may have edited.
 
     Raises:
         RecursionError: it is nested deeper than MAX_DEPTH.
-        yaml.YAMLError: it is no YAML.
+        yaml.YAMLError, ValueError: it cannot be read.
     """
+    _check_depth(content)
+    return yaml.load(content, Loader)  # noqa: S506 - a safe one
+
+
+def load_all(content: str) -> list[Any]:
+    """Return all documents of a text, as `load` does one."""
+    _check_depth(content)
+    return list(yaml.load_all(content, Loader))
+
+
+def _check_depth(content: bytes | str) -> None:
     depth = 0
     for event in yaml.parse(content, Loader=Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pallas_contract import names
 from pallas_gen.plan import Workload
 from pallas_gen.targets.observed import mebibytes
 
 Tree = Mapping[str, Any]
-_SECRETS = "/run/secrets"
 _ANONYMOUS = re.compile(r"[0-9a-f]{64}")
 """Name of the volume that an image asks for itself: empty, and nobody else's."""
 _UNLIMITED = "unlimited"
@@ -80,7 +80,7 @@ def _binds(service: Tree, workload: Workload) -> Iterator[tuple[str, str]]:
         if volume["type"] == "bind":
             yield volume["target"], volume["source"]
     for secret in workload.secrets:
-        yield f"{_SECRETS}/{secret.target}", secret.file
+        yield f"{names.SECRETS_DIR}/{secret.target}", secret.file
 
 
 def _planned_mounts(service: Tree, workload: Workload, project: str, root: str) -> Iterator[str]:

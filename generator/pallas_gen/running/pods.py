@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pallas_gen.plan import Workload
+from pallas_gen.project.misfits import CONTAINER_UID
 
 Tree = Mapping[str, Any]
 OF_VALUES = frozenset({"user", "mounts", "memory", "cpus"})
 """Fields that values of the chart can change, which the plan does not know."""
-_USER = 10001
 _VOLUMES = {
     "tmp": {"emptyDir"},
     "project": {"emptyDir", "configMap", "projected"},
@@ -27,7 +27,7 @@ _SHARED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 
 def planned(workload: Workload) -> dict[str, Any]:
     """Return what the chart grants, by the fields of a shape. Of mounts only those beside its own volumes."""
-    user = workload.foreign.user if workload.foreign else _USER
+    user = workload.foreign.user if workload.foreign else CONTAINER_UID
     writable = workload.foreign.writable if workload.foreign else ()
     mounts = (f"{path} from emptyDir writable-{index} (writable)" for index, path in enumerate(writable))
     return {"user": f"{user}:{user}", "privileges": (), "mounts": tuple(sorted(mounts))}

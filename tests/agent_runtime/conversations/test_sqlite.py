@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +118,17 @@ async def test_a_full_disk_has_room_again_once_something_is_forgotten(tmp_path: 
         assert store.problem == ""
 
 
-async def test_room_on_the_disk_is_seen_without_a_turn(tmp_path: Path) -> None:
-    connection = connect(tmp_path / "kept.db")
-    connection.execute("PRAGMA max_page_count = 4")
+@contextmanager
+def small(folder: Path, *, pages: int) -> Iterator[tuple[SqliteStore[Said], sqlite3.Connection]]:
+    """A store on a disk that is full after so many pages, and the connection that gives it more."""
+    connection = connect(folder / "kept.db")
+    connection.execute(f"PRAGMA max_page_count = {pages}")
     with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+        yield store, connection
+
+
+async def test_room_on_the_disk_is_seen_without_a_turn(tmp_path: Path) -> None:
+    with small(tmp_path, pages=4) as (store, connection):
         await store.save("a", {"x": [user("a" * 40_000)]})
         await store.retry()
         assert store.problem == "database or disk is full"
@@ -132,10 +139,8 @@ async def test_room_on_the_disk_is_seen_without_a_turn(tmp_path: Path) -> None:
 
 
 async def test_a_short_turn_that_finds_room_does_not_hide_that_a_long_one_did_not(tmp_path: Path) -> None:
-    connection = connect(tmp_path / "kept.db")
-    connection.execute("PRAGMA max_page_count = 12")
     short, middle, long = ({"x": [user("a" * size)]} for size in (1, 20_000, 40_000))
-    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+    with small(tmp_path, pages=12) as (store, connection):
         await store.save("a", long)
         await store.save("b", short)
         assert await store.load("b") == short
@@ -158,9 +163,7 @@ async def test_a_short_turn_that_finds_room_does_not_hide_that_a_long_one_did_no
 
 
 async def test_room_for_what_was_missed_first_is_not_room_for_what_was_missed_meanwhile(tmp_path: Path) -> None:
-    connection = connect(tmp_path / "kept.db")
-    connection.execute("PRAGMA max_page_count = 4")
-    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+    with small(tmp_path, pages=4) as (store, connection):
         await store.save("a", {"x": [user("a" * 20_000)]})
         connection.execute("PRAGMA max_page_count = 14")
         await asyncio.gather(store.save("b", {"x": [user("b" * 80_000)]}), store.retry())
@@ -168,9 +171,7 @@ async def test_room_for_what_was_missed_first_is_not_room_for_what_was_missed_me
 
 
 async def test_what_was_missed_once_is_no_measure_for_the_next_problem(tmp_path: Path) -> None:
-    connection = connect(tmp_path / "kept.db")
-    connection.execute("PRAGMA max_page_count = 4")
-    with closing(SqliteStore[Said](connection, "harper", engine.to_json, engine.from_json)) as store:
+    with small(tmp_path, pages=4) as (store, connection):
         await store.save("a", {"x": [user("a" * 40_000)]})
         connection.execute("PRAGMA max_page_count = 1000")
         await store.retry()

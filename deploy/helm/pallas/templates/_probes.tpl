@@ -8,14 +8,13 @@ readiness as soon as the startup probe is answered.
 {{- $live := include "pallas.ask" (dict "it" .it "path" "live") }}
 {{- $ready := include "pallas.ask" (dict "it" .it "path" "ready") }}
 {{- $program := hasPrefix "exec:" $ready }}
-{{- $wait := 2 }}
-{{- $start := include "pallas.ask" (dict "it" .it "path" "live" "wait" $wait) }}
+{{- $period := 2 }}
+{{- $start := include "pallas.ask" (dict "it" .it "path" "live" "wait" $period) }}
 {{- $waits := ne $start $live }}
-{{- $period := ternary $wait 2 $waits }}
 startupProbe:
   {{- $start | nindent 2 }}
   periodSeconds: {{ $period }}
-  timeoutSeconds: {{ ternary (add $wait 5) 5 $waits }}
+  timeoutSeconds: {{ ternary (add $period 5) 5 $waits }}
   failureThreshold: {{ div (add .it.startupSeconds $period -1) $period }}
 livenessProbe:
   {{- $live | nindent 2 }}

@@ -69,19 +69,21 @@ def render(plan: Plan, project: PurePosixPath, mounted: Contents) -> dict[PurePo
 
 def services(plan: Plan, project: PurePosixPath) -> dict[str, Tree]:
     """Return the services of the compose file by host, without the digests of what they mount."""
-    joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
-    for network, hosts in sorted(_networks_with_hosts(plan).items()):
-        for host in hosts:
-            joined[host][network] = hosts
+    joined = _joined(plan)
     return {workload.host: _service(plan, workload, project, joined[workload.host]) for workload in plan.workloads}
 
 
 def networks_of(plan: Plan) -> dict[str, list[str]]:
     """Return the networks that each program joins, by host; none where all are on the default one."""
-    joined: dict[str, list[str]] = {workload.host: [] for workload in plan.workloads}
-    for network, hosts in _networks_with_hosts(plan).items():
+    return {host: list(networks) for host, networks in _joined(plan).items()}
+
+
+def _joined(plan: Plan) -> dict[str, dict[str, list[str]]]:
+    """Return the networks that each program joins, sorted, with all hosts on them."""
+    joined: dict[str, dict[str, list[str]]] = {workload.host: {} for workload in plan.workloads}
+    for network, hosts in sorted(_networks_with_hosts(plan).items()):
         for host in hosts:
-            joined[host].append(network)
+            joined[host][network] = hosts
     return joined
 
 

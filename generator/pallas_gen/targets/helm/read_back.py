@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from pallas_contract import names
-from pallas_contract.fleet.source import Loader
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.plan import LISTENING, Plan, Workload
 from pallas_gen.targets.helm import FILE, chart, render, template
@@ -19,10 +18,7 @@ from pallas_gen.targets.observed import ObservedWorkload, Tree, mebibytes, share
 def recorded(path: Path) -> dict[str, str]:
     """Return the texts of the project that the values at `path` deliver, by path; empty where they cannot be read."""
     try:
-        content = path.read_bytes()
-        yaml_out.check_depth(content)
-        values = yaml.load(content, Loader)  # noqa: S506 - a safe one
-        project = values["project"]
+        project = yaml_out.load(path.read_bytes())["project"]
         texts = {**project["config"], **project["code"], **project.get("lock", {})}
         return {str(file): str(text) for file, text in texts.items()}
     except (yaml.YAMLError, ValueError, RecursionError, KeyError, TypeError):  # ValueError: a date that there is not

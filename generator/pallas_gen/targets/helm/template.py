@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from pallas_contract.fleet.source import Loader
 from pallas_gen.output import yaml as yaml_out
 from pallas_gen.targets.observed import Unreadable
 
@@ -59,8 +58,7 @@ def _documents(text: str) -> list[dict[str, Any]]:
         Unreadable: some of it cannot be read; it names the template where that is known.
     """
     try:
-        yaml_out.check_depth(text)
-        return [document for document in yaml.load_all(text, Loader=Loader) if document]
+        return [document for document in yaml_out.load_all(text) if document]
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or a number that there is not
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         before = text.split("\n")[: mark.line] if mark else []

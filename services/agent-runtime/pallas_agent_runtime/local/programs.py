@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -83,6 +83,12 @@ def members(fleet: ResolvedFleet, tree: Source, config: Path, environ: Mapping[s
         url = f"http://{fleet.host}:{port}{_path(fleet, program)}"
         members.append(Member(**values, stage=stages.get(program.name, 0), cwd=cwd, url=url))
     return sorted(members, key=lambda member: member.stage)
+
+
+def registry_url(fleet_members: Iterable[Member]) -> str:
+    """Return the URL at which the registry answers on this machine; empty where there is none."""
+    urls = [member.health_url for member in fleet_members if member.kind == "registry"]
+    return urls[0].removesuffix(names.READY_PATH) if urls else ""
 
 
 def _path(fleet: ResolvedFleet, program: Program) -> str:

@@ -27,7 +27,7 @@ from pallas_agent_runtime.local.child import Spawn
 from pallas_agent_runtime.local.condition import condition
 from pallas_agent_runtime.local.console import OWN_NAME, LastingConsole, Screen
 from pallas_agent_runtime.local.ports import Port
-from pallas_agent_runtime.local.programs import Member, members
+from pallas_agent_runtime.local.programs import Member, members, registry_url
 from pallas_agent_runtime.local.record import Log
 from pallas_agent_runtime.local.restarts import Check, Keeper, Level, Slots, Timing
 from pallas_agent_runtime.local.warm.parent import WarmParent
@@ -125,7 +125,7 @@ def _run(
             if run_files.holder(run_files.of(config).lock) is not None:
                 sys.stderr.write(_RUNS_ALREADY)
             return WORLD
-        with record.running(config, _registry(fleet_members)) as log:
+        with record.running(config, registry_url(fleet_members)) as log:
             screen = _screen(fleet_members, log)
             warm_parent = WarmParent(fleet_members, screen)
             supervisor = Supervisor(
@@ -141,11 +141,6 @@ def _run(
             if following:
                 supervisor.following = partial(following, supervisor, config, environ, held)
             return asyncio.run(_until_signalled(supervisor, warm_parent, beside))
-
-
-def _registry(fleet_members: Sequence[Member]) -> str:
-    urls = [member.health_url for member in fleet_members if member.kind == "registry"]
-    return urls[0].removesuffix(names.READY_PATH) if urls else ""
 
 
 def read(
