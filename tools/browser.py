@@ -41,3 +41,13 @@ async def load(page: Any, url: str) -> None:
                     return
     finally:
         page.remove_listener("requestfailed", note)
+
+
+async def follow(page: Any, link: Any) -> None:
+    """Click what opens another page by GET, and open that, without its fragment, where networks changed meanwhile."""
+    async with page.expect_request(lambda request: request.is_navigation_request()) as asked:
+        await link.click()
+    request = await asked.value
+    response = await request.response()
+    if response is None and request.failure == CHANGED:
+        await load(page, request.url)

@@ -34,7 +34,7 @@ from pallas_registry.http.app import create_app
 from pallas_registry.service import Service
 from pallas_service.console import reload
 from tests.browser import Lost, is_fault
-from tools.browser import CHROMIUM, load
+from tools.browser import CHROMIUM, follow, load
 
 playwright = pytest.importorskip("playwright.async_api")
 axe = pytest.importorskip("axe_playwright_python.async_playwright")
@@ -371,8 +371,8 @@ async def test_readable_without_javascript(opened, url: str, fleet: Fleet) -> No
     async with opened(url, java_script_enabled=False) as page:
         await asyncio.sleep(0)
         while "because research" not in await page.locator("#agent-harper").inner_text():
-            await page.reload()
-        await page.locator("#agent-research a.title").click()
+            await load(page, url)
+        await follow(page, page.locator("#agent-research a.title"))
         await playwright.expect(page.locator("#focus")).to_contain_text("10.0.1.3")
         await shoot(page, "without-javascript")
         assert await page.locator("button.copy").first.is_hidden(), "it would do nothing"
@@ -494,13 +494,13 @@ async def test_search_filter_and_focus_without_loading_the_page_anew(opened, big
 async def test_the_same_without_javascript(opened, big: str) -> None:
     async with opened(big, java_script_enabled=False) as page:
         while "2 of 200 down" not in await page.locator("#headline").inner_text():
-            await page.reload()
+            await load(page, big)
         await page.locator("#filter input").fill("topic 19")
         await page.locator("#filter select[name=group]").select_option("level")
-        await page.locator("#filter button").click()
+        await follow(page, page.locator("#filter button"))
         assert await page.locator("#agents tbody .group").all_inner_texts() == ["Level 2", "Level 3"]
         assert await page.locator("#agents tbody tr:not(.group)").count() == 11
-        await page.locator("#agent-agent_199 a.title").click()
+        await follow(page, page.locator("#agent-agent_199 a.title"))
         assert "No module named 'pandas'" in await page.locator("#focus").inner_text(), "its last words"
         assert await page.locator("#agents tbody tr:not(.group)").count() == 11, "the choice stays"
 
