@@ -142,7 +142,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 forwarding=forwarding,
             )
             urls = {target.url: name for name, target in prepared.endpoints.items()}
-            with fast.hurried(urls), fast.resting(), fast.bounded(urls, settings.max_body):
+            most = settings.max_body
+            with fast.hurried(urls), fast.resting(), fast.bounded(urls, most), fast.models_bounded(most):
                 async with engine.running():
                     await _answer(
                         prepared=prepared,

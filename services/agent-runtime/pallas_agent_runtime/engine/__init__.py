@@ -20,8 +20,9 @@ SDK the function that starts a program, to hear its last words, and the method t
 `terminate_session` of `StreamableHTTPTransport`, to wait for it no longer than it is worth (`patches`), what makes
 the clients of MCP servers and reads from them, for a limit to their answers (`answers.limits`: `post_writer` of
 `StreamableHTTPTransport`, `sse_client` where fast-agent calls it, `sse_within_origin`, `EventSource`;
-`answers.program_lines`: `stdio_client` where fast-agent calls it, and the `TextReceiveStream` of the SDK), and, where
-the installed version has them, the copies of messages and the merge of parameters (`copies`) and what prepares
+`answers.program_lines`: `stdio_client` where fast-agent calls it, and the `TextReceiveStream` of the SDK;
+`answers.models`: `send` of httpx2's client, for what the SDKs of OpenAI and Anthropic read), and, where the installed
+version has them, the copies of messages and the merge of parameters (`copies`) and what prepares
 messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
 `_display_trailing_user_messages`).
 """
@@ -29,6 +30,7 @@ messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and
 from fast_agent.mcp.prompt_serialization import from_json, to_json
 
 from pallas_agent_runtime.engine.answers.limits import bounded
+from pallas_agent_runtime.engine.answers.models import bounded as models_bounded
 from pallas_agent_runtime.engine.connect import Programs
 from pallas_agent_runtime.engine.definition import (
     Loaded,
@@ -57,6 +59,7 @@ __all__ = [
     "from_json",
     "hurried",
     "load",
+    "models_bounded",
     "prefixes",
     "preload",
     "register_model",

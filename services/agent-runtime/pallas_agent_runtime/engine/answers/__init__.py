@@ -1,1 +1,1 @@
-"""What an MCP server may answer: bytes and values, over HTTP, in a stream of events, and on stdio."""
+"""What an MCP server (HTTP, events, stdio) and a provider of models may answer: bytes and values."""
