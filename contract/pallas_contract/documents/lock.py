@@ -3,24 +3,74 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, WrapValidator, model_validator
+from pydantic_core import from_json
 
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents.tool_contract import ToolContract, digest
 from pallas_contract.fleet.resolved import ResolvedFleet
+from pallas_contract.json_values import has_more_values
 from pallas_contract.problems import Problem, Refused, Where
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of a lock that are read."""
+MOST_VALUES = 250_000
+"""Values of it. One that was written has digests, and no more than half as many in as many bytes."""
+LONGEST = 4096
 
-Text = Annotated[str, StringConstraints(max_length=4096)]
+Text = Annotated[str, StringConstraints(max_length=LONGEST)]
+
+
+class _Wrong(Exception):
+    """The place of what is no part of a lock. pydantic itself collects all that is wrong, a kilobyte for each."""
+
+    def __init__(self, *place: object) -> None:
+        self.place = place
 
 
 class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_all_keys(cls, data: Any) -> Any:
+        for key in data if isinstance(data, dict) else ():
+            if key not in cls.model_fields:
+                raise _Wrong(key)
+        return data
+
+
+def _each[T](field: str, check: Callable[[Any], T]) -> WrapValidator:
+    """Return what has each value of a dictionary in this field checked, up to the first that is wrong."""
+
+    def checked(data: Any, _usual: object) -> dict[str, T] | None:
+        if data is None:
+            return None
+        if not isinstance(data, dict):
+            raise ValueError
+        found = {}
+        for key, value in data.items():
+            try:
+                if len(key) > LONGEST:
+                    raise _Wrong
+                found[key] = check(value)
+            except ValidationError as error:
+                raise _Wrong(field, key, *error.errors()[0]["loc"]) from None
+            except _Wrong as wrong:
+                raise _Wrong(field, key, *wrong.place) from None
+        return found
+
+    return WrapValidator(checked)
+
+
+def _fact(value: Any) -> str | int | float | bool:
+    if not isinstance(value, str | int | float) or (isinstance(value, str) and len(value) > LONGEST):
+        raise _Wrong
+    return value
 
 
 class LockedImage(_Closed):
@@ -51,7 +101,7 @@ class LockedMember(_Closed):
     """Of its entry in the fleet file, and of what concerns all agents there."""
     code: Text = ""
     """Of the files that it gets of the project folder."""
-    tools: dict[Text, LockedTool] | None = None
+    tools: Annotated[dict[Text, LockedTool] | None, _each("tools", LockedTool.model_validate)] = None
 
 
 class Lock(_Closed):
@@ -61,11 +111,11 @@ class Lock(_Closed):
     """Version of the format."""
     name: Text
     version: Text
-    agents: dict[Text, LockedMember]
-    services: dict[Text, LockedMember] = {}
+    agents: Annotated[dict[Text, LockedMember], _each("agents", LockedMember.model_validate)]
+    services: Annotated[dict[Text, LockedMember], _each("services", LockedMember.model_validate)] = {}
     registry: LockedMember | None = None
     gateway: LockedMember | None = None
-    facts: dict[Text, Text | int | float | bool] = {}
+    facts: Annotated[dict[Text, Text | int | float | bool], _each("facts", _fact)] = {}
 
 
 def render(lock: Lock) -> str:
@@ -81,12 +131,16 @@ def parse(data: bytes, name: str = names.LOCK_FILE) -> Lock:
         Refused: it is none.
     """
     try:
-        if len(data) > LARGEST:
+        if len(data) > LARGEST or has_more_values(data, MOST_VALUES):
             raise ValueError(name)
-        return Lock.model_validate_json(data)
-    except (ValidationError, ValueError) as error:
-        place = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else ""
-        where = Where(name, field=place)
+        return Lock.model_validate(from_json(data))
+    except (ValidationError, ValueError, _Wrong) as error:
+        place: tuple[object, ...] = ()
+        if isinstance(error, _Wrong):
+            place = error.place
+        elif isinstance(error, ValidationError):
+            place = error.errors()[0]["loc"]
+        where = Where(name, field=".".join(map(str, place)))
         hint = "`pallas-gen lock` writes it anew"
         raise Refused([Problem(where, "is no lock of a fleet", hint, code=Code.LOCK_FILE)]) from None
 

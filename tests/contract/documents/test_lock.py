@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from pallas_contract.documents import lock as locks
@@ -38,6 +42,56 @@ def test_it_is_sorted_and_read_back_as_it_was() -> None:
 def test_what_is_no_lock_is_refused(data: bytes) -> None:
     with pytest.raises(Refused, match="is no lock of a fleet"):
         locks.parse(data)
+
+
+MEMBER = '{"image": {"name": "i"}%s}'
+START = '{"name": "x", "version": "1", "agents": {%s}, "facts": {%s}%s}'
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (START % ("", "", ', "more": 1'), "more"),
+        (START % ('"a": 1', "", ""), "agents.a"),
+        (START % ('"a": ' + MEMBER % "" + ', "b": ' + MEMBER % ', "more": 1', "", ""), "agents.b.more"),
+        (START % ('"a": {"image": {}}', "", ""), "agents.a.image.name"),
+        (START % ('"a": ' + MEMBER % ', "tools": {"t": {"input": 1}}', "", ""), "agents.a.tools.t.input"),
+        (START % ('"a": ' + MEMBER % ', "tools": [1]', "", ""), "agents.a.tools"),
+        (START % (f'"{"a" * 4097}": ' + MEMBER % "", "", ""), f"agents.{'a' * 4097}"),
+        (START % ("", '"a": 1, "b": null', ""), "facts.b"),
+        (START % ("", f'"a": "{"b" * 4097}"', ""), "facts.a"),
+        (START % ("", "", ', "services": {"a": {}}'), "services.a.image"),
+    ],
+)
+def test_the_first_place_that_is_wrong_is_named(text: str, place: str) -> None:
+    with pytest.raises(Refused) as refused:
+        locks.parse(text.encode())
+    assert [problem.where.field for problem in refused.value.problems] == [place]
+
+
+def test_as_many_values_are_read_as_a_lock_can_have() -> None:
+    facts = ", ".join(f'"{number}": 1' for number in range(locks.MOST_VALUES - 5))
+    read = locks.parse((START % ("", facts, "")).encode())
+    assert len(read.facts) == locks.MOST_VALUES - 5
+    with pytest.raises(Refused, match="is no lock of a fleet"):
+        locks.parse((START % ("", facts, ', "services": {}')).encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        START % ("", ", ".join(f'"{number}": []' for number in range(100_000)), ""),
+        START % (", ".join(f'"{number}": {{"more": 1}}' for number in range(100_000)), "", ""),
+    ],
+    ids=["facts", "agents"],
+)
+def test_what_is_wrong_everywhere_takes_no_memory_for_each(text: str) -> None:
+    """300 to 520 MB where all of it was collected, twice what a registry's container has."""
+    code = "import sys; from pallas_contract.documents import lock; data = sys.stdin.buffer.read()\n"
+    code += "try: lock.parse(data)\nexcept lock.Refused: print(open('/proc/self/status').read())"
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True, text=True)
+    (most,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stdout)
+    assert int(most) < 150_000
 
 
 def configuration(agent: str, top: str = "") -> str:

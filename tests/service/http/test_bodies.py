@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.types import Message, Receive
 
-from pallas_service.http.bodies import AT_ONCE, SMALL, BodyBudget, OverBudget, UploadAborted, has_more_values
+from pallas_service.http.bodies import AT_ONCE, SMALL, BodyBudget, OverBudget, UploadAborted
 
 LIMIT = 4 * SMALL
 
@@ -111,20 +111,3 @@ async def test_a_body_that_comes_in_pieces_is_held_to_its_owners_share() -> None
         assert budget.left == 2 * LIMIT
     async with budget.read(sender(b"x" * SMALL, b"x" * (LIMIT - SMALL)), "acme"):
         assert budget.left == 2 * LIMIT
-
-
-@pytest.mark.parametrize(
-    ("body", "has_more"),
-    [
-        ("[1,1,1]", False),
-        ("[1,1,1,1]", True),
-        ("[{},{}]", True),
-        ('["a, b, c, [d], {e}, \\"f, g, h, i"]', False),
-        ('["a \\\\",1,1,1,"b \\\\"]', True),
-        ('{"a":1,"b":1,"c":1,"d":1}', True),
-        ('"a,""a,""a,""a,""a,""a,""a,""a,""a,"', True),
-    ],
-    ids=["as many", "numbers", "objects", "a text", "texts that end with a backslash", "members", "no JSON"],
-)
-def test_values_are_counted_where_they_are_none_of_a_text(body: str, has_more: bool) -> None:
-    assert has_more_values(body.encode(), 3) is has_more

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pallas_agent_runtime.web.owners import owner
-from pallas_service.http.bodies import BodyBudget, OverBudget, Upload, UploadAborted, has_more_values
+from pallas_contract.json_values import has_more_values
+from pallas_service.http.bodies import BodyBudget, OverBudget, Upload, UploadAborted
 
 TOO_LARGE = 413
 BAD = 400

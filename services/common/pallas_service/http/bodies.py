@@ -136,18 +136,3 @@ class Reading:
 
     async def __aexit__(self, *failure: object) -> None:
         self._budget.release(self._upload)
-
-
-def _marks(text: bytes) -> int:
-    return sum(text.count(mark) for mark in (b"[", b"{", b","))
-
-
-def has_more_values(body: bytes, most: int) -> bool:
-    """Return whether there are more than `most` values outside of strings, where a long text has its commas."""
-    if len(body) <= most or _marks(body) <= most:
-        return False
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # a value has two strings at most, its key and itself
-    if unescaped.count(b'"') > 4 * (most + 1):
-        return True
-    return sum(_marks(text) for text in unescaped.split(b'"')[::2]) > most

@@ -18,9 +18,9 @@ from mcp.shared.inbound import (
 from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 
+from pallas_contract.json_values import has_more_values
 from pallas_contract.names import META_MODEL
 from pallas_gateway.policy.keys import folded
-from pallas_service.http.bodies import has_more_values
 
 SESSION_HEADER = "mcp-session-id"
 MOST_VALUES = 100_000

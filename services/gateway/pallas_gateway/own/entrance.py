@@ -10,12 +10,13 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pallas_contract.json_values import has_more_values
 from pallas_gateway.data_plane import shares
 from pallas_gateway.data_plane.answer import Answer, Refused
 from pallas_gateway.data_plane.message import Malformed, parse
 from pallas_gateway.tenants import Tenants
 from pallas_service.access.caller import caller
-from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted, has_more_values
+from pallas_service.http.bodies import BodyBudget, OverBudget, UploadAborted
 
 MAX_BODY = 1 << 20
 """Bytes of a request."""

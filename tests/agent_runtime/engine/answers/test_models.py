@@ -143,7 +143,7 @@ async def test_where_a_provider_sends_the_question_is_bounded_as_well(ask: Ask) 
 
 async def test_what_else_a_project_reads_is_not() -> None:
     async with served(whole(body(3 * LIMIT))) as http, AsyncExitStack() as stack:
-        client = await stack.enter_async_context(httpx2.AsyncClient())
+        client = await stack.enter_async_context(httpx2.AsyncClient(timeout=60))
         assert len((await client.get(str(http.base_url))).content) == 3 * LIMIT
 
 

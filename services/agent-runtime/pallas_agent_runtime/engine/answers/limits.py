@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from pallas_agent_runtime.engine.answers import program_lines
 from pallas_agent_runtime.engine.patches import replaced
-from pallas_service.http.bodies import has_more_values
+from pallas_contract.json_values import has_more_values
 
 log = structlog.get_logger(__name__)
 

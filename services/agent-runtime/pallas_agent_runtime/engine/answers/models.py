@@ -19,7 +19,7 @@ from fast_agent.core.exceptions import FastAgentError
 
 from pallas_agent_runtime.engine.answers.limits import LEAST, MOST_VALUES
 from pallas_agent_runtime.engine.patches import replaced
-from pallas_service.http.bodies import has_more_values
+from pallas_contract.json_values import has_more_values
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from pallas_agent_runtime.engine.patches import replaced
-from pallas_service.http.bodies import has_more_values
+from pallas_contract.json_values import has_more_values
 
 Refusal = Callable[[str, str], str]
 """Maps the name of a server, and the bound that a message is beyond, to what is wrong; empty is that of its bytes."""

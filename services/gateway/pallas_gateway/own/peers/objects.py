@@ -6,9 +6,9 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from pallas_contract.json_values import has_more_values
 from pallas_gateway.data_plane import message
 from pallas_gateway.own.peers.peer import Answer
-from pallas_service.http.bodies import has_more_values
 
 _DEEPEST = 100
 """Objects and arrays in each other of an answer that is sent as an object."""

@@ -15,12 +15,12 @@ import mcp_types as t
 from mcp.shared.inbound import encode_header_value
 
 from pallas_contract import __version__, names
+from pallas_contract.json_values import has_more_values
 from pallas_contract.probe.session import META, MODERN
 from pallas_gateway.data_plane import headers, message, upstream
 from pallas_gateway.own.failures import Failed
 from pallas_gateway.policy.route import Route
 from pallas_gateway.telemetry import spans
-from pallas_service.http.bodies import has_more_values
 
 _CLIENT = {"name": "pallas-gateway", "version": __version__}
 MOST = 4 << 20
