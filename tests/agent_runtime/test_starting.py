@@ -8,10 +8,13 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from mcp import Client
+
+from pallas_agent_runtime.serve import _answered
 
 pytestmark = pytest.mark.slow
 
@@ -187,3 +190,12 @@ def test_a_server_that_answers_without_an_end_ends_its_call_and_not_the_agent(
     for _ in range(2):
         assert asyncio.run(read()).endswith("server 'notes' answered with more than 2 MiB")
     assert started.end("jarvis") == 0
+
+
+@pytest.mark.parametrize(("server", "noted"), [("notes", 1), ("colleague", 0), ("crm", 0)])
+def test_a_call_refused_for_its_callers_sake_says_nothing_of_the_agents_token(server: str, noted: int) -> None:
+    told: list[tuple[str, int]] = []
+    settings: Any = SimpleNamespace(peers={"colleague": "http://colleague:8080/mcp"}, forward={"crm"})
+    downstream: Any = SimpleNamespace(answered=lambda *answer: told.append(answer))
+    _answered(settings, downstream, server, 401)
+    assert told == [("notes", 401)] * noted

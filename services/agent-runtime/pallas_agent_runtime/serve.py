@@ -142,8 +142,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 forwarding=forwarding,
             )
             urls = {target.url: name for name, target in prepared.endpoints.items()}
-            most = settings.max_body
-            with fast.hurried(urls), fast.resting(), fast.bounded(urls, most), fast.models_bounded(most):
+            limited = fast.bounded(urls, settings.max_body, partial(_answered, settings, downstream))
+            with fast.hurried(urls), fast.resting(), limited, fast.models_bounded(settings.max_body):
                 async with engine.running():
                     await _answer(
                         prepared=prepared,
@@ -163,6 +163,12 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
         code = Code.FAST_AGENT_REFUSES
         raise Refused([settings.tree.problem(*path, message=message, hint=hint, code=code)]) from None
     log.info("stopped")
+
+
+def _answered(settings: Settings, downstream: Downstream, name: str, status: int) -> None:
+    """Take note of how a server answered a call, where what was refused is the agent's own token and no caller's."""
+    if name not in settings.peers and name not in settings.forward:
+        downstream.answered(name, status)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from mcp import Client
+from starlette.responses import JSONResponse, Response
 
-pytestmark = pytest.mark.slow
+from tests.agent_runtime.engine.answers.notes import Notes
+from tests.served import served
+
+pytestmark = [pytest.mark.slow, pytest.mark.waits]
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -128,3 +133,44 @@ async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any)
         assert health["downstream"]["moved"]["state"] == "ok"
         assert health["downstream"]["stream"]["state"] == "ok"
         assert health["downstream"]["login"]["state"] == "unauthenticated"
+
+
+async def test_a_server_that_lists_for_everybody_and_refuses_calls(toolkit: Any, tmp_path: Any) -> None:
+    statuses: list[int] = []
+
+    def answer(call: dict[str, Any]) -> Response:
+        result = {"content": [{"type": "text", "text": "a note"}]}
+        return JSONResponse({"jsonrpc": "2.0", "id": call["id"], "result": result}, statuses[-1])
+
+    async with served(Notes({"read": answer})) as http:
+        files = {
+            "agents.yaml": {
+                "name": "k",
+                "registry_port": toolkit.free_port(),
+                "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
+            },
+            "scout.md": "---\ntype: agent\nname: scout\nservers: [notes]\n---\nYou are Scout.\n",
+            "fastagent.config.yaml": {
+                "default_model": "passthrough",
+                "mcp": {"servers": {"notes": {"url": f"{http.base_url}/mcp"}}},
+            },
+        }
+        agents = toolkit.Agents(toolkit.write_files(tmp_path, files), {}, toolkit.warm_parent)
+        agents.start("scout")
+        said = []
+        try:
+            await asyncio.to_thread(agents.wait, "scout")
+            for status in (401, 200, 403):
+                statuses.append(status)
+                async with Client(agents.url("scout")) as client:
+                    await client.call_tool("scout", {"message": "***CALL_TOOL notes__read"})
+                wanted = "ok" if status == 200 else "degraded"
+
+                def page(wanted: str = wanted) -> dict[str, Any] | None:
+                    found: dict[str, Any] = json.loads(agents.get("scout", "/healthz")[1])
+                    return found if found["status"] == wanted else None
+
+                said.append((await asyncio.to_thread(toolkit.until, page)).get("message"))
+        finally:
+            await asyncio.to_thread(agents.close)
+        assert said == ["Refused by: notes", None, "Refused by: notes"]

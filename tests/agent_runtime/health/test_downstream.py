@@ -289,6 +289,24 @@ async def test_a_failure_that_no_probe_sees_counts_until_a_turn_connects_or_nobo
     assert downstream.unreachable() == []
 
 
+async def test_a_call_that_is_refused_counts_until_one_is_not_or_nobody_calls() -> None:
+    server, now = Listing(), [0.0]
+    server.refused = Result("ok")
+    downstream = Downstream({"a": Target("a", lists=5.0)}, server, clock=lambda: now[0])
+    downstream.answered("a", 401)
+    found = []
+    for now[0] in (5.0, 59.0, 60.0):
+        await downstream.refresh()
+        found.append(downstream.refusing({"a"}))
+    assert found == [["a"], ["a"], []]
+    assert downstream.unreachable() == []
+    for status in (403, 200):
+        downstream.answered("a", status)
+        await downstream.refresh()
+        found.append(downstream.refusing({"a"}))
+    assert found[3:] == [["a"], []]
+
+
 def test_a_server_that_the_agent_starts_itself_has_its_reason_in_the_message() -> None:
     downstream = Downstream({})
     downstream.program("notes", "not started: there is no program `uvx` here")

@@ -61,6 +61,8 @@ class Downstream:
         """When the tools of each server were last listed without a failure, by the injected clock."""
         self._unusable: dict[str, tuple[str, float]] = {}
         """Why a turn could not connect to a server whose probes are good, and when."""
+        self._refused: dict[str, tuple[int, float]] = {}
+        """The status with which a server whose probes are good refused a call, and when."""
         self._not_started: dict[str, str] = {}
         """Reasons by name of the servers that the agent starts itself and that are not there."""
         self.refreshed = datetime.now(UTC)
@@ -149,6 +151,13 @@ class Downstream:
         if reason:
             self._unusable[name] = (reason, self._clock())
 
+    def answered(self, name: str, status: int) -> None:
+        """Take note of the HTTP status of a server's answer to a call: some list their tools for everybody."""
+        if status in (401, 403):
+            self._refused[name] = (status, self._clock())
+        else:
+            self._refused.pop(name, None)
+
     async def _refresh(self, name: str, target: Target) -> None:
         before = self.last_probes.get(name)
         era = before.result.era if before else ""
@@ -181,6 +190,11 @@ class Downstream:
             # it is no server that hangs, however long its good answer took: turns go on to try it
             return replace(result, state="error", reason=reason, latency=0.0, failed="tools/list")
         self._unusable.pop(name, None)
+        status, since = self._refused.get(name, (0, 0.0))
+        if status and self._clock() - since < UNUSABLE:
+            reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
+            return replace(result, state="unauthenticated", reason=reason, failed="tools/call", status=status)
+        self._refused.pop(name, None)
         return result
 
     def _log(self, name: str, result: Result) -> None:

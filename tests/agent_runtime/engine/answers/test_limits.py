@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -14,20 +14,17 @@ from fast_agent.config import MCPServerSettings
 from fast_agent.mcp import client_gateway
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response
 from structlog.testing import capture_logs
 
-from pallas_agent_runtime.engine.answers.limits import MOST_VALUES, bounded
+from pallas_agent_runtime.engine.answers.limits import MOST_VALUES, Answered, bounded
+from tests.agent_runtime.engine.answers.notes import Answer, Notes
 from tests.served import served
 
 MIB = 1 << 20
 LIMIT = 2 * MIB
 SAID = "server 'notes' answered with more than 2 MiB"
 EVENT = f"Server-sent event exceeded the {LIMIT} byte limit."
-
-Answer = Callable[[dict[str, Any]], Response]
-"""The call -> what it is answered."""
 
 
 def result(call: dict[str, Any], size: int, values: int = 0) -> bytes:
@@ -37,62 +34,11 @@ def result(call: dict[str, Any], size: int, values: int = 0) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": answer}).encode()
 
 
-class Notes:
-    """A server of the handshake era; a call of a tool is answered by the entry of `ways` with its name."""
-
-    def __init__(self, ways: dict[str, Answer], accepted: bytes = b"") -> None:
-        """`accepted` is the body of what accepts a request on the old transport."""
-        self._ways = ways
-        self._accepted = accepted
-        self._events: asyncio.Queue[bytes] = asyncio.Queue()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        request = Request(scope, receive)
-        if request.method == "GET" and request.url.path == "/sse":
-            answer: Response = StreamingResponse(self._stream(), media_type="text/event-stream")
-        elif request.url.path == "/posts":
-            message = await request.json()
-            self._reply(message)
-            answer = Response(self._accepted if "id" in message else b"", 202)
-        else:
-            answer = self._answer(request.method, json.loads(await request.body() or b"{}"))
-        await answer(scope, receive, send)
-
-    async def _stream(self) -> AsyncIterator[bytes]:
-        yield b"event: endpoint\ndata: /posts\n\n"
-        while True:
-            yield await self._events.get()
-
-    def _reply(self, message: dict[str, Any]) -> None:
-        answer = self._answer("POST", message)
-        if "id" in message:
-            self._events.put_nowait(b"event: message\ndata: " + bytes(answer.body) + b"\n\n")
-
-    def _answer(self, method: str, message: dict[str, Any]) -> Response:
-        match message.get("method"):
-            case "initialize":
-                info = {"capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
-                return self._result(message, {"protocolVersion": "2025-11-25", **info})
-            case "tools/list":
-                return self._result(
-                    message, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in self._ways]}
-                )
-            case "tools/call":
-                return self._ways[message["params"]["name"]](message)
-        if "id" in message:
-            error = {"code": -32601, "message": "Method not found"}
-            return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "error": error})
-        return Response(status_code=202 if message else 405)
-
-    def _result(self, message: dict[str, Any], content: dict[str, Any]) -> Response:
-        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": content})
-
-
 @asynccontextmanager
-async def connected(settings: dict[str, Any]) -> AsyncIterator[Client]:
+async def connected(settings: dict[str, Any], answered: Answered = lambda *_: None) -> AsyncIterator[Client]:
     """Yield a client of the server `notes`, on the transport that fast-agent makes for these settings."""
     servers = {settings["url"]: "notes"} if "url" in settings else {}
-    with bounded(servers, LIMIT):
+    with bounded(servers, LIMIT, answered):
         transport = client_gateway._create_transport(
             server_name="notes",
             config=MCPServerSettings(**settings),
@@ -221,3 +167,25 @@ async def test_the_old_transport_reads_no_more_of_what_a_message_is_answered() -
             assert await size(client.call_tool("few")) == 5
             assert await size(client.call_tool("few")) == 5  # not sent before the first one was accepted
     assert lines[0]["event"] == "answer_too_large"
+
+
+async def test_how_calls_are_answered_is_told_and_nothing_else() -> None:
+    statuses = [200, 403, 401]
+
+    def answer(call: dict[str, Any]) -> Response:
+        return Response(result(call, 5), statuses.pop(), media_type="application/json")
+
+    told: list[tuple[str, int]] = []
+    quote = {"text": '"method":"tools/call"'}
+    async with (
+        served(Notes({"some": answer})) as http,
+        connected({"url": f"{http.base_url}/mcp"}, lambda *answer: told.append(answer)) as client,
+    ):
+        await client.list_tools()
+        for _ in range(2):
+            with suppress(MCPError):
+                await client.call_tool("some")
+        await client.call_tool("some")
+        with pytest.raises(MCPError):
+            await client.get_prompt("p", quote)
+    assert told == [("notes", 401), ("notes", 403), ("notes", 200)]

@@ -29,6 +29,10 @@ log = structlog.get_logger(__name__)
 MOST_VALUES = 250_000
 """Arrays, objects and members of a message: some 350 bytes of memory each, whose text has one or two. No model reads so
 many."""
+_CALL = b'"method":"tools/call"'
+"""As the SDK writes it. In a text of a message each quote has a backslash."""
+Answered = Callable[[str, int], None]
+"""Takes a server, and the HTTP status of its answer to a call of a tool."""
 LEAST = 1 << 20
 """Bytes that a message may always have: who takes only short requests still wants the lists of its tools."""
 
@@ -38,11 +42,11 @@ class AnswerTooLarge(httpx2.StreamError):
 
 
 @contextmanager
-def bounded(servers: Mapping[str, str], limit: int) -> Iterator[None]:
+def bounded(servers: Mapping[str, str], limit: int, answered: Answered = lambda server, status: None) -> Iterator[None]:
     """Have no message of an MCP server be longer than `limit` bytes meanwhile; `servers` maps URL -> name.
 
     It holds for a body, as it comes and unpacked, for an event of a stream, and for a line of a program. `LEAST` bytes
-    are let through in any case.
+    are let through in any case. `answered` is told how these servers answer calls.
     """
     limit = max(limit, LEAST)
     write = StreamableHTTPTransport.post_writer
@@ -53,16 +57,21 @@ def bounded(servers: Mapping[str, str], limit: int) -> Iterator[None]:
         who = f"server '{server}'" if server else "an MCP server"  # not its URL, which may have a key in it
         return f"{who} answered with more than {bound}"
 
+    def bind(client: httpx2.AsyncClient, url: str) -> None:
+        name = servers.get(url, "")
+        heard = functools.partial(answered, name) if name else None
+        _bind(client, limit, functools.partial(refusal, name), heard)
+
     @functools.wraps(write)
     async def post_writer(transport: StreamableHTTPTransport, client: httpx2.AsyncClient, *args: Any) -> None:
         transport.max_sse_event_size = limit
-        _bind(client, limit, functools.partial(refusal, servers.get(transport.url, "")))
+        bind(client, transport.url)
         await write(transport, client, *args)
 
     def sse_client(url: str, *args: Any, **kwargs: Any) -> Any:
         def factory(**settings: Any) -> httpx2.AsyncClient:
             client = create_mcp_http_client(**settings)
-            _bind(client, limit, functools.partial(refusal, servers.get(url, "")))
+            bind(client, url)
             return client
 
         return sse.sse_client(url, *args, **{**kwargs, "httpx_client_factory": factory})
@@ -155,6 +164,13 @@ class _Bounded(httpx2.Response):
             raise AnswerTooLarge(self.refusal())
 
 
+def _is_call(request: httpx2.Request) -> bool:
+    try:
+        return _CALL in request.content
+    except httpx2.RequestNotRead:
+        return False
+
+
 def _request_id(request: httpx2.Request) -> RequestId | None:
     try:
         message = jsonrpc_message_adapter.validate_json(request.content, by_name=False)
@@ -163,10 +179,17 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
     return message.id if isinstance(message, JSONRPCRequest) else None
 
 
-def _bind(client: httpx2.AsyncClient, limit: int, refusal: Callable[..., str]) -> None:
-    """Have each response of `client` be bounded; `refusal` says what is wrong with one that is too large."""
+def _bind(
+    client: httpx2.AsyncClient, limit: int, refusal: Callable[..., str], heard: Callable[[int], None] | None
+) -> None:
+    """Have each response of `client` be bounded; `refusal` says what is wrong with one that is too large.
+
+    `heard` takes the status of one to a call.
+    """
 
     async def bind(response: httpx2.Response) -> None:
+        if heard and _is_call(response.request):
+            heard(response.status_code)
         # The client has no setting for the class of its responses, and with a transport of ours it would use no proxy.
         response.__class__ = _Bounded
         bounded: Any = response
