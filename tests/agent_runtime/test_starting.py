@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from pallas_agent_runtime.serve import _answered
+from pallas_agent_runtime.serve import _own
+from pallas_contract.probe.probe import Target
 
 pytestmark = pytest.mark.slow
 
@@ -192,10 +193,13 @@ def test_a_server_that_answers_without_an_end_ends_its_call_and_not_the_agent(
     assert started.end("jarvis") == 0
 
 
-@pytest.mark.parametrize(("server", "noted"), [("notes", 1), ("colleague", 0), ("crm", 0)])
-def test_a_call_refused_for_its_callers_sake_says_nothing_of_the_agents_token(server: str, noted: int) -> None:
-    told: list[tuple[str, int]] = []
-    settings: Any = SimpleNamespace(peers={"colleague": "http://colleague:8080/mcp"}, forward={"crm"})
-    downstream: Any = SimpleNamespace(answered=lambda *answer: told.append(answer))
-    _answered(settings, downstream, server, 401)
-    assert told == [("notes", 401)] * noted
+def test_a_call_refused_for_its_callers_sake_says_nothing_of_the_agents_token() -> None:
+    urls = {
+        "notes": "http://notes",
+        "colleague": "http://colleague",
+        "crm": "http://crm",
+        "a": "http://one",
+        "b": "http://one",
+    }
+    settings: Any = SimpleNamespace(peers={"colleague": ""}, forward={"crm"})
+    assert _own(settings, {name: Target(url) for name, url in urls.items()}) == {"notes"}

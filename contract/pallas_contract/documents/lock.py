@@ -21,6 +21,9 @@ LARGEST = 8 * 1024 * 1024
 MOST_VALUES = 250_000
 """Values of it. One that was written has digests, and no more than half as many in as many bytes."""
 LONGEST = 4096
+"""Characters of a text."""
+_SHOWN = 200
+"""Characters of a key that are said of one that is wrong."""
 
 Text = Annotated[str, StringConstraints(max_length=LONGEST)]
 
@@ -44,27 +47,38 @@ class _Closed(BaseModel):
         return data
 
 
+def _placed[T](place: tuple[object, ...], check: Callable[[Any], T], value: Any) -> T:
+    try:
+        return check(value)
+    except ValidationError as error:
+        raise _Wrong(*place, *error.errors()[0]["loc"]) from None
+    except _Wrong as wrong:
+        raise _Wrong(*place, *wrong.place) from None
+
+
+def _one[T](field: str, check: Callable[[Any], T]) -> WrapValidator:
+    """Return what has the value of this field checked."""
+    return WrapValidator(lambda data, _usual: _placed((field,), check, data))
+
+
 def _each[T](field: str, check: Callable[[Any], T]) -> WrapValidator:
     """Return what has each value of a dictionary in this field checked, up to the first that is wrong."""
 
-    def checked(data: Any, _usual: object) -> dict[str, T] | None:
-        if data is None:
-            return None
+    def checked(data: Any, _usual: object) -> dict[str, T]:
         if not isinstance(data, dict):
             raise ValueError
         found = {}
         for key, value in data.items():
-            try:
-                if len(key) > LONGEST:
-                    raise _Wrong
-                found[key] = check(value)
-            except ValidationError as error:
-                raise _Wrong(field, key, *error.errors()[0]["loc"]) from None
-            except _Wrong as wrong:
-                raise _Wrong(field, key, *wrong.place) from None
+            if len(key) > LONGEST:
+                raise _Wrong(field, key)
+            found[key] = _placed((field, key), check, value)
         return found
 
     return WrapValidator(checked)
+
+
+def _or_none[T](check: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda value: None if value is None else check(value)
 
 
 def _fact(value: Any) -> str | int | float | bool:
@@ -96,12 +110,12 @@ class LockedTool(_Closed):
 class LockedMember(_Closed):
     """One program; a digest is empty, and `tools` None, where nothing is known of it."""
 
-    image: LockedImage
+    image: Annotated[LockedImage, _one("image", LockedImage.model_validate)]
     configuration: Text = ""
     """Of its entry in the fleet file, and of what concerns all agents there."""
     code: Text = ""
     """Of the files that it gets of the project folder."""
-    tools: Annotated[dict[Text, LockedTool] | None, _each("tools", LockedTool.model_validate)] = None
+    tools: Annotated[dict[Text, LockedTool], _each("tools", LockedTool.model_validate)] | None = None
 
 
 class Lock(_Closed):
@@ -113,8 +127,8 @@ class Lock(_Closed):
     version: Text
     agents: Annotated[dict[Text, LockedMember], _each("agents", LockedMember.model_validate)]
     services: Annotated[dict[Text, LockedMember], _each("services", LockedMember.model_validate)] = {}
-    registry: LockedMember | None = None
-    gateway: LockedMember | None = None
+    registry: Annotated[LockedMember | None, _one("registry", _or_none(LockedMember.model_validate))] = None
+    gateway: Annotated[LockedMember | None, _one("gateway", _or_none(LockedMember.model_validate))] = None
     facts: Annotated[dict[Text, Text | int | float | bool], _each("facts", _fact)] = {}
 
 
@@ -140,7 +154,7 @@ def parse(data: bytes, name: str = names.LOCK_FILE) -> Lock:
             place = error.place
         elif isinstance(error, ValidationError):
             place = error.errors()[0]["loc"]
-        where = Where(name, field=".".join(map(str, place)))
+        where = Where(name, field=".".join(str(part)[:_SHOWN] for part in place))
         hint = "`pallas-gen lock` writes it anew"
         raise Refused([Problem(where, "is no lock of a fleet", hint, code=Code.LOCK_FILE)]) from None
 

@@ -9,7 +9,8 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -38,6 +39,7 @@ from pallas_agent_runtime.web.brief_streams import brief_streams
 from pallas_contract import names
 from pallas_contract.codes import Code
 from pallas_contract.documents.health import Health
+from pallas_contract.probe.probe import Target
 from pallas_contract.problems import Problem, Refused, Where
 from pallas_service import compiled_texts, deferred_models
 from pallas_service.http import sockets as http_sockets
@@ -142,7 +144,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
                 forwarding=forwarding,
             )
             urls = {target.url: name for name, target in prepared.endpoints.items()}
-            limited = fast.bounded(urls, settings.max_body, partial(_answered, settings, downstream))
+            answered = partial(_answered, downstream, _own(settings, prepared.endpoints))
+            limited = fast.bounded(urls, settings.max_body, answered)
             with fast.hurried(urls), fast.resting(), limited, fast.models_bounded(settings.max_body):
                 async with engine.running():
                     await _answer(
@@ -165,10 +168,16 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
     log.info("stopped")
 
 
-def _answered(settings: Settings, downstream: Downstream, name: str, status: int) -> None:
-    """Take note of how a server answered a call, where what was refused is the agent's own token and no caller's."""
-    if name not in settings.peers and name not in settings.forward:
+def _answered(downstream: Downstream, names: Set[str], name: str, status: int) -> None:
+    if name in names:
         downstream.answered(name, status)
+
+
+def _own(settings: Settings, endpoints: Mapping[str, Target]) -> set[str]:
+    """Return the servers that get the agent's own token and no caller's, each of which has its URL alone."""
+    shared = Counter(target.url for target in endpoints.values())
+    theirs = settings.peers.keys() | settings.forward
+    return {name for name, target in endpoints.items() if name not in theirs and shared[target.url] == 1}
 
 
 @contextlib.contextmanager

@@ -300,11 +300,11 @@ async def test_a_call_that_is_refused_counts_until_one_is_not_or_nobody_calls() 
         found.append(downstream.refusing({"a"}))
     assert found == [["a"], ["a"], []]
     assert downstream.unreachable() == []
-    for status in (403, 200):
+    for status in (403, 307, 500, 200):
         downstream.answered("a", status)
         await downstream.refresh()
         found.append(downstream.refusing({"a"}))
-    assert found[3:] == [["a"], []]
+    assert found[3:] == [["a"], ["a"], ["a"], []]
 
 
 def test_a_server_that_the_agent_starts_itself_has_its_reason_in_the_message() -> None:

@@ -31,6 +31,8 @@ def test_it_is_sorted_and_read_back_as_it_was() -> None:
     assert text.index('"a": {') < text.index('"b": {')
     again = LOCK.model_copy(update={"agents": dict(reversed(LOCK.agents.items()))})
     assert locks.render(again) == text
+    nothing = text.replace('"facts"', '"registry": null, "gateway": null, "facts"')
+    assert locks.parse(nothing.encode()) == LOCK
     assert locks.parse(text.encode()).agents["b"].tools == {}, "no tools are known, and not nothing of them"
 
 
@@ -57,10 +59,16 @@ START = '{"name": "x", "version": "1", "agents": {%s}, "facts": {%s}%s}'
         (START % ('"a": {"image": {}}', "", ""), "agents.a.image.name"),
         (START % ('"a": ' + MEMBER % ', "tools": {"t": {"input": 1}}', "", ""), "agents.a.tools.t.input"),
         (START % ('"a": ' + MEMBER % ', "tools": [1]', "", ""), "agents.a.tools"),
-        (START % (f'"{"a" * 4097}": ' + MEMBER % "", "", ""), f"agents.{'a' * 4097}"),
+        (START % (f'"{"a" * 4097}": ' + MEMBER % "", "", ""), f"agents.{'a' * 200}"),
         (START % ("", '"a": 1, "b": null', ""), "facts.b"),
         (START % ("", f'"a": "{"b" * 4097}"', ""), "facts.a"),
         (START % ("", "", ', "services": {"a": {}}'), "services.a.image"),
+        (START % ("", "", ', "services": null'), "services"),
+        (START % ("", "", ', "registry": {"image": {"name": "i"}, "more": 1}'), "registry.more"),
+        (START % ("", "", ', "gateway": {"image": {"name": "i", "more": 1}}'), "gateway.image.more"),
+        (START % ("", "", ', "registry": {"image": {"name": 1}}'), "registry.image.name"),
+        ('{"name": "x", "version": "1", "agents": null}', "agents"),
+        ('{"name": "x", "version": "1", "agents": {}, "facts": null}', "facts"),
     ],
 )
 def test_the_first_place_that_is_wrong_is_named(text: str, place: str) -> None:

@@ -155,7 +155,7 @@ class Downstream:
         """Take note of the HTTP status of a server's answer to a call: some list their tools for everybody."""
         if status in (401, 403):
             self._refused[name] = (status, self._clock())
-        else:
+        elif status < 300:
             self._refused.pop(name, None)
 
     async def _refresh(self, name: str, target: Target) -> None:

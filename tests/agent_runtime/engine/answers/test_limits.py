@@ -170,10 +170,10 @@ async def test_the_old_transport_reads_no_more_of_what_a_message_is_answered() -
 
 
 async def test_how_calls_are_answered_is_told_and_nothing_else() -> None:
-    statuses = [200, 403, 401]
+    statuses = [200, 403, 307, 401]
 
     def answer(call: dict[str, Any]) -> Response:
-        return Response(result(call, 5), statuses.pop(), media_type="application/json")
+        return Response(result(call, 5), statuses.pop(), {"location": "/mcp/"}, media_type="application/json")
 
     told: list[tuple[str, int]] = []
     quote = {"text": '"method":"tools/call"'}
@@ -188,4 +188,4 @@ async def test_how_calls_are_answered_is_told_and_nothing_else() -> None:
         await client.call_tool("some")
         with pytest.raises(MCPError):
             await client.get_prompt("p", quote)
-    assert told == [("notes", 401), ("notes", 403), ("notes", 200)]
+    assert told == [("notes", 401), ("notes", 307), ("notes", 403), ("notes", 200)]

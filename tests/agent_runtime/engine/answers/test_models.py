@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -15,12 +16,14 @@ import pytest
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from structlog.testing import capture_logs
 
-from pallas_agent_runtime.engine.answers.limits import LEAST, MOST_VALUES
-from pallas_agent_runtime.engine.answers.models import AnswerTooLarge, bounded
+from pallas_agent_runtime.engine.answers.limits import LEAST
+from pallas_agent_runtime.engine.answers.models import MOST_LINES, MOST_VALUES, AnswerTooLarge, _Answer, bounded
 from tests.served import served
 
 MIB = 1 << 20
-LIMIT = 2 * MIB
+LIMIT = 4 * MIB
+WHOLE = 2 * MIB
+"""Of a body, or an event."""
 PIECE = 9973
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -52,6 +55,17 @@ async def everything(asked: Awaitable[Any]) -> list[Any]:
         return [event async for event in events]
 
 
+class Pieces(httpx2.AsyncByteStream):
+    """A body that has come already."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
 SDKS = pytest.mark.parametrize("ask", [of_openai, of_anthropic], ids=["openai", "anthropic"])
 Ask = Callable[[str, bool], Awaitable[list[Any]]]
 
@@ -78,8 +92,10 @@ def body(size: int, values: int = 0) -> bytes:
 
 def events(*sizes: int, end: bytes = b"\n\n", values: int = 0) -> StreamingResponse:
     """A stream of events of these sizes, in pieces."""
-    text = b"".join(b"event: message\ndata: " + body(size - 21 - len(end), values) + end for size in sizes)
+    return stream(b"".join(b"event: message\ndata: " + body(size - 21 - len(end), values) + end for size in sizes))
 
+
+def stream(text: bytes) -> StreamingResponse:
     async def pieces() -> AsyncIterator[bytes]:
         for start in range(0, len(text), PIECE):
             yield text[start : start + PIECE]
@@ -96,13 +112,14 @@ def whole(content: bytes, **headers: str) -> Response:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (whole(body(LIMIT + 1)), "2 MiB"),
-        (whole(gzip.compress(body(LIMIT + 1)), content_encoding="gzip"), "2 MiB"),
-        (whole(gzip.compress(b"{}") + b" " * LIMIT, content_encoding="gzip"), "2 MiB"),
-        (whole(body(MIB, MOST_VALUES)), "250000 values"),
+        (whole(body(WHOLE + 1)), "2 MiB"),
+        (whole(gzip.compress(body(WHOLE + 1)), content_encoding="gzip"), "2 MiB"),
+        (whole(gzip.compress(b"{}") + b" " * WHOLE, content_encoding="gzip"), "2 MiB"),
+        (whole(body(MIB, MOST_VALUES)), "20000 values"),
+        (whole(json.dumps([chr(0x2222)] + [[]] * MOST_VALUES, ensure_ascii=False).encode("utf-16")), "20000 values"),
         (Response(body(LEAST + 1), 400, media_type="application/json"), "1 MiB"),
     ],
-    ids=["bytes", "unpacked", "behind-the-end", "values", "error"],
+    ids=["bytes", "unpacked", "behind-the-end", "values", "utf-16", "error"],
 )
 async def test_a_body_that_is_too_large_fails(ask: Ask, answer: Response, said: str) -> None:
     with capture_logs() as lines:
@@ -112,31 +129,63 @@ async def test_a_body_that_is_too_large_fails(ask: Ask, answer: Response, said: 
 
 @SDKS
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r\n"], ids=repr)
-async def test_a_stream_has_twice_as_much_in_events_of_no_more_than_one(ask: Ask, end: bytes) -> None:
-    most = events(LIMIT, LIMIT, end=end)
-    assert len(await asked(ask, True, most)) == 2
-    assert "4 MiB" in await refusal(ask, True, events(LIMIT, LIMIT - 100, 101, end=end))
-    assert "2 MiB" in await refusal(ask, True, events(100, LIMIT + 1, end=end))
-    assert "2 MiB" in await refusal(ask, True, events(LIMIT + 1, end=b"")), "one that has no end"
+async def test_a_stream_has_as_much_text_as_a_body_and_as_much_again_around_it(ask: Ask, end: bytes) -> None:
+    assert len(await asked(ask, True, events(WHOLE - 100, 300, end=end))) == 2
+    assert "2 MiB" in await refusal(ask, True, events(WHOLE, 401, end=end))
+    assert "2 MiB" in await refusal(ask, True, events(100, WHOLE + 201, end=end))
+    assert "2 MiB" in await refusal(ask, True, events(WHOLE + 201, end=b"")), "one that has no end"
+    assert "4 MiB" in await refusal(ask, True, stream((b":" + b"x" * 150 + end) * (LIMIT // 150)))
 
 
 @SDKS
 async def test_many_values_in_all_are_let_through_but_not_in_one_event(ask: Ask) -> None:
-    size = 80 * PIECE + 1  # the end of the first event is in two pieces
+    size = 8 * PIECE + 1  # the end of the first event is in two pieces
     assert len(await asked(ask, True, events(size, size, size, values=MOST_VALUES // 2))) == 3
-    assert "250000 values" in await refusal(ask, True, events(100, MIB, 100, values=MOST_VALUES))
+    assert "20000 values" in await refusal(ask, True, events(100, MIB, 100, values=MOST_VALUES))
+
+
+@SDKS
+async def test_no_comment_and_no_other_line_hides_values(ask: Ask) -> None:
+    values = json.dumps([1] * (MOST_VALUES // 2)).encode()[1:-1]
+    for data in (b':"\ndata: [%b,%b]', b'data: ["",%b,\ndata: %b]', b'event: "\rdata: [%b,%b]'):
+        assert "20000 values" in await refusal(ask, True, stream(data % (values, b"1," + values) + b"\n\n"))
+
+
+@SDKS
+async def test_an_event_has_so_many_lines(ask: Ask) -> None:
+    lines = b'event: message\ndata: {"id": "x", "type": "message"\n' + b"data:\n" * (MOST_LINES - 4)
+    assert len(await asked(ask, True, stream(lines + b"data: }\n\n"))) == 1
+    assert "1000 lines" in await refusal(ask, True, stream(lines + b":\ndata: }\n\n"))
+    assert "2000 lines" in await refusal(ask, True, stream(b":a\r" * LIMIT))
+
+
+async def test_what_has_come_at_once_is_not_read_at_once() -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0)
+            beats += 1
+
+    answer = _Answer(200, stream=Pieces([b"data: 1\n\n"] * 100))
+    answer.limit = LIMIT
+    beating = asyncio.create_task(beat())
+    assert len([piece async for piece in answer.aiter_bytes()]) == 100
+    beating.cancel()
+    assert beats >= 99
 
 
 @SDKS
 async def test_what_comes_behind_the_last_event_is_one_too(ask: Ask) -> None:
-    assert "250000 values" in await refusal(ask, True, events(MIB, end=b"", values=MOST_VALUES))
+    assert "20000 values" in await refusal(ask, True, events(MIB, end=b"", values=MOST_VALUES))
 
 
 @SDKS
 async def test_where_a_provider_sends_the_question_is_bounded_as_well(ask: Ask) -> None:
     async def moved(scope: Any, receive: Any, send: Any) -> None:
         there = scope["path"].endswith("/there")
-        await (whole(body(LIMIT + 1)) if there else RedirectResponse("/there", 307))(scope, receive, send)
+        await (whole(body(WHOLE + 1)) if there else RedirectResponse("/there", 307))(scope, receive, send)
 
     assert "2 MiB" in await refusal(ask, False, moved)  # type: ignore[arg-type]
 

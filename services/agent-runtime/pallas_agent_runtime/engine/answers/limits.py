@@ -31,6 +31,7 @@ MOST_VALUES = 250_000
 many."""
 _CALL = b'"method":"tools/call"'
 """As the SDK writes it. In a text of a message each quote has a backslash."""
+_NOTED = "pallas.call"
 Answered = Callable[[str, int], None]
 """Takes a server, and the HTTP status of its answer to a call of a tool."""
 LEAST = 1 << 20
@@ -165,10 +166,10 @@ class _Bounded(httpx2.Response):
 
 
 def _is_call(request: httpx2.Request) -> bool:
-    try:
-        return _CALL in request.content
-    except httpx2.RequestNotRead:
-        return False
+    """Return whether a request calls a tool; one that follows a redirect has no content, but what this notes."""
+    if _NOTED not in request.extensions:
+        request.extensions[_NOTED] = _CALL in request.content
+    return bool(request.extensions[_NOTED])
 
 
 def _request_id(request: httpx2.Request) -> RequestId | None:

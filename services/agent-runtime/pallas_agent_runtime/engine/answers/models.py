@@ -7,6 +7,7 @@ clients of their own, which nothing is known to limit.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import AsyncGenerator, Iterator
@@ -17,16 +18,25 @@ import httpx2
 import structlog
 from fast_agent.core.exceptions import FastAgentError
 
-from pallas_agent_runtime.engine.answers.limits import LEAST, MOST_VALUES
+from pallas_agent_runtime.engine.answers.limits import LEAST
 from pallas_agent_runtime.engine.patches import replaced
 from pallas_contract.json_values import has_more_values
 
 log = structlog.get_logger(__name__)
 
+MOST_VALUES = 20_000
+"""Values of a body or an event, most of which one has where it names sources: 10,000 calls of tools take an SDK 2 s."""
+MOST_LINES = 1_000
+"""Lines of an event, which one has where its JSON is written with indents. Anthropic's SDK joins them one by one."""
 _SDKS = frozenset({"openai", "anthropic"})
 """Packages whose clients ask models; what a project's own code reads with others is its own affair."""
-_STREAM = 2
-"""Times the limit that all events of a stream may have: 160,000 tokens, of which each is an event of 400 bytes."""
+_PART = 2
+"""Of the limit a body may have this part, and so may all events of a stream, beyond what each has around its text.
+
+A character that takes four bytes has all of a text take four for each, and there are three copies of it.
+"""
+_AROUND = 200
+"""Bytes of an event of one token that are none of its text: so 32 MiB are 110,000 to 140,000 tokens."""
 _BETWEEN = re.compile(rb"\n\n|\r\r|\r\n\r\n")
 """What both SDKs take for the end of an event."""
 
@@ -39,8 +49,8 @@ class AnswerTooLarge(FastAgentError):
 def bounded(limit: int) -> Iterator[None]:
     """Have no answer of a provider be longer than `limit` bytes meanwhile, unpacked or not.
 
-    A stream may have twice as many, of which `limit` in one event. A body, and an event, may have `MOST_VALUES` values;
-    an error `LEAST` bytes, since its text is told.
+    A stream may have as many, and the half but for `_AROUND` of each event; a body the half; an error, whose text is
+    told, `LEAST`. A body and an event may have `MOST_VALUES` values, and an event `MOST_LINES` lines.
     """
     limit = max(limit, LEAST)
     send = httpx2.AsyncClient.send
@@ -67,14 +77,15 @@ class _Bind:
     async def __call__(self, response: httpx2.Response) -> None:
         response.__class__ = _Answer  # see limits.py
         answer: Any = response
-        answer.limit = LEAST if response.is_error else self._limit
+        answer.limit = self._limit
 
 
 class _Answer(httpx2.Response):
-    """A response that is read as far as `limit`."""
+    """A response that is read as far as `limit`. Of a stream an SDK gets whole events, which it looks through once."""
 
     limit: int
     _whole = False
+    _said = 0
 
     async def aread(self) -> bytes:
         """Return the body.
@@ -88,51 +99,95 @@ class _Answer(httpx2.Response):
         return body
 
     async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes]:
-        event = bytearray()
+        events = _Events(self)
         size = 0
         async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
             async for piece in pieces:
                 size += len(piece)
-                self._check(size, self._most)
-                if not self._whole:
-                    self._follow(event, piece)
-                yield piece
-        self._check_values(bytes(event))  # an SDK takes the rest for an event
+                self.check(size, self._most)
+                text = piece if self._whole else events.complete(piece)
+                await asyncio.sleep(0)  # what has come already would be read without a pause, whoever else waits
+                if text:
+                    yield text
+        if rest := events.rest():  # an SDK takes it for an event
+            yield rest
 
     async def aiter_raw(self, chunk_size: int | None = None) -> AsyncGenerator[bytes]:
         size = 0
         async with aclosing(super().aiter_raw(chunk_size)) as pieces:
             async for piece in pieces:
                 size += len(piece)
-                self._check(size, self._most)
+                self.check(size, self._most)
                 yield piece
 
-    def _follow(self, event: bytearray, piece: bytes) -> None:
-        """Add what has come to the event that it continues, and leave there the one that it begins."""
-        begun = max(len(event) - 3, 0)  # the end of one may come in two pieces
-        event += piece
-        start = 0
-        for between in _BETWEEN.finditer(event, begun):
-            self._check(between.end() - start, self.limit)
-            self._check_values(bytes(memoryview(event)[start : between.end()]))
-            start = between.end()
-        del event[:start]
-        self._check(len(event), self.limit)
+    def check_event(self, event: bytes) -> None:
+        """Raise AnswerTooLarge where the event is. Comments do not count: a quote in one would hide what follows."""
+        self._said += max(len(event) - _AROUND, 0)
+        self.check(self._said, self.limit // _PART)
+        lines = event.splitlines()
+        self.check(len(lines), MOST_LINES, "lines")
+        self._check_values(b"\n".join(line[5:] for line in lines if line.startswith(b"data:")))
+
+    def check(self, size: int, most: int, unit: str = "bytes") -> None:
+        """Raise AnswerTooLarge where `size` is more than `most`."""
+        if size > most:
+            raise self._too_large(most, unit)
 
     def _check_values(self, text: bytes) -> None:
-        if has_more_values(text, MOST_VALUES):
+        # JSON has no NUL but in an encoding of two or four bytes, of which one may look like a quote
+        if has_more_values(text, MOST_VALUES) or b"\0" in text:
             raise self._too_large(MOST_VALUES, "values")
-
-    def _check(self, size: int, most: int) -> None:
-        if size > most:
-            raise self._too_large(most)
 
     @property
     def _most(self) -> int:
-        return self.limit if self._whole else _STREAM * self.limit
+        if self.is_error:
+            return LEAST
+        return self.limit // _PART if self._whole else self.limit
 
-    def _too_large(self, most: int, unit: str = "bytes") -> AnswerTooLarge:
+    def _too_large(self, most: int, unit: str) -> AnswerTooLarge:
         if unit == "bytes" and most % (1 << 20) == 0:
             most, unit = most >> 20, "MiB"
         log.warning("answer_too_large", server=self.url.host, limit=f"{most} {unit}")
         return AnswerTooLarge(f"the model's provider answered with more than {most} {unit}")
+
+
+class _Events:
+    """The events of a stream, as it comes."""
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        self._text = bytearray()
+        self._lines = 0
+
+    def complete(self, piece: bytes) -> bytes:
+        """Return the events that end in `piece`, and keep the one that begins there.
+
+        Raises:
+            AnswerTooLarge: one is.
+        """
+        begun = max(len(self._text) - 3, 0)  # the end of an event may come in two pieces
+        self._text += piece
+        end = 0
+        for between in _BETWEEN.finditer(self._text, begun):
+            self._answer.check_event(bytes(memoryview(self._text)[end : between.end()]))
+            end = between.end()
+        events = bytes(memoryview(self._text)[:end])
+        del self._text[:end]
+        self._lines = (0 if end else self._lines) + _lines(self._text if end else piece)
+        self._answer.check(len(self._text), self._answer.limit // _PART)
+        self._answer.check(self._lines, 2 * MOST_LINES, "lines")
+        return events
+
+    def rest(self) -> bytes:
+        """Return what comes behind the last event.
+
+        Raises:
+            AnswerTooLarge: it is.
+        """
+        rest = bytes(self._text)
+        self._answer.check_event(rest)
+        return rest
+
+
+def _lines(text: bytes | bytearray) -> int:
+    return text.count(b"\n") + text.count(b"\r")
