@@ -174,7 +174,6 @@ class _Events:
         events = bytes(memoryview(self._text)[:end])
         del self._text[:end]
         self._lines = (0 if end else self._lines) + _lines(self._text if end else piece)
-        self._answer.check(len(self._text), self._answer.limit // _PART)
         self._answer.check(self._lines, 2 * MOST_LINES, "lines")
         return events
 
